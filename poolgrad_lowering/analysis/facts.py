@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -62,6 +63,7 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
 _MAX_TABLE = 1 << 23
 _MAX_NESTED = 8
 """The number of shapes that are derived one from another before those behind them are derived in order."""
+_COEFFICIENT, _SYMBOLS = attrgetter("coefficient"), attrgetter("symbols")
 _WITHOUT_ZERO = 24
 """FLOAT8E8M0, whose number with all bits clear is 2^-127; old releases of onnx have no name for it."""
 
@@ -91,8 +93,7 @@ class Facts(Memo):
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        position = value.scope.producers.get(value.name)
-        if position is not None and not self._is_known("shape", value):
+        if not self._is_known("shape", value) and (position := value.scope.producers.get(value.name)) is not None:
             chains = self._chains(value.scope)
             chained = chains.shapes[position]
             if chained is not None:
@@ -185,12 +186,11 @@ class Facts(Memo):
     def _derive_in_order(self, value: Value) -> None:
         """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
         reached: list[tuple[Scope, Reached]] = []
-        pending: list[Value | None] = [value]
-        while pending:
-            if (behind := pending.pop()) is not None:
-                found = self._chains(behind.scope).reach(behind, self._sources_of_shape)
-                reached.append((behind.scope, found))
-                pending += found.outside
+        pending = [value]
+        for behind in pending:
+            found = self._chains(behind.scope).reach(behind, self._sources_of_shape)
+            reached.append((behind.scope, found))
+            pending += filter(None, found.outside)
         for scope, found in sorted(reached, key=lambda each: each[0].depth):
             self._chains(scope).derive(found, self._complete_shape)
 
@@ -217,22 +217,14 @@ class Facts(Memo):
         return found if _is_complete(found) and ("shape", value) not in self._reads_of else None
 
     def _shape(self, value: Value) -> Shape | None:
-        if default_tensor(value) is not None:
-            declared = self.declared_shape(value)
-            if declared is not None and is_static(declared):
-                return declared  # also the shape of whatever overrides it
-        tensor = self._stored(value)
-        if tensor is not None:
-            return None if any(size < 0 for size in tensor.dims) else static_dims(tensor.dims)
         node = value.producer
         if node is None:
             return self._input_shape(value)
+        if node.is_a("Constant") and (tensor := self._stored(value)) is not None:
+            return _stored_shape(tensor)
         if not self._is_computed(node):
             return self._shape_of_input(value, node) or self.declared_shape(value)
-        found = self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
-        if found is None or _is_complete(found) or not node.is_a(*NEW_SIZES):
-            return found
-        return self._named(value, node, found)
+        return self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
 
     def _shape_of_input(self, value: Value, node: Node) -> Shape | None:
         """Return the shape of a training runtime's operator that has the shape of one of its inputs, else None."""
@@ -244,7 +236,7 @@ class Facts(Memo):
         """Return the shape by the operator's rule, or else by ONNX's inference."""
         rule = shape_rule(node, value)
         derived = rule(self, node, value) if rule is not None else None
-        if derived is not None and any(dim.coefficient < 0 for dim in derived):
+        if derived is not None and min(map(_COEFFICIENT, derived), default=0) < 0:
             derived = None  # the model cannot run
         if _is_complete(derived):
             return derived
@@ -253,7 +245,10 @@ class Facts(Memo):
             return inferred
         if (rule is None or (derived is None and node.is_a("Conv"))) and not _is_complete(inferred):
             derived = infer_shape(self, node, value)
-        return _completed(derived, inferred)
+        found = _completed(derived, inferred)
+        if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
+            return found
+        return self._named(value, node, found)
 
     def _named(self, value: Value, node: Node, shape: Shape) -> Shape:
         """Return the shape with the names that the model declares for sizes that nothing else tells.
@@ -286,6 +281,12 @@ class Facts(Memo):
         Runtimes check what a caller passes for an input of the main graph against the declared shape, but not what a
         node passes to its subgraph.
         """
+        if default_tensor(value) is not None:
+            declared = self.declared_shape(value)
+            if declared is not None and is_static(declared):
+                return declared  # also the shape of whatever overrides it
+        if (tensor := self._stored(value)) is not None:
+            return _stored_shape(tensor)
         scope = value.scope
         if isinstance(scope.proto, onnx.FunctionProto):
             return self._passed(value, self.shape)
@@ -414,12 +415,15 @@ def _updated_by_training(index: ModelIndex) -> frozenset[str]:
     return frozenset(binding.key for binding in bindings)
 
 
+def _stored_shape(tensor: TensorProto) -> Shape | None:
+    """Return the shape of a stored tensor, or None if it is malformed."""
+    dims = tensor.dims[:]
+    return None if min(dims, default=0) < 0 else static_dims(dims)
+
+
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
-    if shape is None:
-        return False
-    named = [dim for dim in shape if dim.symbols]
-    return not named or not any(map(_is_unknown, named))
+    return shape is not None and not any(map(_is_unknown, filter(_SYMBOLS, shape)))
 
 
 def _is_unknown(dim: Dim) -> bool:

@@ -40,7 +40,7 @@ class Memo:
     """The facts about values that were asked for. A fact that is stored already brings what it depended on."""
 
     def __init__(self) -> None:
-        self._reads = Reads()
+        self._reads: list[Reads] = []  # of the facts being computed, outermost first
         self._facts: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._reads_of: dict[tuple[str, Value], Reads] = {}
         self._depth = 0
@@ -48,15 +48,21 @@ class Memo:
     @contextmanager
     def watched(self) -> Iterator[Reads]:
         """Collect what facts depend on that are asked for meanwhile. Whoever watches around this does not see it."""
-        around, self._reads = self._reads, Reads()
+        before, reads = len(self._reads), Reads()
         try:
-            yield self._reads
+            yield reads
         finally:
-            self._reads = around
+            self._take(before, reads)
 
     def depend_on(self, reads: Reads) -> None:
         """Add to what the facts being watched depend on: a read, or all that was watched apart."""
-        self._reads.add(reads)
+        self._reads.append(reads)
+
+    def _take(self, before: int, reads: Reads) -> None:
+        """Move to `reads` all that was read after the first `before` reads."""
+        for each in self._reads[before:]:
+            reads.add(each)
+        del self._reads[before:]
 
     def _is_known(self, fact: str, value: Value) -> bool:
         """Whether the fact is stored, or being computed."""
@@ -67,22 +73,20 @@ class Memo:
         known = self._facts[fact]
         found = known.get(value, _UNASKED)
         if found is not _UNASKED:
-            reads = self._reads_of.get((fact, value))
-            if reads is not None:
-                self._reads.add(reads)
+            if self._reads_of and (fact, value) in self._reads_of:
+                self._reads.append(self._reads_of[fact, value])
             return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
         self._depth += 1
-        around, self._reads = self._reads, Reads()
+        before = len(self._reads)
         try:
-            result = compute(value)
+            result = known[value] = compute(value)
         finally:
             self._depth -= 1
-            reads, self._reads = self._reads, around
-            if reads.error or reads.defaults:
-                self._reads_of[fact, value] = reads
-                around.add(reads)
-        known[value] = result
+            if len(self._reads) > before:
+                self._reads_of[fact, value] = reads = Reads()
+                self._take(before, reads)
+                self._reads.append(reads)
         return result

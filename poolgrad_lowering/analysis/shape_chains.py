@@ -51,7 +51,6 @@ class ShapeChains:
         self._inputs, self._sources = uses.names, uses.producers
         self._begins = [0, *counts.cumsum().tolist()]
         self.shapes: list[Shape | None] = [None] * (count + 1)  # the last one is of position -1, where no node is
-        self._read: dict[str, Shape] = {}
 
     def reach(self, value: Value, sources: Callable[[Node], Iterable[str]]) -> Reached:
         """Return what a value's shape follows from, without the nodes of earlier calls.
@@ -102,24 +101,16 @@ class ShapeChains:
 
         `shape_of` derives the shape of a value by other means, and returns it if all its sizes are known.
         """
-
-        def read(use: int) -> Shape | None:
-            name = inputs[use]
-            found = self._read.get(name) or shape_of(self._scope, name)
-            if found is not None:
-                self._read[name] = found
-            return found
-
         kinds, shapes, inputs, begins, sources = self.kinds, self.shapes, self._inputs, self._begins, self._sources
         names = dict(reached.others)
         for position in sorted([*reached.chained, *names]):
             kind, shape = kinds[position], None
             if kind:
                 begin = begins[position]
-                shape = shapes[sources[begin]] or read(begin)
+                shape = shapes[sources[begin]] or shape_of(self._scope, inputs[begin])
                 if kind == _BROADCASTS:
                     for use in range(begin + 1, begins[position + 1]):
-                        other = shapes[sources[use]] or read(use)
+                        other = shapes[sources[use]] or shape_of(self._scope, inputs[use])
                         if other is not shape and other != shape:
                             shape = common_shape(None, shape, other)
             if shape is not None:

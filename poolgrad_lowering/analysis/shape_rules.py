@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from poolgrad_lowering.ir.attributes import attribute, boolean, integer, integers
+from poolgrad_lowering.ir.attributes import boolean, integer, integers
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes, pooled_sizes
@@ -239,9 +239,9 @@ def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
     source = input_shape(known, node, 0)
     if source is None:
         return None
-    reverse = list(range(len(source)))[::-1]
-    permutation = reverse if attribute(node, "perm") is None else integers(node, "perm")
-    if permutation is None or sorted(permutation) != sorted(reverse):
+    axes = list(range(len(source)))
+    permutation = integers(node, "perm", axes[::-1])
+    if permutation is None or sorted(permutation) != axes:
         return None
     return tuple(source[axis] for axis in permutation)
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -77,10 +77,6 @@ class Family(ABC, Generic[G, P]):
 
         Raises `Refuse` if the target has no operator for it.
         """
-
-    @abstractmethod
-    def selected_by(self, gradient: G) -> Hashable:
-        """Return all of a gradient that the result of `select` depends on; the text of a refusal may depend on more."""
 
     @abstractmethod
     def join(

@@ -9,7 +9,7 @@ that of the gradient's family, such as `families.max_pool.gradient.MaxPoolGradie
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -60,6 +60,11 @@ class Gradient(ABC):
     @abstractmethod
     def operands(self) -> tuple[Value, ...]:
         """The values that the lowered node uses."""
+
+    @property
+    @abstractmethod
+    def selected_by(self) -> Hashable:
+        """All that the operator of a target depends on; the text of a refusal may depend on more."""
 
     @property
     @abstractmethod

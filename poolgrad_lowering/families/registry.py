@@ -38,7 +38,7 @@ class Choices:
     def select(self, gradient: Gradient) -> LoweredOp:
         """Return the operator for a verified gradient. Raises `Refuse`."""
         family = family_of(gradient)
-        key = family, family.selected_by(gradient)
+        key = family, gradient.selected_by
         if key not in self._selected:
             self._selected[key] = family.select(gradient, self.target)
         return self._selected[key]
@@ -46,7 +46,7 @@ class Choices:
     def alternatives(self, gradient: Gradient, first: str) -> list[str]:
         """Return the operators of the target that a gradient can be lowered to, without `first`."""
         family = family_of(gradient)
-        key = family, family.selected_by(gradient), first
+        key = family, gradient.selected_by, first
         if key not in self._alternatives:
             self._alternatives[key] = family.alternatives(gradient, self.target, first)
         return list(self._alternatives[key])

@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
+
+from onnx import AttributeProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.diagnostic import Severity
@@ -26,6 +29,11 @@ class LoweredOp:
     name: str
     attributes: dict[str, int | str | list[int]]
     canvas: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def stored(self) -> list[AttributeProto]:
+        """The attributes as each node of the operator stores them."""
+        return [helper.make_attribute(name, value) for name, value in sorted(self.attributes.items())]
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ class Gate(Visitor):
         self, scope: Scope, position: int, attributes: Collection[AttributeProto]
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
         """The subgraphs in the attributes. Validates attributes, and tensors in them."""
-        given, graphs = set(), list[tuple[str, onnx.GraphProto]]()
+        given: set[str] = set()
+        graphs: list[tuple[str, onnx.GraphProto]] = []
         for attribute in attributes:
             stored = b"" if attribute.type in _HOLDER_TYPES else attribute.SerializeToString()
             if (name := self._valid_attributes.get(stored)) is None:

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
-from poolgrad_lowering.io.atomic_write import require_folder, sync_folder, temporary_path
+from poolgrad_lowering.io.atomic_write import require_folder, temporary_path
 
 
 class NewFolder:
@@ -47,7 +47,6 @@ class NewFolder:
             with contextlib.suppress(FileNotFoundError):
                 self._target.rmdir()  # not every system can rename a folder over an empty one
             self.path.rename(self._target)
-            sync_folder(self._target.parent)
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

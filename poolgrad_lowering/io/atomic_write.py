@@ -2,7 +2,8 @@
 
 """Atomic writes: after a crash a file has its old content or its new content. Knows nothing of models.
 
-A file is written to a temporary name beside its target, synchronised to the disk, and renamed over the target.
+A file is written to a temporary name beside its target, synchronised to the disk, and renamed over the target. The last
+rename is not awaited: if the system crashes soon after a write, the old content may be there.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ def write_files(contents: Mapping[Path, Content], descriptions: Mapping[Path, by
         if staged:
             for description in last:
                 description.remove_old()
-        for file in (*staged, *last):
-            file.commit()
+        files = (*staged, *last)
+        for file in files:
+            file.commit(awaited=file is not files[-1])
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -116,11 +118,12 @@ class _Staged:
             self._target.unlink(missing_ok=True)
             sync_folder(self._target.parent)
 
-    def commit(self) -> None:
-        """Rename the temporary file over the target."""
+    def commit(self, *, awaited: bool) -> None:
+        """Rename the temporary file over the target; with `awaited`, also on the disk: later renames come after it."""
         with self._explained():
             os.replace(self._temporary, self._target)  # noqa: PTH105 - tests make it fail
-            sync_folder(self._target.parent)
+            if awaited:
+                sync_folder(self._target.parent)
 
     def _remove_temporary(self) -> None:
         with contextlib.suppress(OSError):

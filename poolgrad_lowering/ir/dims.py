@@ -63,7 +63,7 @@ def is_static(shape: Shape) -> bool:
 
 def static_dims(sizes: Iterable[int]) -> Shape:
     """The shape with these numbers as its sizes."""
-    return tuple(Dim(extent) for extent in sizes)
+    return tuple(map(Dim, sizes))
 
 
 def size(dims: Iterable[Dim]) -> Dim:

@@ -127,10 +127,12 @@ class ModelIndex:
         self.scopes.append(scope)
         self._visitor.on_scope_opened(scope)
         columns = node_columns(scope.proto.node)
-        _enter_operators(scope, columns)
+        scope.node_names = columns.names
+        for spelling, positions in columns.operators.items():  # two of an operator if a domain has two spellings
+            op = scope.operator(*spelling)
+            scope.by_op[op] = sorted([*scope.by_op.get(op, ()), *positions])
         unsorted = self._enter_values(scope, columns)
-        for position in columns.with_attributes:
-            attributes = scope.proto.node[position].attribute[:]
+        for position, attributes in columns.attributes:
             for name, graph in self._visitor.visit_attributes(scope, position, attributes):
                 unsorted |= self._add_subgraph(scope, position, name, graph)
         self._visitor.on_scope_closed(scope, unsorted=unsorted)
@@ -185,17 +187,6 @@ def subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProto]
         yield attribute.name, attribute.g
     for number, graph in enumerate(attribute.graphs):
         yield f"{attribute.name}[{number}]", graph
-
-
-def _enter_operators(scope: Scope, columns: NodeColumns) -> None:
-    """Enter the names of nodes and, by operator, their positions: ascending, however domains are spelled."""
-    spelled = defaultdict[tuple[str, str], list[int]](list)
-    for position, spelling in enumerate(columns.operators):
-        spelled[spelling].append(position)
-    for spelling, positions in spelled.items():
-        op = scope.operator(*spelling)
-        scope.by_op[op] = sorted([*scope.by_op.get(op, ()), *positions])
-    scope.node_names = columns.names
 
 
 def value_infos_of(scope: Scope, names: Collection[str]) -> list[int]:

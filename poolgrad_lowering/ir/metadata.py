@@ -45,7 +45,7 @@ def layer_of(node: NodeProto) -> str | None:
 
     The model itself, whose path is empty, is no layer.
     """
-    return next(filter(None, map(_innermost, _texts(node, NAME_SCOPES))), None)
+    return next(filter(None, map(_innermost, _texts(node, NAME_SCOPES))), None) if node.metadata_props else None
 
 
 def _innermost(scopes: str) -> str:

@@ -7,46 +7,47 @@ A pass over whole lists takes a fraction of the time of a pass that accesses eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
 import onnx
 
+_BLOCK = 500
+"""The number of nodes that are read at a time: protobuf makes objects of what is read, and so they stay in caches."""
+
 
 class NodeColumns(NamedTuple):
     """The fields of all nodes of a list.
 
-    `names` and `operators` (domain, op type) have one entry per node. `output_names[i]` is an output of the node at
-    position `producers[i]`, `input_names[i]` an input of the node at `consumers[i]`, both ordered by node.
-    `with_attributes` has the positions of the nodes with attributes.
+    `names` has one entry per node, `operators` the positions of the nodes of each operator (domain, op type).
+    `output_names[i]` is an output of the node at position `producers[i]`, `input_names[i]` an input of the node at
+    `consumers[i]`, both ordered by node. `attributes` has the nodes with attributes: position and attributes.
     """
 
     names: list[str]
-    operators: list[tuple[str, str]]
+    operators: dict[tuple[str, str], list[int]]
     output_names: list[str]
     producers: list[int]
     input_names: list[str]
     consumers: list[int]
-    with_attributes: list[int]
+    attributes: list[tuple[int, list[onnx.AttributeProto]]]
 
 
-def node_columns(nodes: Iterable[onnx.NodeProto]) -> NodeColumns:
+def node_columns(nodes: Sequence[onnx.NodeProto]) -> NodeColumns:
     """The columns of a list of nodes."""
-    nodes = list(nodes)
-    output_names, producers = _flat([node.output[:] for node in nodes])
-    input_names, consumers = _flat([node.input[:] for node in nodes])
-    return NodeColumns(
-        names=[node.name for node in nodes],
-        operators=[(node.domain, node.op_type) for node in nodes],
-        output_names=output_names,
-        producers=producers,
-        input_names=input_names,
-        consumers=consumers,
-        with_attributes=[position for position, node in enumerate(nodes) if node.attribute],
-    )
-
-
-def _flat(names: Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
-    """The names of all nodes in one list, and for each name the position of its node."""
-    return list(chain.from_iterable(names)), [position for position, given in enumerate(names) for _ in given]
+    columns = NodeColumns([], defaultdict(list), [], [], [], [], [])
+    for first in range(0, len(nodes), _BLOCK):
+        block = nodes[first : first + _BLOCK]
+        columns.names.extend([node.name for node in block])
+        for position, operator in enumerate([(node.domain, node.op_type) for node in block], first):
+            columns.operators[operator].append(position)
+        outputs, inputs = [node.output[:] for node in block], [node.input[:] for node in block]
+        columns.output_names.extend(chain.from_iterable(outputs))
+        columns.producers.extend([position for position, names in enumerate(outputs, first) for _ in names])
+        columns.input_names.extend(chain.from_iterable(inputs))
+        columns.consumers.extend([position for position, names in enumerate(inputs, first) for _ in names])
+        attributes = enumerate([node.attribute for node in block], first)
+        columns.attributes.extend([(position, held[:]) for position, held in attributes if held])
+    return columns

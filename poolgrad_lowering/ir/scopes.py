@@ -104,8 +104,7 @@ class Scope:
     def operator(self, domain: str, op_type: str) -> tuple[str, str]:
         """The operator, canonical domain and op type, of a node of this scope with this domain and op type."""
         domain = canonical_domain(domain)
-        local = domain == "" and op_type in self.redefined
-        return LOCAL if local else domain, op_type
+        return LOCAL if domain == "" and op_type in self.redefined else domain, op_type
 
     def node(self, position: int) -> Node:
         """The node at a position of the scope's node list, always as the same object."""
@@ -161,7 +160,7 @@ class Value:
         """The value of that name, created at the first call."""
         value = scope.values.get(name)
         if value is None:
-            value = scope.values[name] = super().__new__(cls)
+            value = scope.values[name] = object.__new__(cls)
             value.scope, value.name, value._producer, value._use_count = scope, name, False, -1
         return value
 
@@ -253,13 +252,15 @@ class Node:
         self.position = position
         self.proto = proto
         self.op = scope.operator(proto.domain, proto.op_type)
-        attributes = proto.attribute[:]  # protobuf copies a slice faster than it iterates
-        self.attributes = {stored.name: stored for stored in reversed(attributes)}
         resolved = scope.resolved
         self.inputs = tuple([resolved.get(name) or scope.resolve(name) for name in proto.input[:]])
         self.outputs = tuple([Value(scope, name) if name else None for name in proto.output[:]])
-        depends_on_caller = any(stored.ref_attr_name for stored in attributes) if attributes else False
-        self._standard = None if self.op[0] or depends_on_caller else self.op[1]
+        self._standard = None if self.op[0] else self.op[1]
+        self.attributes: dict[str, onnx.AttributeProto] = {}
+        for stored in proto.attribute[::-1]:  # of two with one name the first one counts
+            self.attributes[stored.name] = stored
+            if stored.ref_attr_name:
+                self._standard = None
 
     @property
     def label(self) -> str:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import compress
+from operator import attrgetter
 from typing import NamedTuple
 
 from google.protobuf.message import Message
@@ -47,6 +49,7 @@ _STORAGES = {
 }
 _BY_NUMBER = {number: _STORAGES[name] for name, number in TensorProto.DataType.items() if name in _STORAGES}
 _TYPED_FIELDS = sorted({storage.field for storage in _STORAGES.values()})
+_TYPED_DATA = attrgetter(*_TYPED_FIELDS)
 _MOST_ELEMENTS = 2**63 - 1
 
 
@@ -58,7 +61,7 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
     if (flaw := dims_flaw(dims)) is not None:
         return flaw
     elements = math.prod(dims)
-    filled = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
+    filled = list(compress(_TYPED_FIELDS, _TYPED_DATA(tensor)))
     raw = len(tensor.raw_data) if tensor.HasField("raw_data") else None
     if tensor.data_location == TensorProto.EXTERNAL:
         if filled or raw or not storage.bits:

@@ -25,8 +25,8 @@ class UseLists:
     ) -> None:
         self.by_nodes = len(names)
         self.producers = producers
-        self.names = [*names, *captured]
-        self.positions = [*positions, *[-1] * len(captured)]
+        self.names = [*names, *captured] if captured else names
+        self.positions = [*positions, *[-1] * len(captured)] if captured else positions
 
     def of(self, name: str) -> list[int]:
         """The positions of the nodes that consume the name, in order, one entry per input."""

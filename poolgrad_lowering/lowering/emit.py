@@ -38,7 +38,7 @@ def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement
     for pool, nodes in written_pools:
         region = dead_region(pool.pool, use_counts)
         one = Replacement(pool.pool, nodes, region, pool.element_type, pool.place)
-        _record(one, pool.pool, _FORWARD)
+        _record(one.dialect_node, region.nodes, pool.pool, _FORWARD)
         replaced.append(one)
     return replaced
 
@@ -46,25 +46,25 @@ def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement
 def _replaced_site(site: Lowered[Any], nodes: list[NodeProto], use_counts: UseCounts) -> Replacement:
     root, pool = _producer(site.gradient.dx.value), site.gradient.pooling
     one = Replacement(root, nodes, dead_region(root, use_counts), site.gradient.element_type, root, site.site)
-    _record(one, site.anchor, site.pattern)
-    one.dialect_node.metadata_props.add(key=metadata.SITE, value=site.site)
-    _record_layer(one.dialect_node, [*([] if pool is None else [pool]), *one.region.nodes])
+    node, dead = one.dialect_node, one.region.nodes
+    _record(node, dead, site.anchor, site.pattern)
+    node.metadata_props.add(key=metadata.SITE, value=site.site)
+    _record_layer(node, [*([] if pool is None else [pool]), *dead])
     return one
 
 
-def _record(replacement: Replacement, origin: Node, pattern: str) -> None:
-    """Give the dialect's node the metadata of `origin`, the pattern's name and the names of the replaced nodes."""
-    entries = replacement.dialect_node.metadata_props
-    own = (metadata.PATTERN, metadata.REPLACED, metadata.SITE)
-    entries.extend(entry for entry in origin.proto.metadata_props if entry.key not in own)
+def _record(node: NodeProto, dead: Sequence[Node], origin: Node, pattern: str) -> None:
+    """Give the dialect's node the metadata of `origin`, the pattern's name and the names of the dead nodes."""
+    entries, own = node.metadata_props, (metadata.PATTERN, metadata.REPLACED, metadata.SITE)
+    entries.extend([entry for entry in origin.proto.metadata_props[:] if entry.key not in own])
     entries.add(key=metadata.PATTERN, value=pattern)
-    entries.add(key=metadata.REPLACED, value=json.dumps([node.label for node in replacement.region.nodes]))
+    entries.add(key=metadata.REPLACED, value=json.dumps([one.label for one in dead]))
 
 
 def _record_layer(node: NodeProto, origins: Sequence[Node]) -> None:
     """Write the first layer of `origins` onto the node if it has none yet."""
-    named = next((one.proto for one in origins if metadata.layer_of(one.proto) is not None), None)
-    if metadata.layer_of(node) is None and named is not None:
+    if metadata.layer_of(node) is None:
+        named = next((one.proto for one in origins if metadata.layer_of(one.proto) is not None), NodeProto())
         node.metadata_props.extend(entry for entry in named.metadata_props if entry.key == metadata.NAME_SCOPES)
 
 

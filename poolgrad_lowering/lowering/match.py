@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from onnx import FunctionProto
 
 from poolgrad_lowering.analysis.facts import Facts
@@ -27,14 +25,14 @@ def match_anchors(index: ModelIndex, facts: Facts, choices: Choices) -> list[Ver
     for pattern in sorted(all_patterns(), key=lambda pattern: pattern.order):
         for op in pattern.anchors:
             by_op.setdefault(op, []).append(pattern)
+    taken: set[str] = set()
     verdicts = (
-        _verdict(facts, scope.node(position), by_op[op], choices)
+        _verdict(facts, scope.node(position), by_op[op], choices, taken)
         for scope in index.scopes
         if not _is_dialect_body(scope)
         for position, op in sorted((position, op) for op in by_op for position in scope.by_op.get(op, ()))
     )
-    taken: set[str] = set()
-    return [replace(verdict, site=identifier(verdict.anchor, taken)) for verdict in verdicts if verdict is not None]
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def identifier(anchor: Node, taken: set[str]) -> str:
@@ -46,9 +44,9 @@ def identifier(anchor: Node, taken: set[str]) -> str:
     return new_name(f"{anchor.scope.path}:{output}", taken)
 
 
-def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choices) -> Verdict | None:
+def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choices, taken: set[str]) -> Verdict | None:
     """Return the verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest
-    rank; None if no form recognises the anchor. The verdict has no identifier yet.
+    rank; None if no form recognises the anchor. `taken` are the identifiers of earlier anchors.
     """
     refusals: list[Refusal] = []
     for pattern in patterns:
@@ -59,9 +57,13 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choic
         elif gradient is not None:
             op = attempt(_select, gradient, choices)
             if isinstance(op, Refusal):
-                return Refused("", anchor, pattern.name, _missing_constant(facts, reads, op))
-            return Lowered("", anchor, pattern.name, gradient, op, trusted_defaults=tuple(sorted(reads.defaults)))
-    return Refused("", anchor, None, min(refusals, key=lambda refusal: refusal.rank)) if refusals else None
+                refusal = _missing_constant(facts, reads, op)
+                return Refused(identifier(anchor, taken), anchor, pattern.name, refusal)
+            defaults = tuple(sorted(reads.defaults))
+            return Lowered(identifier(anchor, taken), anchor, pattern.name, gradient, op, trusted_defaults=defaults)
+    if not refusals:
+        return None
+    return Refused(identifier(anchor, taken), anchor, None, min(refusals, key=lambda refusal: refusal.rank))
 
 
 def _match(facts: Facts, anchor: Node, pattern: Pattern) -> Gradient | None:

@@ -79,7 +79,7 @@ class Outcome:
         """Return the report, given the sizes of the serialised model."""
         return Report(
             target=self.target,
-            anchors=self.described.anchors,
+            **vars(self.described),
             nodes_before=self.nodes_before,
             nodes_after=self.nodes_after,
             bytes_before=bytes_before,
@@ -87,9 +87,6 @@ class Outcome:
             seconds=self.seconds,
             broken_plugins=broken_plugins(),
             warnings=self.warnings,
-            notes=self.described.notes,
-            operators=self.described.operators,
-            drawing=self.described.drawing,
             standard=self.standard,
         )
 
@@ -141,7 +138,7 @@ def _describe(
     index: ModelIndex, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement], choices: Choices
 ) -> Described:
     operators = count_operators(index)
-    layers = {one.site: one.layer for one in replaced}
+    layers = {one.site: one.layer for one in replaced if one.site is not None}
     anchors = tuple(
         describe(verdict, layers.get(verdict.site) or layer_of(verdict.anchor.proto), choices) for verdict in verdicts
     )

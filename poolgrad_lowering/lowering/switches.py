@@ -15,7 +15,6 @@ from typing import Any
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.families.verdicts import Lowered, Refused, Verdict
-from poolgrad_lowering.lowering.dump import write_replacements
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
 ONLY = "POOLGRAD_ONLY"
@@ -36,6 +35,8 @@ def refuse_unselected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 def dump(replaced: Sequence[Replacement]) -> None:
     """Write each rewrite as text to the folder in POOLGRAD_DUMP, if it is set. Raises `FileError`."""
     if replaced and (folder := os.environ.get(DUMP)):
+        from poolgrad_lowering.lowering.dump import write_replacements  # noqa: PLC0415 - only for debugging
+
         write_replacements(Path(folder), replaced)
 
 

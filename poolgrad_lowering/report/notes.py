@@ -40,7 +40,7 @@ def count_operators(index: ModelIndex) -> Operators:
 def edited(before: Operators, removed: Iterable[Node], added: Iterable[NodeProto]) -> Operators:
     """Return the counts of a model after an edit; operators that are gone have the count 0."""
     after = before.copy()
-    after.subtract(node.op for node in set(removed))
+    after.subtract(Counter([node.op for node in set(removed)]))
     after.update((canonical_domain(node.domain), node.op_type) for node in added)
     return after
 

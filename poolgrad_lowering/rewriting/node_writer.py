@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ir.dims import Shape
 
@@ -32,14 +32,18 @@ class NodeWriter:
         *,
         output: str | None = None,
         domain: str = "",
+        stored: Sequence[AttributeProto] = (),
         **attributes: Attribute,
     ) -> str:
-        """Append a node with one output and return the output's name: `output`, or a new name with `hint` in it."""
+        """Append a node with one output and return the output's name: `output`, or a new name with `hint` in it.
+
+        Its attributes are the `stored` ones and `attributes`.
+        """
         name = self._new_name(hint)
         result = name if output is None else output
+        made = [helper.make_attribute(*each) for each in sorted(attributes.items())]
         node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
-        for key, value in sorted(attributes.items()):
-            _add_attribute(node, key, value)
+        node.attribute.extend([*stored, *made])
         self.nodes.append(node)
         return result
 
@@ -58,18 +62,6 @@ class NodeWriter:
 
     def _new_name(self, hint: str) -> str:
         return new_name(f"{self._prefix}/{hint}", self._taken)
-
-
-def _add_attribute(node: NodeProto, name: str, value: Attribute) -> None:
-    """Add an attribute as `onnx.helper.make_attribute` would create it, without a copy."""
-    if isinstance(value, int):
-        node.attribute.add(name=name, type=AttributeProto.INT, i=value)
-    elif isinstance(value, str):
-        node.attribute.add(name=name, type=AttributeProto.STRING, s=value.encode())
-    elif isinstance(value, TensorProto):
-        node.attribute.add(name=name, type=AttributeProto.TENSOR, t=value)
-    else:
-        node.attribute.add(name=name, type=AttributeProto.INTS, ints=value)
 
 
 def new_name(wanted: str, taken: set[str]) -> str:

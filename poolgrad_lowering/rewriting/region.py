@@ -9,7 +9,7 @@ convex by construction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,18 +27,6 @@ _EFFECTS = frozenset(
 )
 
 
-class _Left(dict[Value, int]):
-    """The number of remaining uses of each value, initially all uses in the model and the added ones."""
-
-    def __init__(self, added: Mapping[Value, int]) -> None:
-        super().__init__()
-        self._added = added
-
-    def __missing__(self, value: Value) -> int:
-        count = self[value] = value.use_count + self._added.get(value, 0)
-        return count
-
-
 class UseCounts:
     """The number of remaining uses of each value, while sites are removed one after the other.
 
@@ -46,7 +34,7 @@ class UseCounts:
     """
 
     def __init__(self, added: Iterable[Value]) -> None:
-        self._left = _Left(Counter(added))
+        self._added, self._left = Counter(added), dict[Value, int]()
         self._removed: set[Node] = set()
 
     def remove(self, node: Node) -> bool:
@@ -61,11 +49,13 @@ class UseCounts:
 
     def decrement(self, value: Value) -> int:
         """Remove one use of the value and return the number of remaining uses."""
-        self._left[value] -= 1
-        return self._left[value]
+        left = self._left[value] = self.left(value) - 1
+        return left
 
     def left(self, value: Value) -> int:
         """Return the number of remaining uses, by nodes and as an output of the scope."""
+        if value not in self._left:
+            self._left[value] = value.use_count + self._added.get(value, 0)
         return self._left[value]
 
 
@@ -138,4 +128,5 @@ def _is_kept(value: Value, producer: Node | None, use_counts: UseCounts) -> bool
         return value.name in value.scope.inputs
     if producer.op[0] or producer.op[1] in _EFFECTS:
         return True
-    return any(output is not None and use_counts.left(output) for output in producer.outputs)
+    others = [output for output in producer.outputs if output is not None and output is not value]
+    return any(map(use_counts.left, others))

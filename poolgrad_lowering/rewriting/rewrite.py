@@ -153,10 +153,12 @@ def _drop(entries: Entries, positions: Iterable[int]) -> None:
 
 
 def _replace(entries: Entries, run: range, messages: Sequence[Any]) -> None:
-    """Replace a run of entries with messages."""
-    del entries[run.start : run.stop]
-    for message in reversed(messages):
-        entries.insert(run.start, message)
+    """Replace a run of entries with messages: overwrite entries while there are both, then delete or insert."""
+    for position, message in zip(run, messages, strict=False):
+        entries[position].CopyFrom(message)
+    del entries[run.start + len(messages) : run.stop]
+    for position, message in enumerate(messages[len(run) :], run.stop):
+        entries.insert(position, message)
 
 
 def _runs(positions: Iterable[int]) -> Iterator[range]:

@@ -96,7 +96,7 @@ EQUIVALENT: dict[str, str] = {
     "if not all((given.tensor_type.elem_type for given in types.values())) → if False": _REFUSED_BY_ONNX,
     "poolgrad_lowering.analysis.node_inference.infer_type: all → any": _REFUSED_BY_ONNX,
     "poolgrad_lowering.analysis.node_inference._unknown_sizes: 'size_' → 'size__'": _ONLY_A_SIZE,
-    "poolgrad_lowering.analysis.memo.Memo.once: if reads.error or reads.defaults → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.memo.Memo.once: if len(self._reads) > before → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.families.max_pool.matching.views.find_result: break → continue #2": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,

@@ -49,7 +49,7 @@ def emit(facts: Facts, site: Lowered[MaxPoolGradient], taken: set[str]) -> list[
         if needed
     ]
     outputs = [None] * len(views) + [dx.name]  # the last of them writes dx
-    result = writer.write(op.name, [x, grad, argmax], op.name, domain=DOMAIN, output=outputs[0], **op.attributes)
+    result = writer.write(op.name, [x, grad, argmax], op.name, domain=DOMAIN, output=outputs[0], stored=op.stored)
     for view, output in zip(views, outputs[1:], strict=True):
         result = view(writer, result, gradient, op, output)
     return writer.nodes
@@ -61,7 +61,7 @@ def emit_forward(forward: LoweredMaxPool, taken: set[str]) -> list[NodeProto]:
     writer = NodeWriter(y, taken, forward.pool.scope.opset)
     x = forward.x.name if forward.x_view is None else writer.reshape(forward.x.name, forward.x_view, "x")
     output = y if forward.y_view is None else None
-    pooled = writer.write(op.name, [x], op.name, domain=DOMAIN, output=output, **op.attributes)
+    pooled = writer.write(op.name, [x], op.name, domain=DOMAIN, output=output, stored=op.stored)
     writer.nodes[-1].output.append(forward.argmax.name)
     if forward.y_view is not None:
         writer.reshape(pooled, forward.y_view, "y", output=y)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto
@@ -47,11 +47,6 @@ class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
     def select(self, gradient: MaxPoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
         """See `Family`."""
         return select_op(gradient, target) if operator is None else select_op_named(operator, gradient, target)
-
-    def selected_by(self, gradient: MaxPoolGradient) -> Hashable:
-        """See `Family`."""
-        windows = repr(gradient.windows)  # of another package's form, which may have lists in it
-        return windows, gradient.x_shape, gradient.pooled_shape, gradient.element_type
 
     def join(
         self,

@@ -12,7 +12,7 @@ NaN and for windows that contain only −inf, which onnxruntime's kernel with In
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from poolgrad_lowering.analysis.provenance import Numbering
@@ -100,8 +100,8 @@ def choose_forward_pools(
     The pool of a site whose `forward` is already a refusal stays. `used` are values that lowered nodes of other
     families will use. The names of new values are added to `taken`.
     """
-    pools = _pools(sites)
-    verdicts = {place: attempt(_select, pool, target, bodies) for place, pool in pools.items()}
+    pools, selected = _pools(sites), dict[Hashable, LoweredOp]()
+    verdicts = {place: attempt(_select, pool, target, bodies, selected) for place, pool in pools.items()}
     measured = _refuse_used_indices(sites, used, pools, verdicts)
     if _refuse_by_plan(sites, verdicts):  # the nodes around a pool that stays may use another pool's Indices
         measured = _refuse_used_indices(sites, used, pools, verdicts)
@@ -142,10 +142,16 @@ def _place(gradient: MaxPoolGradient) -> Use | None:
     return None if node is None else Use(node.scope, node.position)
 
 
-def _select(pool: _Pool, target: Target, bodies: FunctionBodies) -> LoweredOp:
-    """Return the operator for a pool, and require its body. Raises `Refuse` if the pool stays."""
+def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[Hashable, LoweredOp]) -> LoweredOp:
+    """Return the operator for a pool, and require its body. Raises `Refuse` if the pool stays.
+
+    `selected` are the operators of earlier pools, by all that they depend on.
+    """
     gradient, reduction = pool.gradient, pool.gradient.reduction
-    op = select_forward_op(gradient, target)
+    key = gradient.selected_by, None if reduction is None else (reduction.order,)
+    if key not in selected:
+        selected[key] = select_forward_op(gradient, target)
+    op = selected[key]
     if reduction is not None and (reduction.y_shape is None or not fits_reshape(pool.y_view or ())):
         raise Refuse(Code.UNKNOWN_SHAPE, "several sizes of '{}' are not known", pool.y.name)
     maximum = Maximum.SELECTED if reduction is None or reduction.order is None else reduction.order

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.provenance import Numbering
@@ -78,6 +79,12 @@ class MaxPoolGradient(Gradient):
         if self.argmax is None:
             raise ValueError(f"the indices of '{self.dx.value.name}' have no name yet")
         return self.argmax
+
+    @property
+    def selected_by(self) -> Hashable:
+        """The windows, the shapes and the element type: what the operator of its pool depends on too."""
+        windows = repr(self.windows)  # of another package's form, which may have lists in it
+        return windows, self.x_shape, self.pooled_shape, self.element_type
 
     @property
     def operands(self) -> tuple[Value, ...]:

@@ -44,13 +44,15 @@ class Sums(Memo):
         self.asked[number] += 1
         assert self._depth > 0
         assert self.is_known(number, fact)
-        self.depend_on(Reads(self.errors.get(number, ""), frozenset(self.used.get(number, ""))))
+        if number in self.errors or number in self.used:
+            self.depend_on(Reads(self.errors.get(number, ""), frozenset(self.used.get(number, ""))))
         found = [self.sum(behind, fact) for behind in self.before.get(number, ())]
         return None if None in found else 1 + sum(one for one in found if one is not None)
 
     def left(self) -> tuple[str, set[str]]:
         """What facts depended on since the last time."""
-        reads, self._reads = self._reads, Reads()
+        reads = Reads()
+        self._take(0, reads)
         assert self._depth == 0
         return reads.error, set(reads.defaults)
 

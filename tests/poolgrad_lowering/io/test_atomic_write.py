@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering import FileError
+from poolgrad_lowering.io import atomic_write
 from poolgrad_lowering.io.atomic_write import write_bytes, write_files
 from tests.harness.processes import environment
 
@@ -173,6 +174,22 @@ def test_a_description_is_never_of_another_file(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(FileError, match="cannot write"):
         write_files({tmp_path / "m": b"new"}, {tmp_path / "report": b"new"})
     assert contents(tmp_path) == {"m": b"new" if works else OLD}
+
+
+def test_renames_reach_the_disk_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each but the last one, and the removal of an old description before them."""
+    (tmp_path / "report").write_bytes(OLD)
+    steps: list[str] = []
+    rename = os.replace
+
+    def replace(source: Path, target: Path) -> None:
+        steps.append(Path(target).name)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(atomic_write, "sync_folder", lambda _: steps.append("synchronised"))
+    write_files({tmp_path / "data": b"1", tmp_path / "model": b"2"}, {tmp_path / "report": b"3"})
+    assert steps == ["synchronised", "data", "synchronised", "model", "synchronised", "report"]
 
 
 def test_a_description_alone_replaces_the_old_one(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ def test_columns() -> None:
             NodeProto(),
             helper.make_node("Clip", ["x", "", "most"], ["", "y"]),
             helper.make_node("f", [], [], domain="l"),
-            helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2], auto_pad="VALID"),
+            helper.make_node("Relu", ["x"], ["y", "i"], kernel_shape=[2, 2], auto_pad="VALID"),
         ]
     )
     assert columns.names == ["relu", "", "", "", ""]
-    assert columns.operators == [("", "Relu"), ("", ""), ("", "Clip"), ("l", "f"), ("", "MaxPool")]
+    assert columns.operators == {("", "Relu"): [0, 4], ("", ""): [1], ("", "Clip"): [2], ("l", "f"): [3]}
     assert (columns.input_names, columns.consumers) == (["x", "x", "", "most", "x"], [0, 2, 2, 2, 4])
     assert (columns.output_names, columns.producers) == (["y", "", "y", "y", "i"], [0, 2, 2, 4, 4])
-    assert columns.with_attributes == [4]
+    [(position, attributes)] = columns.attributes
+    assert (position, [attribute.name for attribute in attributes]) == (4, ["auto_pad", "kernel_shape"])

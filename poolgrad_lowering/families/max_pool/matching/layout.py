@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.ir.attributes import attribute, integers
+from poolgrad_lowering.ir.attributes import integers
 from poolgrad_lowering.ir.scopes import Node, Value
 
 
@@ -44,6 +44,6 @@ def _permutation(node: Node, rank: int) -> list[int] | None:
         return list(range(rank))
     if not node.is_a("Transpose"):
         return None
-    reverse = list(reversed(range(rank)))
-    permutation = reverse if attribute(node, "perm") is None else integers(node, "perm")
-    return permutation if permutation is not None and sorted(permutation) == list(range(rank)) else None
+    axes = list(range(rank))
+    permutation = integers(node, "perm", axes[::-1])
+    return permutation if permutation is not None and sorted(permutation) == axes else None
