@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 from models import catalogue
+from models.artifact_runs import FOLDERS, RUNS
 from models.catalogue import Entry
 from tests.oracles import assert_same_bits, max_pool_indices, pool_gradient, run_ort, same_pads
 
@@ -37,8 +38,16 @@ def test_manifests_and_folder_agree() -> None:
     listed = [*ENTRIES, *catalogue.spellings(), *catalogue.external()]
     names = [entry.name for entry in listed]
     assert len(set(names)) == len(names) >= 12
-    assert {entry.file for entry in listed} == set(catalogue.BUILT.rglob("*.onnx"))
-    assert {path.name.split(".")[0] for path in catalogue.BUILT.rglob("*.npz")} <= {e.file.stem for e in listed}
+    graphs = {path for path in catalogue.BUILT.rglob("*.onnx") if FOLDERS not in path.parents}
+    assert {entry.file for entry in listed} == graphs
+    arrays = {path.name.split(".")[0] for path in catalogue.BUILT.rglob("*.npz") if FOLDERS not in path.parents}
+    assert arrays <= {entry.file.stem for entry in listed}
+
+
+def test_every_folder_of_artifacts_has_a_run() -> None:
+    assert {path.name for path in FOLDERS.iterdir()} == RUNS.keys()
+    files = {"checkpoint", "eval_model.onnx", "optimizer_model.onnx", "resumed", "run.npz", "training_model.onnx"}
+    assert all({path.name for path in folder.iterdir()} == files for folder in FOLDERS.iterdir())
 
 
 def test_lookup() -> None:
