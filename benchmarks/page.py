@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.page_bodies import bodies
-from benchmarks.page_runtime import eager_step, overhead, training_step
+from benchmarks.page_runtime import artifact_step, eager_step, overhead, training_step
 from benchmarks.plots import Bar, Point, bars, points
 from benchmarks.rewriters import POOLGRAD
 from benchmarks.tables import memory, seconds, table
@@ -175,5 +175,6 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], Path], str]] = {
     "overhead": overhead,
     "training_step": training_step,
     "eager_step": eager_step,
+    "artifact_step": artifact_step,
 }
 """The functions that write the sections of the page, in order, by the name of the question."""

@@ -43,6 +43,14 @@ weight is written as matrix products, which is the default, or as a Conv whose k
 """
 
 
+ARTIFACT_STEP = """## Training steps of artifacts
+
+A step of onnxruntime's artifacts with its optimizer, AdamW, on the CPU: in onnxruntime-training 1.19.2, and as a step
+in standard ONNX (`lower-artifacts --standard`) in plain onnxruntime, with the pools by function bodies or on the
+execution provider with the host library. onnxruntime-training runs in a process of its own.
+"""
+
+
 def overhead(result: dict[str, Any], plots: Path) -> str:
     """The section on the cost of a node, as Markdown; writes its plot."""
     entries = [bar for row in result["rows"] for bar in _overhead_bars(row)]
@@ -79,20 +87,30 @@ def training_step(result: dict[str, Any], plots: Path) -> str:
 
 def eager_step(result: dict[str, Any], plots: Path) -> str:
     """The section on training steps beside eager PyTorch, as Markdown; writes its plot."""
+    return _beside(EAGER_STEP, result, plots / "eager_steps.svg", "eager PyTorch", "lowered")
+
+
+def artifact_step(result: dict[str, Any], plots: Path) -> str:
+    """The section on training steps of artifacts, as Markdown; writes its plot."""
+    return _beside(ARTIFACT_STEP, result, plots / "artifact_steps.svg", "onnxruntime-training", "standard step")
+
+
+def _beside(text: str, result: dict[str, Any], plot: Path, other: str, own_prefix: str) -> str:
+    """A section on steps beside another package's, as Markdown; writes its plot."""
     entries = [
         Bar(f"{step['name']}: {row['name']}", row["ratio"], row["ratio"], row["ratio"], f"{row['ratio']:.2f}", own)
         for step in result["steps"]
         for row in step["rows"]
-        for own in [row["name"].startswith("lowered")]
+        for own in [row["name"].startswith(own_prefix)]
     ]
-    (plots / "eager_steps.svg").write_text(bars("Time of a step, × eager PyTorch", entries), encoding="utf-8")
+    plot.write_text(bars(f"Time of a step, × {other}", entries), encoding="utf-8")
     rows = (
         (step["name"], " x ".join(map(str, step["shape"])), row["name"], seconds(row, MILLI, 1), f"{row['ratio']:.2f}")
         for step in result["steps"]
         for row in step["rows"]
     )
-    parts = [EAGER_STEP, "![Steps](benchmarks/eager_steps.svg)\n"]
-    return "\n".join([*parts, table(("network", "input", "", "ms", "× eager"), rows)])
+    parts = [text, f"![Steps](benchmarks/{plot.name})\n"]
+    return "\n".join([*parts, table(("network", "input", "", "ms", f"× {other.removesuffix(' PyTorch')}"), rows)])
 
 
 def _overhead_bars(row: dict[str, Any]) -> list[Bar]:

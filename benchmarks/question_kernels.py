@@ -14,16 +14,12 @@ from benchmarks.measuring import Timing, interleaved
 from benchmarks.memory_floor import MemoryFloor
 from benchmarks.pool_cases import CASES, STEM, PoolCase
 from benchmarks.pool_runners import FLOOR, ORT, OWN, Operands, Runtimes, Variants, backward_runners, forward_runners
-from benchmarks.training_peer import TrainingPeer
+from benchmarks.training_peer import TRAINING_PYTHON, TrainingPeer
 from poolgrad_lowering.runtime import get_host_library_path
 
 ROUNDS = 15
 DTYPES = ("float32", "float16", "bfloat16")
 SIDES = {"forward": forward_runners, "backward": backward_runners}
-
-
-TRAINING_PYTHON = "POOLGRAD_TRAINING_PYTHON"
-"""Environment variable with the interpreter that has onnxruntime-training, which is not measured without it."""
 
 
 def measure(work: Path) -> dict[str, Any]:

@@ -17,7 +17,17 @@ from benchmarks.machine import machine
 from benchmarks.page import write_page
 
 DOCS = Path(__file__).parent.parent / "docs"
-QUESTIONS = ("pass", "scaling", "process", "bodies", "kernels", "overhead", "training_step", "eager_step")
+QUESTIONS = (
+    "pass",
+    "scaling",
+    "process",
+    "bodies",
+    "kernels",
+    "overhead",
+    "training_step",
+    "eager_step",
+    "artifact_step",
+)
 """Each is a module `question_NAME`, imported only when it is measured, because some need PyTorch."""
 
 logger = logging.getLogger("benchmarks")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import Timing
-from benchmarks.page_runtime import eager_step, overhead, training_step
+from benchmarks.page_runtime import artifact_step, eager_step, overhead, training_step
 
 
 def timing(micros: float) -> dict[str, Any]:
@@ -46,3 +46,12 @@ def test_eager_step(tmp_path: Path) -> None:
     text = eager_step({"steps": [{"name": "Net", "shape": [4, 3, 8, 8], "rows": rows}]}, tmp_path)
     assert "| Net | 4 x 3 x 8 x 8 | lowered, provider | 2.6 (2.3–2.9) | 1.30 |" in text
     assert len(list(ET.parse(tmp_path / "eager_steps.svg").iter("{http://www.w3.org/2000/svg}rect"))) == 2
+
+
+def test_artifact_step(tmp_path: Path) -> None:
+    training = {"name": "onnxruntime-training", **timing(2000), "ratio": 1.0}
+    rows = [training, {"name": "standard step, provider", **timing(1400), "ratio": 0.7}]
+    text = artifact_step({"steps": [{"name": "Net", "shape": [4, 3, 8, 8], "rows": rows}]}, tmp_path)
+    assert "| Net | 4 x 3 x 8 x 8 | standard step, provider | " in text
+    assert "| 0.70 |" in text
+    assert len(list(ET.parse(tmp_path / "artifact_steps.svg").iter("{http://www.w3.org/2000/svg}rect"))) == 2
