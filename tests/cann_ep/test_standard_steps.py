@@ -10,9 +10,9 @@ import pytest
 
 from models.artifact_runs import FOLDERS, RUNS
 from poolgrad_lowering import lower_artifacts
-from tests.cann_ep.standard_steps import OPTIMIZERS, standard_step
 from tests.cann_ep.write_coverage import row
 from tests.harness.sessions.coverage import SOCS, measure
+from tests.harness.sessions.standard_steps import OPTIMIZERS, standard_step
 
 pytestmark = pytest.mark.cann_ep
 

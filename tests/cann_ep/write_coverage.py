@@ -15,8 +15,8 @@ import onnx
 
 from models.artifact_runs import RUNS
 from poolgrad_lowering import lower
-from tests.cann_ep.standard_steps import OPTIMIZERS, standard_step
 from tests.harness.sessions.coverage import SOCS, Coverage, measure
+from tests.harness.sessions.standard_steps import OPTIMIZERS, standard_step
 
 _PAGE = Path(__file__).parents[2] / "docs" / "graph_mode.json"
 _PROVIDERS = ("AclnnExecutionProvider", "CANNExecutionProvider")

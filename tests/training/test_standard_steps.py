@@ -64,7 +64,7 @@ def test_onnxruntime_training_goes_on_from_a_checkpoint(name: str, tmp_path: Pat
 
 
 def of_fixed_sizes(name: str, folder: Path) -> Path:
-    """The artifacts of a network for batches of 8: `verify` gives all symbols the same size, as a U-Net's cannot have."""
+    """The artifacts of a network for batches of 8: `verify` gives all symbols one size, which a U-Net cannot have."""
     shutil.copytree(FOLDERS / name, folder)
     model = onnx.load(folder / "training_model.onnx")
     sizes = {"batch": 8, "labels": 8 * 256}
