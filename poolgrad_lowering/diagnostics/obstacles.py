@@ -125,8 +125,8 @@ class Obstacle(Diagnostic):
     )
     UNREGISTERED_OPERATOR = (
         "CANN has no ATC plugin for a node's operator at the version that the model imports.",
-        "Export the training step with PyTorch at opset 18: its joint graphs use ONNX's operators only, those of "
-        "onnxruntime training do not.",
+        "For operators of onnxruntime-training, lower the original with `--standard`. PyTorch's joint graphs at opset 18 use "
+        "ONNX's operators only.",
     )
     WRONG_TARGET = (
         "The model was lowered to an operator that the target does not have.",

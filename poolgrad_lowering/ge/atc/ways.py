@@ -119,9 +119,8 @@ def _bodies(model: ModelProto, operators: Operators) -> str:
             unknown[f"{domain}.{op_type}" if domain else op_type] += count
     if unknown:
         shown = _shown(unknown)
-        return f"onnxruntime has no {shown}" + (
-            "; its training package may have them" if "com.microsoft" in shown else ""
-        )
+        advice = "; its training package may have them, and --standard may write them in ONNX's operators"
+        return f"onnxruntime has no {shown}{advice if 'com.microsoft' in shown else ''}"
     bare = sorted(name for domain, name in operators if domain == DOMAIN and (domain, name) not in functions)
     return f"{bare[0]} has no function body" if bare else ""
 
