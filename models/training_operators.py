@@ -55,6 +55,10 @@ _GRAPHS = {
     "BiasGeluGrad_dX": (
         "float[N,4] dY, float[N,4] X, float[4] B => (float[N,4] dX) { dX = com.microsoft.BiasGeluGrad_dX (dY, X, B) }"
     ),
+    "BroadcastGradientArgs": (
+        "float[N,4] A, float[4] B => (int64[p] axes_a, int64[q] axes_b) { a = Shape (A) b = Shape (B)"
+        " axes_a, axes_b = com.microsoft.BroadcastGradientArgs (a, b) }"
+    ),
     "ConcatTraining": (
         "float[N,2] A, float[N,3] B => (float[N,5] Y, int64[2] lengths) {"
         " Y, lengths = com.microsoft.ConcatTraining <axis = 1> (A, B) }"

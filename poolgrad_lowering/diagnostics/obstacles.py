@@ -125,8 +125,8 @@ class Obstacle(Diagnostic):
     )
     UNREGISTERED_OPERATOR = (
         "CANN has no ATC plugin for a node's operator at the version that the model imports.",
-        "For operators of onnxruntime-training, lower the original with `--standard`. PyTorch's joint graphs at opset 18 use "
-        "ONNX's operators only.",
+        "For operators of onnxruntime-training, lower the original with `--standard`. PyTorch's graphs at opset 18 "
+        "use ONNX's operators only.",
     )
     WRONG_TARGET = (
         "The model was lowered to an operator that the target does not have.",

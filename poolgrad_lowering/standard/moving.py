@@ -31,6 +31,23 @@ def _concat_training(call: Call) -> str:
     return text + f"lengths = Concat<axis = 0>({', '.join(f'length_{number}' for number in range(len(names)))})\n"
 
 
+def _broadcast_gradient_args(call: Call) -> str:
+    """The axes of the common shape on which an operand is broadcast: those that it lacks, or has size 1 on."""
+    rank_a, rank_b = call.count("a", 0), call.count("b", 0)
+    rank = max(rank_a, rank_b)
+    text = ints("one", [1])
+    for name, own in (("a", rank_a), ("b", rank_b)):
+        text += ints(f"ones_{name}", [1] * (rank - own)) + f"sizes_{name} = Concat<axis = 0>(ones_{name}, {name})\n"
+    text += "equal = Equal(sizes_a, sizes_b)\nother = Not(equal)\n"
+    for name, own in (("a", rank_a), ("b", rank_b)):
+        missing = ", ".join(["1"] * (rank - own) + ["0"] * own)
+        text += f"lacks_{name} = Constant<value = bool[{rank}] {{{missing}}}>()\n"
+        text += f"is_one_{name} = Equal(sizes_{name}, one)\nstretched_{name} = And(is_one_{name}, other)\n"
+        text += f"summed_{name} = Or(stretched_{name}, lacks_{name})\nplaces_{name} = NonZero(summed_{name})\n"
+        text += reshape(f"axes_{name}", f"places_{name}", [-1])
+    return text
+
+
 def _split_training(call: Call) -> str:
     outputs = call.all_outputs()
     names = ", ".join(outputs)
@@ -208,6 +225,13 @@ def _reduce_sum_training(call: Call) -> str:
 
 
 DEFINITIONS = (
+    Definition(
+        "BroadcastGradientArgs",
+        "a b",
+        "axes_a axes_b",
+        _broadcast_gradient_args,
+        "for the shapes of two operands, the axes of their common shape on which each is broadcast",
+    ),
     Definition(
         "ConcatTraining", "X*", "Y lengths", _concat_training, "Concat, and the length of each input on the axis"
     ),
