@@ -10,6 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+import poolgrad_lowering
 from tests.harness.examples import FOLDER, run_example
 
 TESTS = {
@@ -18,6 +19,7 @@ TESTS = {
     "own_form.py": "tests",
     "train_artifacts.py": "tests/training",
     "train_pytorch.py": "tests/torch_step",
+    "train_standard_step.py": "tests",
 }
 """The folder of the test of each example, in which it is named."""
 
@@ -49,3 +51,13 @@ def test_convert(tmp_path: Path) -> None:
 
 def test_own_form(tmp_path: Path) -> None:
     assert run_example("own_form.py", tmp_path) == ["gradient: lowered by acme_max_pool_grad: MaxPool3DGradWithArgmax"]
+
+
+def test_train_standard_step(tmp_path: Path) -> None:
+    lines = run_example("train_standard_step.py", tmp_path)
+    assert lines[0].startswith("2 gradients lowered, 10 nodes of 4 operators of training runtimes replaced")
+    losses = [float(line.rpartition(" ")[2]) for line in lines if line.startswith("step ")]
+    assert len(losses) == 5
+    assert losses[-1] < 0.01  # it begins at the logarithm of 5 classes
+    assert lines[-1] == "wrote step/trained"
+    assert poolgrad_lowering.read_checkpoint(tmp_path / "step" / "trained")["state.steps"] == 100

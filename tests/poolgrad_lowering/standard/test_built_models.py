@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Built graphs of onnxruntime-training and tf2onnx in standard ONNX have the producers' results in plain onnxruntime."""
+"""Built graphs of onnxruntime-training and tf2onnx in standard ONNX have the results of their producers."""
 
 from __future__ import annotations
 
