@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.diagnostics.errors import FileError, UsageError, explained
+from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -116,12 +117,13 @@ def _write_step(
         step = training_step(training, optimizer, checkpoint, options, on_proven, accumulate=accumulate)
         report = step.report
         if not (options.strict and report.incomplete):
-            write_bytes(folder.file(f"{prefix}{STEP}"), step.model.SerializeToString())
-            write_bytes(folder.file(f"{prefix}{VALUES}"), as_npz(step.values))
-            if prefix + OTHERS[0] in models:
-                evaluation = renamed_evaluation(source / (prefix + OTHERS[0]), checkpoint, options)
-                write_bytes(folder.file(prefix + OTHERS[0]), evaluation.SerializeToString())
-            write_files({folder.file(name): source / name for name in states})
+            contents = with_data(step.gate, step.model, training, folder.file(f"{prefix}{STEP}"))
+            evaluation = source / (prefix + OTHERS[0])
+            if evaluation.name in models:
+                model, gate = renamed_evaluation(evaluation, checkpoint, options)
+                contents |= with_data(gate, model, evaluation, folder.file(evaluation.name))
+            contents[folder.file(f"{prefix}{VALUES}")] = as_npz(step.values)
+            write_files({**contents, **{folder.file(name): source / name for name in states}})
             folder.commit()
         if described is not None:
             write_bytes(described, report.to_json().encode())

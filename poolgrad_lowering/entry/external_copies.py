@@ -12,6 +12,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.io.atomic_write import Content
 from poolgrad_lowering.io.external_files import Copies, plan_copies
 from poolgrad_lowering.ir.external import Reference
 from poolgrad_lowering.ir.tensors import external_reference, external_tensors
@@ -31,6 +32,14 @@ def missing_data(gate: Gate, model: ModelProto, source: Path, destination: Path,
         f"'{source}' keeps tensors in external files, whose locations are relative to its folder: write the output to "
         f"'{folder}', not '{written}', or copy the files (--copy-external, copy_external=True)"
     )
+
+
+def with_data(gate: Gate, model: ModelProto, source: Path, destination: Path) -> dict[Path, Content]:
+    """The content of a model's new file, and of the external data that has to be beside it, by path."""
+    contents, moved = missing_data(gate, model, source, destination, copy=True)
+    if moved:
+        move_references(model, moved)
+    return {**contents, destination: gate.serialised(model)}
 
 
 def _references(model: ModelProto) -> dict[str, set[Reference]]:

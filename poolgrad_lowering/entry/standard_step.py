@@ -41,9 +41,10 @@ _SLOTS = ("mean", "square")
 
 @dataclass(frozen=True)
 class StandardStep:
-    """A training step in standard ONNX: its model, the first values of its inputs, and the training model's report."""
+    """A step in standard ONNX: its model and gate, the first values of its inputs, and the training model's report."""
 
     model: ModelProto
+    gate: Gate
     values: dict[str, Array]
     report: Report
 
@@ -77,18 +78,18 @@ def training_step(
         frozen = [*checkpoint.frozen]
         state = join_step(model, gradients, frozen, update, names(index), unknown=unknown, accumulate=accumulate)
     values = _first_values(checkpoint, gradients, state, training)
-    return StandardStep(model, values, outcome.report(len(data), len(lowered)))
+    return StandardStep(model, gate, values, outcome.report(len(data), len(lowered)))
 
 
-def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: Options) -> ModelProto:
-    """Return the evaluation model, lowered, with the names that the step has for weights and loss."""
+def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: Options) -> tuple[ModelProto, Gate]:
+    """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
     model, gate = parse_model(read_bytes(path, options.limits), path), Gate(options.limits, ModelFolder.of_file(path))
     with errors_name(path):
         lower_in_place(model, options, gate)
     renamed = {name: _WEIGHT + name for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = "loss"
     rename(model.graph, renamed)
-    return model
+    return model, gate
 
 
 def read_checkpoint(path: PathLike) -> dict[str, Array]:

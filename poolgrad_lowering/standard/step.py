@@ -27,6 +27,8 @@ from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer, clipped
 
 Array = npt.NDArray[Any]
 
+NEWEST_IR_VERSION = 10
+"""The newest IR version that onnxruntime 1.18 loads, the first release that runs steps."""
 ACCUMULATOR = "InPlaceAccumulatorV2"
 _BUFFER = "_grad.accumulation.buffer"
 _CLIPS = ("ClipGradNormV2", "InplaceClipGradNorm")
@@ -128,6 +130,7 @@ def join_step(
     are only added to those of the steps before.
     """
     graph = model.graph
+    model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     declared = {value.name: value for value in graph.input}
     renamed = {name: f"weight.{name}" for name in (*gradients, *frozen) if name in declared}

@@ -374,3 +374,23 @@ def test_adamw_is_its_definition(mode: AdamW, step: int) -> None:
     for name, expected in adamw(values, 0.01, step, mode).items():
         # 1 − βᵗ of the first steps is a small difference of float32 numbers: 6e-8 of 1e-3, of which the root is taken.
         np.testing.assert_allclose(found[name], expected, rtol=4e-5, atol=1e-7, err_msg=name)
+
+
+def test_external_data_comes_along(tmp_path: Path) -> None:
+    shutil.copytree(FOLDERS / "resnet", tmp_path / "in")
+    model = onnx.load(tmp_path / "in" / "training_model.onnx")
+    for tensor in model.graph.initializer:
+        if tensor.name.endswith("running_mean"):
+            tensor.raw_data = np.arange(np.prod(tensor.dims), dtype=np.float32).tobytes()
+    model.ir_version = onnx.IR_VERSION
+    file = tmp_path / "in" / "training_model.onnx"
+    onnx.save(model, file, save_as_external_data=True, location="weights.data", size_threshold=0)
+    lower_artifacts(tmp_path / "in", tmp_path / "out", standard=True)
+    step = onnx.load(tmp_path / "out" / "training_step.onnx", load_external_data=False)
+    assert step.ir_version == 10
+    left = {
+        entry.value for tensor in step.graph.initializer for entry in tensor.external_data if entry.key == "location"
+    }
+    assert all((tmp_path / "out" / name).is_file() for name in left)
+    expected = np.load(FOLDERS / "resnet" / "run.npz")["losses"][:5]
+    assert np.abs(expected - steps(loop(tmp_path / "out"), "resnet", 0, 5)).max() < DIFFERENCE
