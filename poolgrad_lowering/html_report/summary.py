@@ -18,7 +18,8 @@ from poolgrad_lowering.report.report import Report
 
 def summary_section(report: Report, recorder: Recorder) -> Markup:
     """All totals of a report. The wall time is left out, so that the page is the same for every run."""
-    parts = (*_notes(report), _figures(report), _forms(report), _refusals(report), _elsewhere(report, recorder))
+    parts = (*_notes(report), _figures(report), _forms(report), _refusals(report), *_standard(report))
+    parts += (_elsewhere(report, recorder),)
     return element("section", element("h2", "Summary"), *filter(None, (*parts, _plugins(report), _warnings(report))))
 
 
@@ -74,6 +75,19 @@ def _forms(report: Report) -> Markup | str:
 def _refusals(report: Report) -> Markup | str:
     counts = report.refused_by_code
     return refusals(counts, [f"code-{name}" for name in counts]) if counts else ""
+
+
+def _standard(report: Report) -> Iterator[Markup]:
+    """What became of the operators of training runtimes, if they were to be replaced."""
+    found = report.standard
+    if found is None:
+        return
+    rows = [(code(shown(operator)), number) for operator, number in sorted(found.replaced.items())]
+    if rows:
+        yield _table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
+    left = [(code(shown(each.node)), code(shown(each.operator)), f"{each.code}: {each.reason}") for each in found.left]
+    if left:
+        yield _table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
 
 
 def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:

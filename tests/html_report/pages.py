@@ -18,11 +18,13 @@ from poolgrad_lowering.report.report import Report
 Element = ET.Element
 
 
-def observed(model: ModelProto, target: str = "atlas-a2", *, forward: bool = True) -> tuple[Report, Recorder]:
+def observed(
+    model: ModelProto, target: str = "atlas-a2", *, forward: bool = True, standard: bool = False
+) -> tuple[Report, Recorder]:
     """The report and the recorder of a lowering; the model does not change."""
     copy, recorder = ModelProto(), Recorder()
     copy.CopyFrom(model)
-    outcome = lower_in_place(copy, Options(target, forward), Gate(), recorder)
+    outcome = lower_in_place(copy, Options(target, forward, standard=standard), Gate(), recorder)
     return outcome.report(model.ByteSize(), copy.ByteSize()), recorder
 
 

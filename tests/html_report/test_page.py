@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import onnx
 import pytest
 
+from poolgrad_lowering.html_report import html_report
 from poolgrad_lowering.html_report.index import IndexRow, index_page
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.report.drawing.markup import MAX_NAME
@@ -226,3 +227,15 @@ def test_the_index_has_a_bar_for_each_model() -> None:
         ("lowered", "0", "30"),
         ("refused", "30", "90"),
     ]
+
+
+def test_operators_of_training_runtimes() -> None:
+    model = onnx.load(BUILT / "ort/lenet.onnx")
+    model.graph.node.add(op_type="LSTMGrad", domain="com.microsoft", name="recurrent", input=["x"], output=["<odd>"])
+    plain = text_of(parsed(page(model)))
+    assert "training runtimes" not in plain
+    text = text_of(parsed(html_report(*observed(model, standard=True), "model.onnx")))
+    assert "Operators of training runtimes, replaced by standard ONNX" in text
+    assert "com.microsoft.ConvGrad" in text
+    assert "Operators of training runtimes without a definition" in text
+    assert "recurrent-network: " in text
