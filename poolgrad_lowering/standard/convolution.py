@@ -130,20 +130,20 @@ def _attributes(windows: Windows) -> str:
 def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
     """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end."""
     operands = f"{windows.outputs}, {weight}"
-    pads = windows.begins + windows.ends
-    transposed = f"ConvTranspose<{_attributes(windows)}, pads = {pads}"
     if windows.sizes is not None and windows.counts is not None:
         left_over = _left_over(windows, windows.sizes, windows.counts)
-        return f"{dx} = {transposed}, output_padding = {left_over}>({operands})\n"
+        pads = windows.begins + windows.ends
+        return f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {left_over}>({operands})\n"
     if max(windows.strides) == 1:
-        return f"{dx} = {transposed}>({operands})\n"
+        return f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {windows.begins + windows.ends}>({operands})\n"
+    # The windows may end before the image's padding does: as many rows as there may be, cut to the image.
+    pads = windows.begins + [0] * len(windows.ends)
+    most = [stride - 1 for stride in windows.strides]
     return (
-        f"part = {transposed}>({operands})\n"
+        f"whole = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {most}>({operands})\n"
         f"shape = Shape({windows.image})\n"
-        "part_shape = Shape(part)\n"
-        "left = Sub(shape, part_shape)\n" + ints("zeros", [0] * (2 + len(windows.kernel))) + "after = Concat<axis = 0>"
-        "(zeros, left)\n"
-        f"{dx} = Pad(part, after)\n"
+        + ints("first", [0] * (2 + len(windows.kernel)))
+        + f"{dx} = Slice(whole, first, shape)\n"
     )
 
 
@@ -232,12 +232,12 @@ def _by_convolution(windows: Windows, dw: str) -> str:
     return (
         transpose("channels_first", windows.image, order)
         + transpose("outputs_first", windows.outputs, order)
-        + f"whole = Conv<strides = {windows.dilations}, dilations = {windows.strides}, "
+        + f"product = Conv<strides = {windows.dilations}, dilations = {windows.strides}, "
         f"pads = {windows.begins + windows.ends}>(channels_first, outputs_first)\n"
         + ints("starts", [0] * len(windows.kernel))
         + ints("ends", windows.kernel)
         + ints("axes", windows.axes)
-        + "cut = Slice(whole, starts, ends, axes)\n"
+        + "cut = Slice(product, starts, ends, axes)\n"
         + transpose(dw, "cut", order)
     )
 
