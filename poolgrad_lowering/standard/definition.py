@@ -89,6 +89,11 @@ class Call:
         self._inputs = operand_names(definition.inputs, len(node.inputs))
         self._outputs = operand_names(definition.outputs, len(node.outputs))
 
+    @property
+    def opset(self) -> int:
+        """The opset of ONNX's operators where the node is."""
+        return self.node.scope.opset
+
     # -- operands
 
     def operand(self, name: str) -> Value | None:

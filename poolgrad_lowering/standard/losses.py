@@ -4,8 +4,20 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.standard.definition import Call, Definition, cast, converted, integer, reduce, reshape, unsqueeze
+from poolgrad_lowering.standard.definition import (
+    Call,
+    Definition,
+    cast,
+    converted,
+    integer,
+    reduce,
+    reshape,
+    transpose,
+    unsqueeze,
+)
 
+LOG_SOFTMAX_OF_ONE_AXIS = 13
+"""The first opset whose LogSoftmax is over one axis."""
 _REDUCTIONS = ("mean", "sum", "none")
 
 
@@ -83,10 +95,22 @@ def _loss_grad(call: Call) -> str:
     return text + ("dX = Add(gradient, bias)\n" if call.has("bias") else "dX = Identity(gradient)\n")
 
 
+def _log_softmax(call: Call) -> str:
+    """The logarithms of a softmax over axis 1. Before opset 13 it was one over all axes from an axis on."""
+    rank = call.rank("X")
+    if rank == 2 or call.opset >= LOG_SOFTMAX_OF_ONE_AXIS:
+        return "log_prob = LogSoftmax<axis = 1>(X)\n"
+    return (
+        transpose("classes_last", "X", [0, *range(2, rank), 1])
+        + f"logarithms = LogSoftmax<axis = {rank - 1}>(classes_last)\n"
+        + transpose("log_prob", "logarithms", [0, rank - 1, *range(1, rank - 1)])
+    )
+
+
 def _loss(call: Call) -> str:
     reduction, element_type = _reduction(call), call.element_type("X")
     weights = _weights(call, "X")
-    text = "log_prob = LogSoftmax<axis = 1>(X)\n" + _ignored(call) + weights + _one_hot(call, "X")
+    text = _log_softmax(call) + _ignored(call) + weights + _one_hot(call, "X")
     text += "chosen = Mul(log_prob, hot)\n" + reduce("ReduceSum", "likelihood", "chosen", [1])
     text += "losses = Neg(likelihood)\n"
     text += "weighted = Mul(losses, weights)\n" if weights else "weighted = Identity(losses)\n"
