@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every operator of a training runtime in standard ONNX, in plain onnxruntime, against its definition in float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import poolgrad_lowering
+from models.training_operators import OPERATORS, example
+from tests.oracles import assert_same_bits, run_ort
+from tests.oracles import training_operators as oracle
+from tests.standard_models import Array, assert_close, one_node, standardised
+
+F16, F32, F64 = np.float16, np.float32, np.float64
+BATCH = 2
+
+
+def normal(*shape: int, dtype: Any = F32, seed: int = 0) -> Array:
+    return np.asarray(np.random.default_rng([seed, *shape]).standard_normal(shape), dtype)
+
+
+def positive(*shape: int, dtype: Any = F32, seed: int = 1) -> Array:
+    return np.asarray(np.abs(normal(*shape, seed=seed)) + 0.5, dtype)
+
+
+def integers(low: int, high: int, *shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng([seed, *shape]).integers(low, high, shape)
+
+
+def ints(*numbers: int) -> Array:
+    return np.array(numbers, np.int64)
+
+
+def check(
+    operator: str,
+    feeds: Mapping[str, Array | None],
+    expected: Mapping[str, Array],
+    *,
+    dtype: Any = F32,
+    tolerance: float | None = None,
+    **model: Any,
+) -> None:
+    """Compare a node's definition with `expected`, by output: floats in float64 are of `dtype` in the model, within its
+    tolerance; others are equal in all bits."""
+    outputs = {name: array.astype(dtype) if array.dtype == F64 else array for name, array in expected.items()}
+    lowered = standardised(one_node(operator, feeds, outputs, **model))
+    inputs = {value.name for value in lowered.graph.input}
+    found = run_ort(lowered, {name: array for name, array in feeds.items() if name in inputs and array is not None})
+    assert list(found) == list(expected)
+    for name, array in expected.items():
+        if array.dtype == F64:
+            assert_close(found[name], array, dtype, tolerance)
+        else:
+            assert_same_bits(found[name], array)
+
+
+# -- the examples that the documentation shows
+
+
+def _tf_conv_grad(x: Array, dy: Array, w: Array) -> tuple[Array, Array]:
+    """dX and dW in TensorFlow's layouts, for NHWC, stride 2 and SAME, which pads the 5 elements by 1 at both ends."""
+    dx, dw, _ = oracle.conv_grad(
+        dy.transpose(0, 3, 1, 2),
+        x.transpose(0, 3, 1, 2),
+        w.transpose(3, 2, 0, 1),
+        strides=[2, 2],
+        begins=[1, 1],
+        dilations=[1, 1],
+    )
+    return dx.transpose(0, 2, 3, 1), dw.transpose(2, 3, 1, 0)
+
+
+_CLIPPED = [range(2), range(1, 4), range(3, 5)]
+"""The windows of 3 elements with stride 2 over 5 elements, padded by one."""
+_ONE_AXIS = {"strides": [2], "begins": [1], "dilations": [1]}
+
+EXAMPLES: dict[str, Callable[..., Any]] = {
+    "ATen": lambda x, dY: oracle.average_pool_grad(
+        dY, x.shape, kernel=[2, 2], strides=[2, 2], begins=[0, 0], ends=[0, 0], counts_padding=True
+    ),
+    "AveragePoolGrad": lambda X, dY: (
+        oracle.average_windows_grad(dY, X.shape, [_CLIPPED, _CLIPPED]),
+        oracle.average_pool(X, [_CLIPPED, _CLIPPED]),
+    ),
+    "BatchNormInternal": lambda X, scale, B, mean, var: oracle.batch_norm(
+        X, scale, B, mean, var, epsilon=1e-5, momentum=0.9
+    ),
+    "BatchNormalizationGrad": oracle.batch_norm_grad,
+    "BiasFastGeluGrad_dX": lambda dY, X, B: oracle.fast_gelu_grad(dY, X + B),
+    "BiasGelu": lambda X, B: oracle.gelu(X + B),
+    "BiasGeluGrad_dX": lambda dY, X, B: oracle.gelu_grad(dY, X + B),
+    "ConcatTraining": lambda A, B: (np.hstack([A, B]), ints(2, 3)),
+    "Conv2DBackpropFilter": lambda x, dY: _tf_conv_grad(x, dY, np.zeros((3, 3, 2, 4)))[1],
+    "Conv2DBackpropInput": lambda filter, dY: _tf_conv_grad(np.zeros((2, 5, 5, 2)), dY, filter)[0],  # noqa: A006
+    "ConvGrad": lambda dY, X, W: oracle.conv_grad(dY, X, W, **_ONE_AXIS),
+    "ConvTransposeGrad": lambda dY, X, W: oracle.conv_transpose_grad(dY, X, W, **_ONE_AXIS),
+    "DivGrad": oracle.div_grad,
+    "DropoutGrad": lambda dY, mask: np.where(mask, dY.astype(F64) / 0.75, 0),
+    "FakeQuantGrad": lambda dY, mask: np.where(mask, dY, F32(0)),
+    "FastGelu": oracle.fast_gelu,
+    "FastGeluGrad": oracle.fast_gelu_grad,
+    "FlattenAndUnpad": lambda X, indices: (X.reshape(6, 4)[indices], ints(2, 3)),
+    "FusedConv": lambda X, W, B: np.maximum(
+        oracle.conv(X, W, strides=[1], begins=[0], counts=[3]) + B.reshape(1, 4, 1), 0
+    ),
+    "FusedGemm": lambda A, B, C: np.maximum(A.astype(F64) @ B.T + C, 0),
+    "FusedMatMul": lambda A, B: 0.5 * A.astype(F64).transpose(0, 2, 1) @ B,
+    "GatherElementsGrad": lambda dY, shape, indices: oracle.gather_elements_grad(dY, shape, indices, 1),
+    "GatherGrad": lambda shape, indices, dY: oracle.gather_grad(shape, indices, dY, 0),
+    "GatherNDGrad": oracle.gather_nd_grad,
+    "Gelu": oracle.gelu,
+    "GeluGrad": oracle.gelu_grad,
+    "InPlaceAccumulatorV2": lambda buffer, value, reset: np.where(reset, value, buffer + value),
+    "InvertibleLayerNormalizationGrad": lambda dY, Y, scale, B, inv_std: oracle.layer_norm_grad(
+        dY, (Y.astype(F64) - B) / scale / inv_std, scale, np.zeros(inv_std.shape), inv_std, axis=1
+    ),
+    "LayerNormalization": lambda X, scale, B: oracle.layer_norm(X, scale, B, axis=1, epsilon=1e-5),
+    "LayerNormalizationGrad": lambda *operands: oracle.layer_norm_grad(*operands, axis=1),
+    "LeakyReluGrad": lambda dY, Y: np.where(Y > 0, dY, dY * F32(0.1)),
+    "LogSoftmaxGrad": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
+    "LogSoftmaxGrad_13": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
+    "MaxPoolGrad": lambda X, dY: (
+        np.where(X == np.repeat(X.reshape(2, 2, 2, 2).max(3), 2, 2), np.repeat(dY, 2, 2), 0),
+        X.reshape(2, 2, 2, 2).max(3),
+    ),
+    "PadAndUnflatten": oracle.pad_and_unflatten,
+    "QuickGelu": lambda X: oracle.quick_gelu(X, 1.702),
+    "QuickGeluGrad": lambda dY, X: oracle.quick_gelu_grad(dY, X, 1.702),
+    "ReduceAllL2": oracle.reduce_all_l2,
+    "ReduceSumTraining": lambda X: X.astype(F64).sum(1),
+    "ReluGrad": lambda dY, Y: np.where(Y > 0, dY, F32(0)),
+    "ResizeGrad": lambda dY, X: oracle.resize_grad(dY, X.shape[2:], [2.0], "half_pixel"),
+    "Scale": lambda X, scale: X.astype(F64) / scale,
+    "ScaledSum": lambda A, B: 0.5 * A.astype(F64) + 2 * B,
+    "ShrunkenGather": lambda X, indices: X[indices],
+    "SigmoidGrad": lambda dY, Y: dY.astype(F64) * Y * (1 - Y.astype(F64)),
+    "SimplifiedLayerNormalization": lambda X, scale: oracle.layer_norm(
+        X, scale, None, axis=1, epsilon=1e-5, centred=False
+    )[::2],
+    "SimplifiedLayerNormalizationGrad": lambda dY, X, scale, inv_std: oracle.layer_norm_grad(
+        dY, X, scale, None, inv_std, axis=1
+    )[:2],
+    "SliceGrad": lambda dY, X: oracle.slice_grad(dY, X.shape, {1: slice(1, 5, 2)}),
+    "SoftmaxCrossEntropyLossGrad": lambda dY, log_prob, label, weight: oracle.loss_grad(dY, log_prob, label, weight, 1),
+    "SoftmaxCrossEntropyLossInternal": lambda X, label, weight, ignored: oracle.loss(X, label, weight, int(ignored)),
+    "SoftmaxCrossEntropyLossInternalGrad": lambda dY, log_prob, label, weight, ignored: oracle.loss_grad(
+        dY, log_prob, label, weight, int(ignored), "sum"
+    ),
+    "SoftmaxGrad": lambda dY, Y: oracle.softmax_grad(dY, Y, (1,)),
+    "SoftmaxGrad_13": lambda dY, Y: oracle.softmax_grad(dY, Y, (1,)),
+    "SplitTraining": lambda X: (X[:, :2], X[:, 2:]),
+    "TanhGrad": lambda dY, Y: dY * (1 - Y.astype(F64) ** 2),
+    "Trilu": np.tril,
+}
+"""The results of the example of each operator; those that are not float64 are exact."""
+
+OPERANDS: dict[str, dict[str, Array]] = {
+    "FlattenAndUnpad": {"indices": ints(0, 2, 3, 4, 5)},
+    "GatherElementsGrad": {"shape": ints(2, 4), "indices": np.array([[3, 0, 3], [1, -1, 2]])},
+    "GatherGrad": {"shape": ints(5, 4), "indices": np.array([[0, 4, 4], [-1, 2, 0]])},
+    "GatherNDGrad": {"shape": ints(5, 4), "indices": np.array([[0], [4], [-1]])},
+    "PadAndUnflatten": {"indices": ints(5, 0, 2, 3, 1), "dims": ints(2, 3)},
+    "ShrunkenGather": {"indices": ints(4, 0, 4)},
+}
+OLDEST = {"GatherElementsGrad": 16, "GatherGrad": 16, "GatherNDGrad": 16, "MaxPoolGrad": 16, "Trilu": 14}
+"""The opset from which on an operator has a definition, if that is not 11."""
+
+
+def operands(operator: str, model: Any) -> dict[str, Array]:
+    """Random operands for an example: positive ones where a division or a root is by them, labels below 3."""
+    kinds = {TensorProto.FLOAT: F32, TensorProto.DOUBLE: F64}
+    feeds = {}
+    for number, value in enumerate(model.graph.input):
+        shape = [dim.dim_value or BATCH for dim in value.type.tensor_type.shape.dim]
+        kind = value.type.tensor_type.elem_type
+        if value.name in OPERANDS.get(operator, {}):
+            feeds[value.name] = OPERANDS[operator][value.name]
+        elif kind == TensorProto.BOOL:
+            feeds[value.name] = integers(0, 2, *shape).astype(np.bool_)
+        elif kind == TensorProto.INT64:
+            feeds[value.name] = np.asarray(integers(0, 3, *shape, seed=5)) if shape else np.array(1)
+        elif value.name in ("var", "inv_std", "scale", "weight") or (operator, value.name) == ("DivGrad", "B"):
+            feeds[value.name] = positive(*shape, dtype=kinds[kind])
+        else:
+            feeds[value.name] = normal(*shape, dtype=kinds[kind], seed=number)
+    return feeds
+
+
+def test_every_operator_has_an_expected_result() -> None:
+    assert list(EXAMPLES) == list(OPERATORS)
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13, 15, 18, 21])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_examples(operator: str, opset: int) -> None:
+    model = example(operator, opset)
+    if opset < OLDEST.get(operator, 11):
+        report = poolgrad_lowering.lower(model, standard=True).report.standard
+        assert report is not None
+        assert [node.code for node in report.left] == ["old-opset"]
+        return
+    feeds = operands(operator, model)
+    found = run_ort(standardised(model), feeds)
+    expected = oracle.as_given(EXAMPLES[operator](*feeds.values()))
+    for result, array in zip(found.values(), expected, strict=True):
+        if array.dtype == F64 and result.dtype != F64:
+            assert_close(result, array, F32)
+        else:
+            assert_same_bits(result, array)
+
+
+# -- convolutions
+
+CONVOLUTIONS: dict[str, dict[str, Any]] = {
+    "1-D": {"x": (2, 3, 7), "w": (4, 3, 3)},
+    "2-D": {"x": (2, 3, 6, 7), "w": (4, 3, 3, 2)},
+    "3-D": {"x": (1, 2, 4, 5, 4), "w": (3, 2, 2, 3, 1)},
+    "a window of one": {"x": (2, 3, 4, 4), "w": (5, 3, 1, 1), "strides": [2, 2]},
+    "many channels": {"x": (2, 16, 6, 6), "w": (3, 16, 3, 3), "strides": [2, 1], "pads": [1, 0, 1, 2]},
+    "many channels, 3-D": {"x": (1, 17, 4, 3, 4), "w": (2, 17, 2, 2, 2), "strides": [1, 2, 3], "dilations": [2, 1, 1]},
+    "many channels in groups": {"x": (2, 32, 5), "w": (4, 16, 3), "group": 2},
+    "just below many": {"x": (2, 15, 5), "w": (2, 15, 3)},
+    "groups": {"x": (2, 4, 6, 5), "w": (6, 2, 3, 3), "group": 2, "pads": [1, 1, 1, 1]},
+    "depthwise": {"x": (2, 5, 6, 6), "w": (5, 1, 3, 3), "group": 5, "strides": [2, 2], "pads": [1, 1, 0, 0]},
+    "depthwise with a multiplier": {"x": (1, 3, 7), "w": (6, 1, 2), "group": 3, "dilations": [3]},
+    "dilations": {"x": (2, 2, 9, 8), "w": (3, 2, 3, 2), "dilations": [2, 3], "pads": [2, 0, 1, 1]},
+    "rows left over": {"x": (2, 2, 8, 9), "w": (3, 2, 3, 2), "strides": [3, 4]},
+    "rows left over in the padding": {"x": (2, 2, 7), "w": (3, 2, 2), "strides": [3], "pads": [1, 2]},
+    "gaps": {"x": (2, 2, 11), "w": (3, 2, 2), "strides": [4]},
+    "unequal pads": {"x": (2, 2, 5, 6), "w": (3, 2, 3, 3), "pads": [0, 2, 1, 0], "strides": [2, 2]},
+    "one window": {"x": (2, 2, 3, 3), "w": (3, 2, 3, 3)},
+}
+
+
+def conv_shapes(x: tuple[int, ...], w: tuple[int, ...], row: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    """The attributes of a convolution, and its numbers of windows."""
+    rank = len(x) - 2
+    whole = {"strides": [1] * rank, "dilations": [1] * rank, "pads": [0] * 2 * rank, "group": 1, **row}
+    counts = [
+        (size + whole["pads"][axis] + whole["pads"][rank + axis] - whole["dilations"][axis] * (w[2 + axis] - 1) - 1)
+        // whole["strides"][axis]
+        + 1
+        for axis, size in enumerate(x[2:])
+    ]
+    return whole, counts
+
+
+def conv_case(row: Mapping[str, Any], dtype: Any = F32) -> tuple[dict[str, Array], dict[str, Array], dict[str, Any]]:
+    """Operands, results and attributes of a ConvGrad."""
+    row = dict(row)
+    x, w = row.pop("x"), row.pop("w")
+    attributes, counts = conv_shapes(x, w, row)
+    feeds = {
+        "dY": normal(x[0], w[0], *counts, dtype=dtype),
+        "X": normal(*x, dtype=dtype),
+        "W": normal(*w, dtype=dtype, seed=1),
+    }
+    results = oracle.conv_grad(
+        *feeds.values(),
+        strides=attributes["strides"],
+        begins=attributes["pads"][: len(x) - 2],
+        dilations=attributes["dilations"],
+        group=attributes["group"],
+    )
+    return feeds, dict(zip(("dX", "dW", "dB"), results, strict=True)), {"kernel_shape": list(w[2:]), **attributes}
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+@pytest.mark.parametrize("row", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_conv_grad(row: dict[str, Any], opset: int) -> None:
+    feeds, expected, attributes = conv_case(row)
+    check("ConvGrad", feeds, expected, opset=opset, **attributes)
+
+
+@pytest.mark.parametrize("row", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_conv_grad_with_a_symbolic_batch(row: dict[str, Any]) -> None:
+    feeds, expected, attributes = conv_case(row)
+    shapes = {"X": ["N", *row["x"][1:]], "dX": ["N", *row["x"][1:]], "dY": ["N", *feeds["dY"].shape[1:]]}
+    check("ConvGrad", feeds, expected, shapes=shapes, **attributes)
+
+
+@pytest.mark.parametrize("row", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_conv_grad_with_symbolic_sizes(row: dict[str, Any]) -> None:
+    feeds, expected, attributes = conv_case(row)
+    if attributes["group"] > 1:
+        del expected["dW"], expected["dB"]
+    rank = len(row["x"]) - 2
+    shapes = {
+        "X": ["N", row["x"][1], *"HWD"[:rank]],
+        "dX": ["N", row["x"][1], *"HWD"[:rank]],
+        "dY": ["N", row["w"][0], *"hwd"[:rank]],
+    }
+    check("ConvGrad", feeds, expected, shapes=shapes, **attributes)
+
+
+@pytest.mark.parametrize("wanted", [["dX"], ["dW"], ["dB"], ["dX", "dB"], ["dW", "dB"]], ids="-".join)
+def test_conv_grad_in_part(wanted: list[str]) -> None:
+    """Outputs that nothing asks for are the empty name, or not there."""
+    feeds, expected, attributes = conv_case(CONVOLUTIONS["2-D"])
+    model = one_node("ConvGrad", feeds, {name: expected[name].astype(F32) for name in wanted}, **attributes)
+    last = max(["dX", "dW", "dB"].index(name) for name in wanted) + 1
+    del model.graph.node[0].output[:]
+    model.graph.node[0].output.extend(name if name in wanted else "" for name in ["dX", "dW", "dB"][:last])
+    found = run_ort(standardised(model), feeds)
+    for name in wanted:
+        assert_close(found[name], expected[name], F32)
+
+
+def test_conv_grad_without_attributes() -> None:
+    """The kernel is that of the weight."""
+    feeds, expected, _ = conv_case(CONVOLUTIONS["2-D"])
+    check("ConvGrad", feeds, expected)
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("strides", [[1, 1], [2, 3]], ids=str)
+def test_conv_grad_with_auto_pad(auto_pad: str, strides: list[int]) -> None:
+    x, w = normal(2, 2, 7, 8), normal(3, 2, 4, 3, seed=1)
+    same = [-(-size // stride) for size, stride in zip((7, 8), strides, strict=True)]
+    valid = [(size - kernel) // stride + 1 for size, kernel, stride in zip((7, 8), (4, 3), strides, strict=True)]
+    dy = normal(2, 3, *(valid if auto_pad == "VALID" else same))
+    begins = oracle.conv_begins((7, 8), (4, 3), strides, auto_pad)
+    expected = oracle.conv_grad(dy, x, w, strides=strides, begins=begins, dilations=[1, 1])
+    check(
+        "ConvGrad",
+        {"dY": dy, "X": x, "W": w},
+        dict(zip(("dX", "dW", "dB"), expected, strict=True)),
+        auto_pad=auto_pad,
+        strides=strides,
+        kernel_shape=[4, 3],
+    )
+
+
+def test_conv_grad_of_float16() -> None:
+    feeds, expected, attributes = conv_case(CONVOLUTIONS["groups"], F16)
+    check("ConvGrad", feeds, expected, dtype=F16, **attributes)
+
+
+TRANSPOSED: dict[str, dict[str, Any]] = {
+    "1-D": {"x": (2, 3, 4), "w": (3, 2, 3)},
+    "2-D": {"x": (2, 3, 4, 3), "w": (3, 2, 3, 2), "strides": [2, 3], "pads": [1, 0, 0, 1]},
+    "3-D": {"x": (1, 2, 3, 2, 3), "w": (2, 3, 2, 3, 1), "strides": [2, 1, 2]},
+    "rows that are left over": {"x": (2, 2, 4), "w": (2, 3, 3), "strides": [3], "output_padding": [2]},
+    "groups": {"x": (2, 4, 3, 3), "w": (4, 2, 2, 2), "group": 2, "strides": [2, 2]},
+    "depthwise": {"x": (2, 4, 5), "w": (4, 1, 3), "group": 4, "dilations": [2]},
+    "many channels": {"x": (2, 3, 5, 4), "w": (3, 16, 3, 3), "strides": [2, 1], "pads": [1, 1, 1, 1]},
+    "dilations": {"x": (2, 2, 4, 5), "w": (2, 3, 2, 3), "dilations": [3, 2], "pads": [0, 1, 1, 0]},
+}
+
+
+@pytest.mark.parametrize("batch", [None, "N"])
+@pytest.mark.parametrize("row", TRANSPOSED.values(), ids=TRANSPOSED)
+def test_conv_transpose_grad(row: dict[str, Any], batch: str | None) -> None:
+    row = dict(row)
+    x, w = row.pop("x"), row.pop("w")
+    rank = len(x) - 2
+    whole = {"strides": [1] * rank, "dilations": [1] * rank, "pads": [0] * 2 * rank, "group": 1, **row}
+    extra = whole.get("output_padding", [0] * rank)
+    sizes = [
+        (x[2 + axis] - 1) * whole["strides"][axis]
+        + whole["dilations"][axis] * (w[2 + axis] - 1)
+        + 1
+        - whole["pads"][axis]
+        - whole["pads"][rank + axis]
+        + extra[axis]
+        for axis in range(rank)
+    ]
+    results = w[1] * whole["group"]
+    feeds = {"dY": normal(x[0], results, *sizes), "X": normal(*x), "W": normal(*w, seed=1)}
+    expected = oracle.conv_transpose_grad(
+        *feeds.values(),
+        strides=whole["strides"],
+        begins=whole["pads"][:rank],
+        dilations=whole["dilations"],
+        group=whole["group"],
+    )
+    shapes = {"X": [batch, *x[1:]], "dX": [batch, *x[1:]], "dY": [batch, results, *sizes]} if batch else {}
+    check(
+        "ConvTransposeGrad",
+        feeds,
+        dict(zip(("dX", "dW", "dB"), expected, strict=True)),
+        shapes=shapes,
+        kernel_shape=list(w[2:]),
+        **whole,
+    )
+
+
+@pytest.mark.parametrize("group", [1, 2, 4])
+@pytest.mark.parametrize("strides", [[1, 1], [2, 3]], ids=str)
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_convolutions_of_tensorflow(layout: str, padding: str, strides: list[int], group: int) -> None:
+    sizes, kernel = (7, 8), (3, 2)
+    if padding == "SAME":
+        counts = [-(-size // stride) for size, stride in zip(sizes, strides, strict=True)]
+    else:
+        counts = [(size - k) // stride + 1 for size, k, stride in zip(sizes, kernel, strides, strict=True)]
+    begins = oracle.conv_begins(sizes, kernel, strides, "VALID" if padding == "VALID" else "SAME_UPPER")
+    x, w, dy = normal(2, 4, *sizes), normal(8, 4 // group, *kernel, seed=1), normal(2, 8, *counts)
+    dx, dw, _ = oracle.conv_grad(dy, x, w, strides=strides, begins=begins, dilations=[1, 1], group=group)
+    w, dw = w.transpose(2, 3, 1, 0), dw.transpose(2, 3, 1, 0)
+    steps = [1, 1, *strides]
+    if layout == "NHWC":
+        x, dx, dy = (array.transpose(0, 2, 3, 1) for array in (x, dx, dy))
+        steps = [1, *strides, 1]
+    options: dict[str, Any] = {"data_format": layout, "padding": padding, "strides": steps, "domain": ""}
+    feeds = {"x": x, "sizes": np.array(w.shape, np.int32), "dY": dy}
+    check("Conv2DBackpropFilter", feeds, {"dW": dw}, constants=["sizes"], **options)
+    feeds = {"sizes": np.array(x.shape, np.int32), "filter": w, "dY": dy}
+    check("Conv2DBackpropInput", feeds, {"dX": dx}, constants=["sizes"], **options)
