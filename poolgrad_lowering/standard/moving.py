@@ -53,7 +53,7 @@ def _scattered(call: Call, body: str) -> str:
     """A body that adds onto `zeros`; halves are added in float32, for which every runtime has a kernel."""
     element_type = call.element_type("dY")
     wide = element_type if element_type in _ZEROS else int(TensorProto.FLOAT)
-    return _zeros(wide) + in_float32(call, body, ("dY",), ("dX",))
+    return _zeros(wide) + in_float32(call, body, ("dY",), {"dX": "dY"})
 
 
 def _gather_grad(call: Call) -> str:
@@ -108,7 +108,7 @@ def _slice_grad(call: Call) -> str:
         text += _spread(number, source, at, len(sizes), rows)
         source = f"spread_{number}"
     text += ints("pads", pads) + f"dX_wide = Pad({source}, pads)\n"
-    return in_float32(call, text, ("dY",), ("dX",))
+    return in_float32(call, text, ("dY",), {"dX": "dY"})
 
 
 def _spread(number: int, source: str, axis: int, rank: int, rows: Sequence[int]) -> str:
@@ -147,7 +147,7 @@ def _resize_grad(call: Call) -> Body:
         text += f"product_{axis} = MatMul(last_{axis}, weights_{axis})\n"
         source = f"axis_{axis}"
         text += f"{source} = Transpose<perm = {back}>(product_{axis})\n"
-    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), ("dX",)), tensors)
+    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), {"dX": "dY"}), tensors)
 
 
 def _linear_weights(size: int, count: int, scale: float, coordinates: str) -> npt.NDArray[np.float32]:
@@ -190,7 +190,7 @@ def _pad_and_unflatten(call: Call) -> str:
     text += unsqueeze("column", "indices", range(1, rank)) + "positions = Expand(column, rows)\n"
     text += "flat = ScatterElements<axis = 0>(zeros, positions, X_wide)\n"
     text += "whole_shape = Concat<axis = 0>(unflatten_dims, rest)\nY_wide = Reshape(flat, whole_shape)\n"
-    return in_float32(call, text, ("X",), ("Y",))
+    return in_float32(call, text, ("X",), {"Y": "X"})
 
 
 def _shrunken_gather(call: Call) -> str:

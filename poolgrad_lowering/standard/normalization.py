@@ -12,7 +12,6 @@ from __future__ import annotations
 from poolgrad_lowering.standard.definition import Call, Definition, in_float32, reduce, reshape, scalar
 
 EPSILON = 1e-5
-_STATISTICS = ("scale", "B", "mean", "var")
 
 
 def _batch_norm_internal(call: Call) -> str:
@@ -26,7 +25,7 @@ def _batch_norm_internal(call: Call) -> str:
         reduce("ReduceMean", "centre", "X_wide", axes, keep=True)
         + "deviation = Sub(X_wide, centre)\nsquares = Mul(deviation, deviation)\n"
         + reduce("ReduceMean", "variance", "squares", axes, keep=True)
-        + scalar("epsilon", call.attribute("epsilon", EPSILON))
+        + scalar("epsilon", call.attribute("epsilon", EPSILON), call.computed_type("X"))
         + "raised = Add(variance, epsilon)\nspread = Sqrt(raised)\ninverse = Reciprocal(spread)\n"
         + "normal = Mul(deviation, inverse)\n"
         + _by_channel("factor", "scale_wide", rank)
@@ -35,15 +34,15 @@ def _batch_norm_internal(call: Call) -> str:
         + reshape("saved_mean_wide", "centre", [-1])
         + reshape("saved_inv_std_wide", "inverse", [-1])
         + reshape("flat_variance", "variance", [-1])
-        + scalar("kept", kept)
-        + scalar("taken", 1 - kept)
+        + scalar("kept", kept, call.computed_type("mean"))
+        + scalar("taken", 1 - kept, call.computed_type("mean"))
         + "old_mean = Mul(mean_wide, kept)\nnew_mean = Mul(saved_mean_wide, taken)\n"
         + "running_mean_wide = Add(old_mean, new_mean)\n"
         + "old_var = Mul(var_wide, kept)\nnew_var = Mul(flat_variance, taken)\n"
         + "running_var_wide = Add(old_var, new_var)\n"
     )
-    outputs = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std")
-    return in_float32(call, body, ("X", *_STATISTICS), outputs)
+    outputs = {"Y": "X", "running_mean": "mean", "running_var": "var", "saved_mean": "mean", "saved_inv_std": "var"}
+    return in_float32(call, body, ("X", "scale", "B", "mean", "var"), outputs)
 
 
 def _by_channel(result: str, source: str, rank: int) -> str:
@@ -66,7 +65,8 @@ def _batch_normalization_grad(call: Call) -> str:
         + "along = Mul(normal, mean_product)\ncentred = Sub(dY_wide, mean_dy)\nacross = Sub(centred, along)\n"
         + "slope = Mul(factor, inverse)\ndX_wide = Mul(across, slope)\n"
     )
-    return in_float32(call, body, ("dY", "X", "scale", "mean", "inv_std"), ("dX", "dscale", "dB"))
+    outputs = {"dX": "X", "dscale": "scale", "dB": "scale"}
+    return in_float32(call, body, ("dY", "X", "scale", "mean", "inv_std"), outputs)
 
 
 def _layer_normalization(call: Call, *, centred: bool = True) -> str:
@@ -80,7 +80,7 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> str:
     body += (
         "squares = Mul(deviation, deviation)\n"
         + reduce("ReduceMean", "variance", "squares", axes, keep=True)
-        + scalar("epsilon", call.attribute("epsilon", EPSILON))
+        + scalar("epsilon", call.attribute("epsilon", EPSILON), call.computed_type("X"))
         + "raised = Add(variance, epsilon)\nspread = Sqrt(raised)\ninv_std_wide = Reciprocal(spread)\n"
         + "normal = Mul(deviation, inv_std_wide)\n"
     )
@@ -88,7 +88,7 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> str:
         body += "scaled = Mul(normal, scale_wide)\nY_wide = Add(scaled, B_wide)\n"
     else:
         body += "Y_wide = Mul(normal, scale_wide)\n"
-    wide = in_float32(call, body, ("X", "scale", "B"), ("Y",))
+    wide = in_float32(call, body, ("X", "scale", "B"), {"Y": "X"})
     # The statistics are float32 whatever X is.
     return wide.replace("mean_wide", "mean").replace("inv_std_wide", "inv_std")
 
@@ -112,7 +112,8 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
-    return in_float32(call, body, ("dY", "X", "scale"), ("dX", "dscale", "dB"))
+    outputs = {"dX": "X", "dscale": "scale", "dB": "scale"}
+    return in_float32(call, body, ("dY", "X", "scale"), outputs)
 
 
 def _invertible_layer_normalization_grad(call: Call) -> str:
@@ -130,7 +131,8 @@ def _invertible_layer_normalization_grad(call: Call) -> str:
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
-    return in_float32(call, body, ("dY", "Y", "scale", "B"), ("dX", "dscale", "dB"))
+    outputs = {"dX": "Y", "dscale": "scale", "dB": "scale"}
+    return in_float32(call, body, ("dY", "Y", "scale", "B"), outputs)
 
 
 DEFINITIONS = (
