@@ -12,6 +12,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, converted, reduce, reshape, unsqueeze
 from poolgrad_lowering.windows.axis import AxisWindow
@@ -189,10 +190,10 @@ def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
 
 def _adaptive_counts(call: Call) -> list[int]:
     """Return the output sizes of the forward pool, which reads the same x."""
-    x = call.operand("a1")
+    x, forward = call.operand("a1"), call.attribute("operator").removesuffix("_backward")
     uses = [] if x is None else [call.node.scope.node(use.position) for use in x.uses if use.scope is call.node.scope]
     for node in uses:
-        if node.op == call.node.op and node.position < call.node.position:
+        if node.op == call.node.op and node.position < call.node.position and attribute(node, "operator") == forward:
             return call.integers_of(node.input(1))
     raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the output sizes of its forward pool are not known")
 
