@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
@@ -46,7 +47,12 @@ def _zeros(element_type: int = TensorProto.FLOAT) -> str:
     return f"zeros = ConstantOfShape<value = {_ZEROS[element_type]}>(shape)\n"
 
 
-_ZEROS: dict[int, str] = {TensorProto.FLOAT: "float[1] {0.0}", TensorProto.DOUBLE: "double[1] {0.0}"}
+_ZEROS: dict[int, str] = {
+    TensorProto.DOUBLE: "double[1] {0.0}",
+    TensorProto.FLOAT: "float[1] {0.0}",
+    TensorProto.INT32: "int32[1] {0}",
+    TensorProto.INT64: "int64[1] {0}",
+}
 
 
 def _scattered(call: Call, body: str) -> str:
@@ -137,10 +143,11 @@ def _resize_grad(call: Call) -> Body:
         raise call.refuse("a ResizeGrad without constant scales")
     rank = call.rank("X")
     text, source = "", "dY_wide"
-    tensors: dict[str, npt.NDArray[np.float32]] = {}
+    tensors: dict[str, npt.NDArray[Any]] = {}
+    kind = helper.tensor_dtype_to_np_dtype(call.computed_type("dY"))
     for axis, (size, scale) in enumerate(zip(sizes, scales[2:], strict=True), 2):
         count = int(np.floor(np.float32(size) * np.float32(scale)))
-        tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates)
+        tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates).astype(kind)
         order = [*(other for other in range(rank) if other != axis), axis]
         back = [order.index(other) for other in range(rank)]
         text += f"last_{axis} = Transpose<perm = {order}>({source})\n"
@@ -181,12 +188,14 @@ def _flatten_and_unpad(call: Call) -> str:
 
 def _pad_and_unflatten(call: Call) -> str:
     """Zeros with the rows at the indices, and the first axis as two."""
-    rank = call.rank("X")
+    rank, kind = call.rank("X"), call.computed_type("X")
+    if kind not in _ZEROS:
+        raise call.refuse(f"elements of type {TensorProto.DataType.Name(kind)}")
     text = ints("one", [1]) + ints("end", [rank]) + ints("start", [0]) + ints("two", [2])
     text += (
         "rows = Shape(X_wide)\nrest = Slice(rows, one, end)\ncount = ReduceProd<keepdims = 1>(unflatten_dims, start)\n"
     )
-    text += "shape = Concat<axis = 0>(count, rest)\n" + _zeros()
+    text += "shape = Concat<axis = 0>(count, rest)\n" + _zeros(kind)
     text += unsqueeze("column", "indices", range(1, rank)) + "positions = Expand(column, rows)\n"
     text += "flat = ScatterElements<axis = 0>(zeros, positions, X_wide)\n"
     text += "whole_shape = Concat<axis = 0>(unflatten_dims, rest)\nY_wide = Reshape(flat, whole_shape)\n"
@@ -204,6 +213,8 @@ def _trilu(call: Call) -> str:
 
 def _reduce_sum_training(call: Call) -> str:
     keep, noop = call.attribute("keepdims", 1), call.attribute("noop_with_empty_axes", 0)
+    if call.numbers("axes") == []:
+        return "Y = Identity(X)\n" if noop else f"Y = ReduceSum<keepdims = {keep}>(X)\n"
     return f"Y = ReduceSum<keepdims = {keep}, noop_with_empty_axes = {noop}>(X, axes)\n"
 
 
