@@ -29,7 +29,7 @@ TOLERANCES = {
 
 
 def one_node(
-    operator: str,
+    op_type: str,
     feeds: Mapping[str, Array | None],
     outputs: Mapping[str, Array],
     *,
@@ -44,7 +44,7 @@ def one_node(
     shapes = shapes or {}
     given = {name: array for name, array in feeds.items() if array is not None}
     node = helper.make_node(
-        operator,
+        op_type,
         [name if name in given else "" for name in feeds],
         list(outputs),
         name="node",

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto
 
 import poolgrad_lowering
 from models.training_operators import OPERATORS, example
-from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.oracles import assert_same_bits, max_pool, pool_gradient, run_ort, run_reference
 from tests.oracles import training_operators as oracle
 from tests.standard_models import Array, assert_close, one_node, standardised
 
@@ -39,7 +40,7 @@ def ints(*numbers: int) -> Array:
 
 
 def check(
-    operator: str,
+    op_type: str,
     feeds: Mapping[str, Array | None],
     expected: Mapping[str, Array],
     *,
@@ -52,7 +53,7 @@ def check(
     tolerance; others are equal in all bits. onnxruntime's CPU computes many operators of float16 in float32, onnx's
     evaluator, which `run` may be, does not."""
     outputs = {name: array.astype(dtype) if array.dtype == F64 else array for name, array in expected.items()}
-    lowered = standardised(one_node(operator, feeds, outputs, **model))
+    lowered = standardised(one_node(op_type, feeds, outputs, **model))
     inputs = {value.name for value in lowered.graph.input}
     found = run(lowered, {name: array for name, array in feeds.items() if name in inputs and array is not None})
     assert list(found) == list(expected)
@@ -770,3 +771,505 @@ def test_losses_with_another_type_of_results(types: tuple[Any, Any]) -> None:
         tolerance=6e-3,
         output_type=kind,
     )
+
+
+# -- normalizations
+
+
+def statistics(channels: int, dtype: Any) -> dict[str, Array]:
+    return {
+        "scale": positive(channels, dtype=dtype),
+        "B": normal(channels, dtype=dtype, seed=2),
+        "mean": normal(channels, dtype=dtype, seed=3),
+        "var": positive(channels, dtype=dtype, seed=4),
+    }
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize("shape", [(5, 3), (4, 3, 2), (2, 3, 4, 2), (2, 3, 2, 2, 3)], ids=str)
+def test_batch_norm(shape: tuple[int, ...], dtype: Any) -> None:
+    feeds = {"X": normal(*shape, dtype=dtype), **statistics(3, dtype)}
+    options = {"epsilon": 0.01, "momentum": 0.7}
+    results = oracle.batch_norm(*feeds.values(), **options)
+    names = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std")
+    expected = dict(zip(names, results, strict=True))
+    # Attributes are of float32, also where the operands are of float64.
+    tolerance = 1e-6 if dtype == F64 else None
+    check("BatchNormInternal", feeds, expected, dtype=dtype, tolerance=tolerance, training_mode=1, **options)
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize("shape", [(5, 3), (4, 3, 2), (2, 3, 4, 2), (2, 3, 2, 2, 3)], ids=str)
+def test_batch_norm_grad(shape: tuple[int, ...], dtype: Any) -> None:
+    x, dy = normal(*shape, dtype=dtype), normal(*shape, dtype=dtype, seed=1)
+    around = tuple(axis for axis in range(len(shape)) if axis != 1)
+    feeds = {
+        "dY": dy,
+        "X": x,
+        "scale": positive(3, dtype=dtype),
+        "mean": x.astype(F64).mean(around).astype(dtype),
+        "inv_std": (1 / x.astype(F64).std(around)).astype(dtype),
+    }
+    expected = dict(zip(("dX", "dscale", "dB"), oracle.batch_norm_grad(*feeds.values()), strict=True))
+    check("BatchNormalizationGrad", feeds, expected, dtype=dtype, epsilon=1e-5)
+
+
+def check_mixed(operator: str, feeds: dict[str, Array], expected: dict[str, tuple[Array, Any]], **options: Any) -> None:
+    """As `check`, with a type for each result."""
+    outputs = {name: array.astype(dtype) for name, (array, dtype) in expected.items()}
+    found = run_ort(standardised(one_node(operator, feeds, outputs, **options)), feeds)
+    for name, (array, dtype) in expected.items():
+        assert_close(found[name], array, dtype, 6e-3)  # as results of float16, which a part of the operands is
+
+
+def test_normalizations_with_two_types() -> None:
+    """Under mixed precision X is of float16, and the parameters and the statistics are of float32."""
+    x, dy = normal(4, 3, 5, dtype=F16), normal(4, 3, 5, dtype=F16, seed=1)
+    feeds = {"X": x, **statistics(3, F32)}
+    results = oracle.batch_norm(*feeds.values(), epsilon=1e-5, momentum=0.9)
+    names = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std")
+    types = (F16, F32, F32, F32, F32)
+    expected = dict(zip(names, zip(results, types, strict=True), strict=True))
+    check_mixed("BatchNormInternal", feeds, expected, epsilon=1e-5, momentum=0.9, training_mode=1)
+    feeds = {"dY": dy, "X": x, "scale": positive(3), "mean": normal(3), "inv_std": positive(3)}
+    grads = zip(oracle.batch_norm_grad(*feeds.values()), (F16, F32, F32), strict=True)
+    expected = dict(zip(("dX", "dscale", "dB"), grads, strict=True))
+    check_mixed("BatchNormalizationGrad", feeds, expected, epsilon=1e-5)
+
+
+LAYERS = [((4, 5), -1), ((4, 5), 0), ((2, 3, 4), 1), ((2, 3, 4), -1), ((2, 3, 2, 3), 2), ((2, 3, 2, 3), -3)]
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("dtype", [F16, F32])
+@pytest.mark.parametrize(("shape", "axis"), LAYERS, ids=str)
+def test_layer_norm(shape: tuple[int, ...], axis: int, dtype: Any, biased: bool) -> None:
+    """The statistics are of float32 whatever the operands are."""
+    x, scale = normal(*shape, dtype=dtype), positive(*shape[axis % len(shape) :], dtype=dtype)
+    b = normal(*scale.shape, dtype=dtype, seed=2) if biased else None
+    y, mean, inv_std = oracle.layer_norm(x, scale, b, axis=axis % len(shape), epsilon=0.01)
+    feeds = {"X": x, "scale": scale} | ({} if b is None else {"B": b})
+    expected = {"Y": (y, dtype), "mean": (mean, F32), "inv_std": (inv_std, F32)}
+    check_mixed("LayerNormalization", feeds, expected, axis=axis, epsilon=0.01, domain="")
+    y, _, inv_std = oracle.layer_norm(x, scale, None, axis=axis % len(shape), epsilon=0.01, centred=False)
+    expected = {"Y": (y, dtype), "inv_std": (inv_std, F32)}
+    check_mixed(
+        "SimplifiedLayerNormalization", {"X": x, "scale": scale}, expected, axis=axis, epsilon=0.01, domain=""
+    )
+
+
+@pytest.mark.parametrize("dtype", [F16, F32])
+@pytest.mark.parametrize(("shape", "axis"), LAYERS, ids=str)
+def test_layer_norm_grad(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
+    at = axis % len(shape)
+    x, dy, scale = (
+        normal(*shape, dtype=dtype),
+        normal(*shape, dtype=dtype, seed=1),
+        positive(*shape[at:], dtype=dtype),
+    )
+    b = normal(*scale.shape, dtype=dtype, seed=2)
+    lead = (*shape[:at], *[1] * (len(shape) - at))
+    mean, inv_std = normal(*lead, seed=3) * F32(0.1), positive(*lead)
+    names = ("dX", "dscale", "dB")
+    expected = dict(zip(names, oracle.layer_norm_grad(dy, x, scale, mean, inv_std, axis=at), strict=True))
+    feeds = {"dY": dy, "X": x, "scale": scale, "mean": mean, "inv_std": inv_std}
+    check("LayerNormalizationGrad", feeds, expected, dtype=dtype, axis=axis)
+    expected = dict(zip(names[:2], oracle.layer_norm_grad(dy, x, scale, None, inv_std, axis=at)[:2], strict=True))
+    del feeds["mean"]
+    check("SimplifiedLayerNormalizationGrad", feeds, expected, dtype=dtype, axis=axis)
+    normal_x = (x.astype(F64) - b) / scale / inv_std
+    results = oracle.layer_norm_grad(dy, normal_x, scale, np.zeros(lead), inv_std, axis=at)
+    feeds = {"dY": dy, "Y": x, "scale": scale, "B": b, "inv_std": inv_std}
+    check("InvertibleLayerNormalizationGrad", feeds, dict(zip(names, results, strict=True)), dtype=dtype, axis=axis)
+
+
+def test_normalization_in_float16_sums_in_float32() -> None:
+    """The mean of 4096 times 100, and the squares of 300, are beyond float16."""
+    x = np.where(np.arange(4096) % 2, 300, -100).astype(F16).reshape(1, -1)
+    scale = np.ones(4096, F16)
+    y, _, _ = oracle.layer_norm(x, scale, None, axis=1, epsilon=1e-5)
+    feeds = {"X": x, "scale": scale}
+    check("LayerNormalization", feeds, {"Y": y}, dtype=F16, run=run_reference, tolerance=2**-10, axis=-1, domain="")
+
+
+# -- what moves elements
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_concat_and_split(axis: int, known: bool) -> None:
+    parts = {name: normal(*[3 if a == axis % 2 else 4 for a in range(2)], seed=a) for a, name in enumerate("AB")}
+    parts["C"] = normal(*[1 if a == axis % 2 else 4 for a in range(2)], seed=5)
+    whole = np.concatenate([*parts.values()], axis)
+    shapes = {} if known else {**{name: ["N", "M"] for name in parts}, "Y": ["P", "Q"]}
+    expected = {"Y": whole, "lengths": ints(3, 3, 1)}
+    check("ConcatTraining", parts, expected, shapes=shapes, axis=axis)
+    check("ConcatTraining", parts, {"Y": whole}, shapes=shapes, axis=axis)
+    feeds = {"X": whole, "split": ints(3, 3, 1)}
+    check("SplitTraining", feeds, parts, constants=["split"] if known else [], axis=axis)
+
+
+@pytest.mark.parametrize("opset", [11, 13, 18])
+def test_equal_split(opset: int) -> None:
+    x = normal(2, 6)
+    check("SplitTraining", {"X": x}, {"A": x[:, :3], "B": x[:, 3:]}, axis=1, opset=opset)
+
+
+GATHERS: dict[str, tuple[tuple[int, ...], Array, int]] = {
+    "rows": ((5, 4), ints(0, 4, 2), 0),
+    "duplicates": ((5, 4), ints(1, 1, 1, 3), 0),
+    "negative": ((5, 4), ints(-1, 4, -5), 0),
+    "last axis": ((2, 3, 5), ints(4, 0, 4), -1),
+    "two axes of indices": ((4, 3), np.array([[0, 3], [3, -1]]), 0),
+    "three axes of indices": ((2, 4, 3), integers(-4, 4, 2, 2, 2), 1),
+    "a scalar": ((4, 3), np.array(2), 0),
+    "a scalar on the last axis": ((4, 3), np.array(-1), 1),
+    "a vector": ((6,), np.array([[0, 5], [5, 5]]), 0),
+    "none": ((4, 3), np.zeros(0, np.int64), 0),
+}
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("shape", "indices", "axis"), GATHERS.values(), ids=GATHERS)
+def test_gather_grad(shape: tuple[int, ...], indices: Array, axis: int, known: bool, dtype: Any) -> None:
+    at = axis % len(shape)
+    dy = normal(*shape[:at], *indices.shape, *shape[at + 1 :], dtype=dtype)
+    feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
+    expected = {"dX": oracle.gather_grad(shape, indices, dy, at)}
+    check("GatherGrad", feeds, expected, dtype=dtype, constants=["shape"] if known else [], axis=axis)
+
+
+def test_gather_grad_of_int32_indices() -> None:
+    dy = normal(3, 4)
+    feeds = {"shape": ints(5, 4), "indices": np.array([4, 0, 4], np.int32), "dY": dy}
+    check("GatherGrad", feeds, {"dX": oracle.gather_grad((5, 4), feeds["indices"], dy, 0)}, axis=0)
+
+
+def test_gather_grad_in_float16_adds_in_float32() -> None:
+    """4096 times 1 at one index: in float16 the sum would stop at 2048."""
+    feeds = {"shape": ints(2), "indices": np.zeros(4096, np.int64), "dY": np.ones(4096, F16)}
+    check("GatherGrad", feeds, {"dX": np.array([4096, 0], F16)}, run=run_reference, axis=0)
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gather_elements_grad(axis: int, dtype: Any) -> None:
+    shape = (4, 5, 3)
+    taken = tuple(7 if number == axis % 3 else size - 1 for number, size in enumerate(shape))
+    dy, indices = normal(*taken, dtype=dtype), integers(-3, 3, *taken)
+    feeds = {"dY": dy, "shape": ints(*shape), "indices": indices}
+    expected = oracle.gather_elements_grad(dy, shape, indices, axis)
+    check("GatherElementsGrad", feeds, {"dX": expected}, dtype=dtype, axis=axis)
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_gather_nd_grad(depth: int, dtype: Any) -> None:
+    shape = (3, 4, 2)
+    indices = integers(-2, 2, 5, 2, depth)
+    dy = normal(5, 2, *shape[depth:], dtype=dtype)
+    feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
+    check("GatherNDGrad", feeds, {"dX": oracle.gather_nd_grad(shape, indices, dy)}, dtype=dtype)
+
+
+LOWEST = -(2**63)
+SLICES: dict[str, tuple[tuple[int, ...], dict[int, slice]]] = {
+    "middle": ((6, 3), {0: slice(1, 4)}),
+    "whole": ((6, 3), {0: slice(0, 6)}),
+    "to the end": ((6, 3), {0: slice(2, 2**31)}),
+    "from the end": ((6, 3), {0: slice(-4, -1)}),
+    "before the start": ((6, 3), {0: slice(-100, 2)}),
+    "nothing": ((6, 3), {0: slice(4, 4)}),
+    "behind the end": ((6, 3), {0: slice(9, 12)}),
+    "step": ((3, 7), {1: slice(1, 7, 2)}),
+    "large step": ((3, 7), {1: slice(2, 7, 10)}),
+    "backwards": ((3, 7), {1: slice(5, 1, -1)}),
+    "all backwards": ((3, 7), {1: slice(-1, LOWEST, -1)}),
+    "backwards in steps": ((3, 7), {1: slice(6, -8, -3)}),
+    "two axes": ((5, 3, 6), {0: slice(1, 3), 2: slice(-5, -1)}),
+    "two axes in steps": ((5, 4, 6), {0: slice(4, 0, -2), 2: slice(0, 6, 3), 1: slice(1, 3)}),
+    "negative axes": ((5, 4, 6), {-1: slice(1, 3), -3: slice(0, 5, 2)}),
+}
+
+
+@pytest.mark.parametrize("dtype", [F16, F32])
+@pytest.mark.parametrize("opset", [11, 18])
+@pytest.mark.parametrize(("shape", "cuts"), SLICES.values(), ids=SLICES)
+def test_slice_grad(shape: tuple[int, ...], cuts: dict[int, slice], opset: int, dtype: Any) -> None:
+    cut = {axis % len(shape): bounds for axis, bounds in cuts.items()}
+    read = tuple(cut.get(axis, slice(None)) for axis in range(len(shape)))
+    dy = normal(*np.zeros(shape)[read].shape, dtype=dtype)
+    feeds: dict[str, Array | None] = {
+        "dY": dy,
+        "shape": ints(*shape),
+        "starts": ints(*(bounds.start for bounds in cuts.values())),
+        "ends": ints(*(bounds.stop for bounds in cuts.values())),
+        "axes": ints(*cuts),
+        "steps": ints(*(bounds.step or 1 for bounds in cuts.values())),
+    }
+    if all(bounds.step is None for bounds in cuts.values()):
+        feeds["steps"] = None
+    if list(cuts) == [*range(len(cuts))]:
+        feeds["axes"] = None
+    constants = ["shape", "starts", "ends", "axes", "steps"]
+    check("SliceGrad", feeds, {"dX": oracle.slice_grad(dy, shape, cut)}, constants=constants, opset=opset)
+
+
+RESIZES: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
+    "1-D, twice": ((5,), (2.0,)),
+    "1-D, smaller": ((7,), (0.5,)),
+    "1-D, uneven": ((5,), (1.7,)),
+    "1-D, one element": ((1,), (3.0,)),
+    "1-D, to one element": ((4,), (0.25,)),
+    "2-D": ((4, 3), (2.0, 3.0)),
+    "2-D, uneven": ((4, 5), (1.5, 0.6)),
+    "2-D, one axis": ((4, 5), (1.0, 2.0)),
+    "3-D": ((2, 3, 2), (2.0, 1.0, 1.5)),
+}
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners", "asymmetric"])
+@pytest.mark.parametrize(("sizes", "scales"), RESIZES.values(), ids=RESIZES)
+def test_resize_grad(sizes: tuple[int, ...], scales: tuple[float, ...], coordinates: str, dtype: Any) -> None:
+    counts = [math.floor(size * scale) for size, scale in zip(sizes, scales, strict=True)]
+    dy, x = normal(2, 3, *counts, dtype=dtype), normal(2, 3, *sizes, dtype=dtype)
+    feeds = {"dY": dy, "X": x, "roi": None, "scales": np.array([1, 1, *scales], F32)}
+    expected = {"dX": oracle.resize_grad(dy, sizes, [float(F32(scale)) for scale in scales], coordinates)}
+    # onnxruntime computes coordinates in float32, and so does the definition.
+    tolerance = 1e-5 if dtype == F64 else None
+    options: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": coordinates}
+    shapes = {"dY": ["N", 3, *counts], "X": ["N", 3, *sizes], "dX": ["N", 3, *sizes]}
+    check(
+        "ResizeGrad", feeds, expected, dtype=dtype, tolerance=tolerance, constants=["scales"], shapes=shapes, **options
+    )
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+def test_rows_without_padding(dtype: Any) -> None:
+    rows, indices = normal(6, 2, 3, dtype=dtype), ints(7, 0, 3, 4, 1, 6)
+    padded = oracle.pad_and_unflatten(rows, indices, [2, 4])
+    feeds = {"X": rows, "indices": indices, "dims": ints(2, 4)}
+    check("PadAndUnflatten", feeds, {"Y": padded}, dtype=dtype)
+    feeds = {"X": padded, "indices": indices}
+    check("FlattenAndUnpad", feeds, {"Y": rows, "dims": ints(2, 4)}, dtype=dtype)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_shrunken_gather(axis: int) -> None:
+    x, indices = normal(4, 3, 5), ints(2, 0, -1)
+    check("ShrunkenGather", {"X": x, "indices": indices}, {"Y": np.take(x, indices, axis)}, axis=axis)
+
+
+@pytest.mark.parametrize("upper", [0, 1, None])
+@pytest.mark.parametrize("k", [-2, 0, 1, None])
+def test_trilu(k: int | None, upper: int | None) -> None:
+    x = normal(2, 4, 5)
+    feeds = {"X": x, "k": None if k is None else np.array(k)}
+    expected = np.tril(x, k or 0) if upper == 0 else np.triu(x, k or 0)
+    check("Trilu", feeds, {"Y": expected}, **({} if upper is None else {"upper": upper}))
+
+
+@pytest.mark.parametrize("opset", [11, 13, 18])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("noop", [0, 1])
+@pytest.mark.parametrize("axes", [[0], [-1], [1, 2], []], ids=str)
+def test_reduce_sum_training(axes: list[int], noop: int, keepdims: int, opset: int) -> None:
+    x = normal(3, 2, 4)
+    along = tuple(axes) if axes or noop else None
+    expected = x.astype(F64).sum(along, keepdims=bool(keepdims)) if along != () else x.astype(F64)
+    feeds = {"X": x, "axes": ints(*axes)}
+    options = {"keepdims": keepdims, "noop_with_empty_axes": noop, "constants": ["axes"]}
+    check("ReduceSumTraining", feeds, {"Y": expected}, opset=opset, **options)
+
+
+# -- pools
+
+POOLS: dict[str, dict[str, Any]] = {
+    "1-D": {"sizes": (7,), "kernel_shape": [3], "strides": [2]},
+    "2-D": {"sizes": (6, 5), "kernel_shape": [2, 3], "strides": [2, 1]},
+    "3-D": {"sizes": (4, 3, 5), "kernel_shape": [2, 2, 3], "strides": [1, 1, 2]},
+    "default strides": {"sizes": (5, 5), "kernel_shape": [2, 2]},
+    "pads": {"sizes": (5, 5), "kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+    "unequal pads": {"sizes": (5, 6), "kernel_shape": [3, 3], "strides": [2, 1], "pads": [0, 2, 1, 0]},
+    "ceil mode": {"sizes": (6, 7), "kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1},
+    "ceil mode with pads": {"sizes": (6, 7), "kernel_shape": [3, 3], "strides": [2, 3], "pads": [1, 0, 1, 1], "ceil_mode": 1},
+    "a last window behind the input": {"sizes": (5,), "kernel_shape": [2], "strides": [3], "pads": [1, 1], "ceil_mode": 1},
+    "gaps": {"sizes": (7,), "kernel_shape": [2], "strides": [3]},
+}
+
+
+def pool_counts(row: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Numbers of windows, strides, and begins and ends of the padding: ceil_mode drops windows that start behind x."""
+    kernel, rank = row["kernel_shape"], len(row["sizes"])
+    strides, pads = row.get("strides", [1] * rank), row.get("pads", [0] * 2 * rank)
+    counts = []
+    for axis, size in enumerate(row["sizes"]):
+        room = size + pads[axis] + pads[rank + axis] - kernel[axis]
+        count = (math.ceil if row.get("ceil_mode") else math.floor)(room / strides[axis]) + 1
+        counts.append(count - 1 if (count - 1) * strides[axis] >= size + pads[axis] else count)
+    return counts, strides, pads[:rank], pads[rank:]
+
+
+@pytest.mark.parametrize("counts_padding", [0, 1])
+@pytest.mark.parametrize("row", POOLS.values(), ids=POOLS)
+def test_average_pool_grad(row: dict[str, Any], counts_padding: int) -> None:
+    """The forward pool gives the sizes; its result is not compared."""
+    counts, strides, begins, ends = pool_counts(row)
+    attributes = {name: value for name, value in row.items() if name != "sizes"}
+    attributes["count_include_pad"] = counts_padding
+    dy, x = normal(2, 3, *counts), normal(2, 3, *row["sizes"], seed=1)
+    model = one_node("AveragePoolGrad", {"dY": dy, "X": x}, {"dX": x}, domain="", **attributes)
+    gradient = model.graph.node[0]
+    del gradient.input[1:]
+    pool = onnx.helper.make_node("AveragePool", ["X"], ["Y"], **attributes)
+    model.graph.node.insert(0, pool)
+    model.graph.output.append(onnx.helper.make_tensor_value_info("Y", TensorProto.FLOAT, [None] * (2 + len(counts))))
+    for batch in (None, "N"):
+        if batch:
+            for value in (*model.graph.input, model.graph.output[0]):
+                value.type.tensor_type.shape.dim[0].dim_param = batch
+        found = run_ort(standardised(model), {"dY": dy, "X": x})["dX"]
+        expected = oracle.average_pool_grad(
+            dy,
+            x.shape,
+            kernel=row["kernel_shape"],
+            strides=strides,
+            begins=begins,
+            ends=ends,
+            counts_padding=bool(counts_padding),
+        )
+        assert_close(found, expected, F32)
+
+
+def aten(name: str, *operands: Any, overload: str = "") -> dict[str, Any]:
+    """The arguments of `check` for a node of ATen, of which all operands but arrays of floats are constants."""
+    feeds: dict[str, Array | None] = {}
+    for number, operand in enumerate(operands):
+        feeds[f"a{number}"] = None if operand is None else np.asarray(operand)
+    constants = [key for key, array in feeds.items() if array is not None and array.dtype.kind != "f"]
+    options = {"operator": name, **({"overload_name": overload} if overload else {})}
+    return {"feeds": feeds, "constants": constants, "domain": "org.pytorch.aten", **options}
+
+
+@pytest.mark.parametrize("divisor", [None, 5])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("ceil", [False, True])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_average_pools_of_aten(rank: int, ceil: bool, padded: bool, divisor: int | None) -> None:
+    row = {
+        "sizes": (6, 7, 5)[:rank],
+        "kernel_shape": [3, 2, 2][:rank],
+        "strides": [2, 2, 1][:rank],
+        "pads": [1, 0, 1][:rank] * 2,
+        "ceil_mode": ceil,
+    }
+    counts, strides, begins, ends = pool_counts(row)
+    x, dy = normal(2, 3, *row["sizes"]), normal(2, 3, *counts, seed=1)
+    arguments = (ints(*row["kernel_shape"]), ints(*strides), ints(*begins), ceil, padded)
+    expected = oracle.average_pool_grad(
+        dy,
+        x.shape,
+        kernel=row["kernel_shape"],
+        strides=strides,
+        begins=begins,
+        ends=ends,
+        counts_padding=padded,
+        divisor=divisor,
+    )
+    last = () if divisor is None else (np.array(divisor),)
+    check("ATen", expected={"r0": expected}, **aten(f"avg_pool{rank}d_backward", dy, x, *arguments, *last))
+    if divisor is None:
+        # The pool is linear, so that its gradient for a unit dY is its row.
+        y = np.empty((2, 3, *counts))
+        for place in np.ndindex(*counts):
+            unit = np.zeros((1, 1, *counts))
+            unit[(0, 0, *place)] = 1
+            weights = oracle.average_pool_grad(
+                unit,
+                (1, 1, *row["sizes"]),
+                kernel=row["kernel_shape"],
+                strides=strides,
+                begins=begins,
+                ends=ends,
+                counts_padding=padded,
+            )
+            y[(..., *place)] = (x * weights).sum(tuple(range(2, 2 + rank)))
+        check("ATen", expected={"r0": y}, **aten(f"avg_pool{rank}d", x, *arguments))
+
+
+def adaptive(size: int, count: int) -> list[range]:
+    return [range(number * size // count, -(-(number + 1) * size // count)) for number in range(count)]
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (3, 2), (4, 7), (5, 3)], ids=str)
+def test_adaptive_average_pools_of_aten(counts: tuple[int, int]) -> None:
+    x, dy = normal(2, 3, 6, 7), normal(2, 3, *counts, seed=1)
+    windows = [adaptive(size, count) for size, count in zip((6, 7), counts, strict=True)]
+    arguments = aten("_adaptive_avg_pool2d", x, ints(*counts))
+    check("ATen", expected={"r0": oracle.average_pool(x, windows)}, **arguments)
+    model = one_node("ATen", outputs={"r0": dy}, **arguments)
+    node = onnx.helper.make_node(
+        "ATen", ["dY", "a0"], ["dX"], domain="org.pytorch.aten", operator="_adaptive_avg_pool2d_backward"
+    )
+    other = onnx.helper.make_node(
+        "ATen",
+        ["a0", "kernel", "kernel", "zeros", "no", "yes", ""],
+        ["other"],
+        domain="org.pytorch.aten",
+        operator="avg_pool2d",
+    )
+    model.graph.node.insert(0, other)
+    model.graph.node.append(node)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.asarray(array), name)
+        for name, array in {"kernel": ints(2, 2), "zeros": ints(0, 0), "no": False, "yes": True}.items()
+    )
+    model.graph.input.append(onnx.helper.make_tensor_value_info("dY", TensorProto.FLOAT, dy.shape))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("dX", TensorProto.FLOAT, x.shape))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("other", TensorProto.FLOAT, [2, 3, 3, 3]))
+    found = run_ort(standardised(model), {"a0": x, "dY": dy})["dX"]
+    assert_close(found, oracle.average_windows_grad(dy, x.shape, windows), F32)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_maximum_of_aten(axis: int, keep: bool) -> None:
+    x = normal(3, 4, 5)
+    values, positions = x.max(axis, keepdims=keep), x.argmax(axis, keepdims=keep)
+    expected = {"r0": values, "r1": positions}
+    check("ATen", expected=expected, **aten("max", x, np.array(axis), np.array(keep), overload="dim"))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gradient_of_a_maximum_of_aten(axis: int, keep: bool, known: bool) -> None:
+    """No pool is before it, so that the lowering leaves it."""
+    x = normal(3, 4, 5)
+    positions = x.argmax(axis, keepdims=True)
+    dy = normal(*positions.shape)
+    expected = np.zeros_like(x)
+    np.put_along_axis(expected, positions, dy, axis)
+    if not keep:
+        dy, positions = dy.squeeze(axis), positions.squeeze(axis)
+    arguments = aten(
+        "value_selecting_reduction_backward", dy, np.array(axis), positions, ints(3, 4, 5), np.array(keep)
+    )
+    arguments["constants"] = [name for name in arguments["constants"] if name != "a2" and (known or name != "a3")]
+    check("ATen", expected={"r0": expected}, **arguments)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_max_pool_grad_of_doubles(rank: int) -> None:
+    """Windows that overlap add up."""
+    x = normal(2, 3, *(6, 5, 4)[:rank], dtype=F64)
+    attributes: dict[str, Any] = {"kernel_shape": [3, 2, 2][:rank], "strides": [2, 1, 1][:rank], "pads": [1, 0, 0][:rank] * 2}
+    y, indices = max_pool(x, **attributes, ceil_mode=0, dilations=[1] * rank, storage_order=0)
+    dy = normal(*y.shape, dtype=F64, seed=1)
+    model = one_node("MaxPoolGrad", {"dY": dy, "X": x}, {"dX": x}, domain="", **attributes)
+    model.graph.node[0].input[1] = "Indices"
+    model.graph.node.insert(0, onnx.helper.make_node("MaxPool", ["X"], ["Y", "Indices"], **attributes))
+    found = run_ort(standardised(model), {"dY": dy, "X": x})["dX"]
+    assert_close(found, pool_gradient(x.shape, dy, indices), F64)
