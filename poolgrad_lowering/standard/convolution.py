@@ -81,6 +81,8 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
     groups = call.attribute("group", 1)
     if pool is None or len(known) != len(weight) or not isinstance(groups, int) or groups < 1 or weight[0] % groups:
         raise call.refuse("attributes that are not those of a convolution")
+    if list(pool.kernel) != weight[2:]:
+        raise call.refuse(f"kernel_shape {list(pool.kernel)} for a weight of {weight}")
     axes = [pool.axis(number, size) for number, size in enumerate(known[2:])]
     windows = [window for window in axes if window is not None]
     if len(windows) < len(axes) or pool.has_ambiguous_pads:
@@ -92,6 +94,8 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
     if image == "dY":
         counts = sizes
         extra = call.attribute("output_padding", [0] * len(windows))
+        if len(extra) != len(windows):
+            raise call.refuse(f"output_padding {extra}")
         sizes = (
             None
             if sizes is None

@@ -139,7 +139,8 @@ class Call:
 
     def count(self, name: str, axis: int) -> int:
         """Return the size of an axis of an input, as a number."""
-        size = self.shape(name)[axis].static
+        shape = self.shape(name)
+        size = shape[axis].static if axis < len(shape) else None
         if size is None:
             raise Refuse(
                 DefinitionCode.UNKNOWN_SIZES, "'{}' has no fixed size on axis {}", self._given(name).name, axis
@@ -212,11 +213,17 @@ class Call:
     # -- attributes
 
     def attribute(self, name: str, absent: Any = None) -> Any:
-        """Return an attribute, or `absent`; a list as a list, a string as text."""
+        """Return an attribute, or `absent`, of whose type it is; a string as text. Lists are of integers."""
         found = attribute(self.node, name)
+        if found is None:
+            return absent
         if found is UNREADABLE:
             raise self.refuse(f"attribute {name} is not readable")
-        return absent if found is None else found
+        if absent is not None and not isinstance(found, type(absent)):
+            raise self.refuse(f"attribute {name} is {found}")
+        if isinstance(absent, list) and not all(isinstance(number, int) for number in found):
+            raise self.refuse(f"attribute {name} is {found}")
+        return found
 
     def axis(self, rank: int, absent: int) -> int:
         """Return the attribute `axis` as a number in [0, rank)."""

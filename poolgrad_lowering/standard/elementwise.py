@@ -297,7 +297,7 @@ def _fused_gemm(call: Call) -> str:
 
 def _fused_conv(call: Call) -> str:
     lists = ("kernel_shape", "strides", "dilations", "pads")
-    written = [f"{name} = {call.attribute(name)}" for name in lists if call.attribute(name) is not None]
+    written = [f"{name} = {given}" for name in lists if (given := call.attribute(name, []))]
     written += [f'auto_pad = "{call.attribute("auto_pad", "NOTSET")}"', f"group = {call.attribute('group', 1)}"]
     operands = "X, W, B" if call.has("B") else "X, W"
     text = f"linear = Conv<{', '.join(written)}>({operands})\n"

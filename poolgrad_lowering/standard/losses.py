@@ -33,11 +33,10 @@ def _reduction(call: Call) -> str:
 def _ignored(call: Call) -> str:
     """Whether labels are left out: `used` is set for those that count, `index` has class 0 in place of the others."""
     element_type = call.element_type("label")
-    ignored = call.attribute("ignore_index")
     if call.has("ignore_index"):
         text = converted(call, "ignored", "ignore_index", element_type)
-    elif ignored is not None:
-        text = integer("ignored", ignored, element_type)
+    elif _has_ignored(call):
+        text = integer("ignored", call.attribute("ignore_index", 0), element_type)
     else:
         return "index = Identity(label)\n"
     return (

@@ -18,6 +18,8 @@ from poolgrad_lowering.standard.definition import Body, Call, Definition, in_flo
 
 def _concat_training(call: Call) -> str:
     names = call.all_inputs()
+    if not names:
+        raise call.refuse("it has no input")
     rank = call.rank(names[0])
     axis = call.axis(rank, 0)
     text = f"Y = Concat<axis = {axis}>({', '.join(names)})\n"
@@ -97,6 +99,10 @@ def _slice_grad(call: Call) -> str:
     starts, ends = call.integers("starts") or [], call.integers("ends") or []
     axes = call.integers("axes") or list(range(len(starts)))
     steps = call.integers("steps") or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise call.refuse(f"a slice from {starts} to {ends} on axes {axes} in steps {steps}")
+    if not all(-len(sizes) <= axis < len(sizes) for axis in axes):
+        raise call.refuse(f"axes {axes} of {len(sizes)}")
     pads, scattered = [0] * (2 * len(sizes)), []
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         at = axis % len(sizes)
@@ -142,6 +148,8 @@ def _resize_grad(call: Call) -> Body:
     if scales is None:
         raise call.refuse("a ResizeGrad without constant scales")
     rank = call.rank("X")
+    if len(scales) != rank or scales[:2] != [1, 1]:
+        raise call.refuse(f"scales {scales} for {rank} axes, of which the first two stay")
     text, source = "", "dY_wide"
     tensors: dict[str, npt.NDArray[Any]] = {}
     kind = helper.tensor_dtype_to_np_dtype(call.computed_type("dY"))

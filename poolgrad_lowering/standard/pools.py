@@ -30,10 +30,12 @@ def _average_pool_grad(call: Call) -> Body:
     shape = call.shape_of(x)
     if x is None or shape is None:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of its pool's input are not known")
+    if len(shape) != 2 + len(pool.kernel):
+        raise call.refuse(f"a kernel of {len(pool.kernel)} axes for '{x.name}' of {len(shape)}")
     sizes = [dim.static for dim in shape[1:]]
     channels, *spatial = [size for size in sizes if size is not None]
     windows = [window for axis, size in enumerate(shape[2:]) if (window := pool.axis(axis, size)) is not None]
-    if None in sizes or len(windows) < len(spatial) or len(spatial) != len(pool.kernel):
+    if None in sizes or len(windows) < len(spatial):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of '{}' are not known", x.name)
     counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, spatial, strict=True)]
     divisors = [
@@ -133,7 +135,7 @@ def _max_pool_grad(call: Call) -> Body:
 
 
 def _aten(call: Call) -> Body | str:
-    operator = call.attribute("operator")
+    operator = call.attribute("operator", "")
     if operator not in _ATEN_BODIES:
         raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::{}", operator)
     return _ATEN_BODIES[operator](call)
@@ -146,9 +148,13 @@ def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
 
     def listed(number: int) -> list[int]:
         found = call.integers(f"a{number}") or []
+        if len(found) not in (0, 1, axes):
+            raise call.refuse(f"{found} for {axes} axes")
         return found * axes if len(found) == 1 else found
 
     kernel, strides, pads = listed(first), listed(first + 1), listed(first + 2)
+    if not kernel or not pads or not axes or min(kernel + strides) < 1 or min(pads) < 0:
+        raise call.refuse("operands that are not those of an average pool")
     ceil, padded = bool(call.number(f"a{first + 3}")), bool(call.number(f"a{first + 4}"))
     fixed = call.number(f"a{first + 5}")
     windows = [AxisWindow(*row, 1) for row in zip(kernel, strides or kernel, pads, pads, strict=True)]
@@ -190,7 +196,7 @@ def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
 
 def _adaptive_counts(call: Call) -> list[int]:
     """Return the output sizes of the forward pool, which reads the same x."""
-    x, forward = call.operand("a1"), call.attribute("operator").removesuffix("_backward")
+    x, forward = call.operand("a1"), call.attribute("operator", "").removesuffix("_backward")
     uses = [] if x is None else [call.node.scope.node(use.position) for use in x.uses if use.scope is call.node.scope]
     for node in uses:
         if node.op == call.node.op and node.position < call.node.position and attribute(node, "operator") == forward:
@@ -200,6 +206,8 @@ def _adaptive_counts(call: Call) -> list[int]:
 
 def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
     sizes, element_type = call.sizes(x, 2), call.element_type(source)
+    if len(counts) != len(sizes) or 0 in counts:
+        raise call.refuse(f"an output of {counts} elements on {len(sizes)} axes")
     rank, text, tensors = 2 + len(sizes), "", {}
     current = source
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True), 2):
