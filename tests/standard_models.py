@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 
 import poolgrad_lowering
 
@@ -39,8 +39,11 @@ def one_node(
     opset: int = 18,
     **attributes: Any,
 ) -> ModelProto:
-    """A model with one node. `feeds` are its operands in order: graph inputs, initializers if among `constants`, absent if
-    None. `outputs` are like its results. `shapes` declares other shapes than those of the arrays."""
+    """A model with one node.
+
+    `feeds` are its operands in order: graph inputs, initializers if among `constants`, absent if None. `outputs` are
+    like its results. `shapes` declares other shapes than those of the arrays.
+    """
     shapes = shapes or {}
     given = {name: array for name, array in feeds.items() if array is not None}
     node = helper.make_node(
@@ -90,20 +93,3 @@ def assert_close(found: Array, expected: Array, dtype: npt.DTypeLike, tolerance:
     )
     difference = float(np.abs(found.astype(np.float64) - expected).max(initial=0))
     assert difference <= limit, f"differs by {difference}, more than {limit}"
-
-
-def element_type(array: Array) -> int:
-    """The `TensorProto.DataType` of an array."""
-    return int(helper.np_dtype_to_tensor_dtype(array.dtype))
-
-
-__all__ = [
-    "Array",
-    "ModelProto",
-    "TensorProto",
-    "assert_close",
-    "declared",
-    "element_type",
-    "one_node",
-    "standardised",
-]

@@ -137,7 +137,9 @@ def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
     if windows.sizes is not None and windows.counts is not None:
         left_over = _left_over(windows, windows.sizes, windows.counts)
         pads = windows.begins + windows.ends
-        return f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {left_over}>({operands})\n"
+        return (
+            f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {left_over}>({operands})\n"
+        )
     if max(windows.strides) == 1:
         return f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {windows.begins + windows.ends}>({operands})\n"
     # The windows may end before the image's padding does: as many rows as there may be, cut to the image.

@@ -175,7 +175,7 @@ def _named(kind: str, written: str, actual: Sequence[str]) -> dict[str, str]:
 
 
 def _left_in_function(scope: Scope, facts: Facts) -> Iterator[NodeLeft]:
-    """Yield the nodes of a function that are no operators of ONNX: no body is written for the sizes of all its calls."""
+    """Yield the nodes of a function that are no operators of ONNX: no body is written for the sizes of all calls."""
     for position, proto in enumerate(scope.proto.node):
         op = scope.operator(proto.domain, proto.op_type)
         node = scope.node(position)

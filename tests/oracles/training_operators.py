@@ -19,7 +19,9 @@ from tests.oracles.windows import Array, least_padding
 # -- windows
 
 
-def _spans(count: int, kernel: int, stride: int, begin: int, dilation: int, size: int) -> list[list[int | None]]:
+def _spans(  # noqa: PLR0917 - a row of lists by axis
+    count: int, kernel: int, stride: int, begin: int, dilation: int, size: int
+) -> list[list[int | None]]:
     """The positions in x of each tap of each window of an axis; None where a tap lies in the padding."""
     spans = []
     for window in range(count):
@@ -28,7 +30,7 @@ def _spans(count: int, kernel: int, stride: int, begin: int, dilation: int, size
     return spans
 
 
-def _meetings(
+def _meetings(  # noqa: PLR0917 - lists by axis
     sizes: Sequence[int],
     counts: Sequence[int],
     kernel: Sequence[int],
@@ -130,8 +132,10 @@ def average_pool_grad(
     dilations: Sequence[int] | None = None,
     divisor: int | None = None,
 ) -> Array:
-    """Return dX: each window gives dY to its elements, divided by their number, or with `counts_padding` that of its taps
-    in x and the padding."""
+    """Return dX: each window gives dY to its elements, divided by their number.
+
+    With `counts_padding` it is divided by the number of its taps in x and in the padding.
+    """
     sizes, rank = x_shape[2:], len(kernel)
     dilations = dilations or [1] * rank
     dx = np.zeros(tuple(x_shape))
@@ -269,7 +273,7 @@ def loss(
     return np.asarray(reduced[reduction]), log_prob
 
 
-def loss_grad(
+def loss_grad(  # noqa: PLR0917 - as the operator has them
     dy: Array,
     log_prob: Array,
     label: Array,
@@ -414,7 +418,7 @@ def _neighbours(number: int, size: int, count: int, scale: float, coordinates: s
         "align_corners": number * (size - 1) / (count - 1) if count > 1 else 0.0,
     }[coordinates]
     at = min(max(at, 0.0), size - 1.0)
-    low = int(math.floor(at))
+    low = math.floor(at)
     return [(low, 1 - (at - low)), (min(low + 1, size - 1), at - low)]
 
 

@@ -130,7 +130,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "LogSoftmaxGrad": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
     "LogSoftmaxGrad_13": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
     "MaxPoolGrad": lambda X, dY: (
-        np.where(X == np.repeat(X.reshape(2, 2, 2, 2).max(3), 2, 2), np.repeat(dY, 2, 2), 0),
+        np.where(np.repeat(X.reshape(2, 2, 2, 2).max(3), 2, 2) == X, np.repeat(dY, 2, 2), 0),
         X.reshape(2, 2, 2, 2).max(3),
     ),
     "PadAndUnflatten": oracle.pad_and_unflatten,
@@ -438,10 +438,10 @@ def test_dilated_convolutions_of_tensorflow(operator: str) -> None:
 # -- activations and arithmetic
 
 UNARY: dict[str, Callable[[Array, Array], Array]] = {
-    "BiasFastGeluGrad_dX": lambda dy, x: oracle.fast_gelu_grad(dy, x),
-    "BiasGeluGrad_dX": lambda dy, x: oracle.gelu_grad(dy, x),
-    "FastGeluGrad": lambda dy, x: oracle.fast_gelu_grad(dy, x),
-    "GeluGrad": lambda dy, x: oracle.gelu_grad(dy, x),
+    "BiasFastGeluGrad_dX": oracle.fast_gelu_grad,
+    "BiasGeluGrad_dX": oracle.gelu_grad,
+    "FastGeluGrad": oracle.fast_gelu_grad,
+    "GeluGrad": oracle.gelu_grad,
     "LeakyReluGrad": lambda dy, y: np.where(y > 0, dy, 0.01 * dy.astype(F64)),
     "LogSoftmaxGrad_13": lambda dy, y: oracle.log_softmax_grad(dy, y, (-1,)),
     "QuickGeluGrad": lambda dy, x: oracle.quick_gelu_grad(dy, x, 1.702),
@@ -518,7 +518,9 @@ def test_gradients_of_softmax(operator: str, axis: int | None) -> None:
 def test_gradient_of_softmax_in_float16_sums_in_float32() -> None:
     """4096 terms of 1: in float16 the sum would stop at 2048."""
     dy, y = np.ones((1, 4096), F16), np.full((1, 4096), 2**-12, F16)
-    check("SoftmaxGrad_13", {"dY": dy, "Y": y}, {"dX": np.zeros((1, 4096))}, dtype=F16, run=run_reference, tolerance=1e-6)
+    check(
+        "SoftmaxGrad_13", {"dY": dy, "Y": y}, {"dX": np.zeros((1, 4096))}, dtype=F16, run=run_reference, tolerance=1e-6
+    )
 
 
 DIVISIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
@@ -853,9 +855,7 @@ def test_layer_norm(shape: tuple[int, ...], axis: int, dtype: Any, biased: bool)
     check_mixed("LayerNormalization", feeds, expected, axis=axis, epsilon=0.01, domain="")
     y, _, inv_std = oracle.layer_norm(x, scale, None, axis=axis % len(shape), epsilon=0.01, centred=False)
     expected = {"Y": (y, dtype), "inv_std": (inv_std, F32)}
-    check_mixed(
-        "SimplifiedLayerNormalization", {"X": x, "scale": scale}, expected, axis=axis, epsilon=0.01, domain=""
-    )
+    check_mixed("SimplifiedLayerNormalization", {"X": x, "scale": scale}, expected, axis=axis, epsilon=0.01, domain="")
 
 
 @pytest.mark.parametrize("dtype", [F16, F32])
@@ -1094,8 +1094,20 @@ POOLS: dict[str, dict[str, Any]] = {
     "pads": {"sizes": (5, 5), "kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
     "unequal pads": {"sizes": (5, 6), "kernel_shape": [3, 3], "strides": [2, 1], "pads": [0, 2, 1, 0]},
     "ceil mode": {"sizes": (6, 7), "kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1},
-    "ceil mode with pads": {"sizes": (6, 7), "kernel_shape": [3, 3], "strides": [2, 3], "pads": [1, 0, 1, 1], "ceil_mode": 1},
-    "a last window behind the input": {"sizes": (5,), "kernel_shape": [2], "strides": [3], "pads": [1, 1], "ceil_mode": 1},
+    "ceil mode with pads": {
+        "sizes": (6, 7),
+        "kernel_shape": [3, 3],
+        "strides": [2, 3],
+        "pads": [1, 0, 1, 1],
+        "ceil_mode": 1,
+    },
+    "a last window behind the input": {
+        "sizes": (5,),
+        "kernel_shape": [2],
+        "strides": [3],
+        "pads": [1, 1],
+        "ceil_mode": 1,
+    },
     "gaps": {"sizes": (7,), "kernel_shape": [2], "strides": [3]},
 }
 
@@ -1254,9 +1266,7 @@ def test_gradient_of_a_maximum_of_aten(axis: int, keep: bool, known: bool) -> No
     np.put_along_axis(expected, positions, dy, axis)
     if not keep:
         dy, positions = dy.squeeze(axis), positions.squeeze(axis)
-    arguments = aten(
-        "value_selecting_reduction_backward", dy, np.array(axis), positions, ints(3, 4, 5), np.array(keep)
-    )
+    arguments = aten("value_selecting_reduction_backward", dy, np.array(axis), positions, ints(3, 4, 5), np.array(keep))
     arguments["constants"] = [name for name in arguments["constants"] if name != "a2" and (known or name != "a3")]
     check("ATen", expected={"r0": expected}, **arguments)
 
@@ -1265,7 +1275,11 @@ def test_gradient_of_a_maximum_of_aten(axis: int, keep: bool, known: bool) -> No
 def test_max_pool_grad_of_doubles(rank: int) -> None:
     """Windows that overlap add up."""
     x = normal(2, 3, *(6, 5, 4)[:rank], dtype=F64)
-    attributes: dict[str, Any] = {"kernel_shape": [3, 2, 2][:rank], "strides": [2, 1, 1][:rank], "pads": [1, 0, 0][:rank] * 2}
+    attributes: dict[str, Any] = {
+        "kernel_shape": [3, 2, 2][:rank],
+        "strides": [2, 1, 1][:rank],
+        "pads": [1, 0, 0][:rank] * 2,
+    }
     y, indices = max_pool(x, **attributes, ceil_mode=0, dilations=[1] * rank, storage_order=0)
     dy = normal(*y.shape, dtype=F64, seed=1)
     model = one_node("MaxPoolGrad", {"dY": dy, "X": x}, {"dX": x}, domain="", **attributes)

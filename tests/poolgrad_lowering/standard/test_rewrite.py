@@ -337,7 +337,9 @@ def mutants(model: ModelProto) -> Iterator[tuple[str, ModelProto]]:
         yield changed(f"no {attribute.name}", lambda each, number=number: each.attribute.pop(number))
         for value in values:
             new = helper.make_attribute(attribute.name, value)
-            yield changed(f"{attribute.name} = {value}", lambda each, n=number, new=new: each.attribute[n].CopyFrom(new))
+            yield changed(
+                f"{attribute.name} = {value}", lambda each, n=number, new=new: each.attribute[n].CopyFrom(new)
+            )
         empty = AttributeProto(name=attribute.name, type=AttributeProto.INTS)
         yield changed(f"{attribute.name} = []", lambda each, n=number, new=empty: each.attribute[n].CopyFrom(new))
     for number in range(len(node.input)):
