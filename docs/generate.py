@@ -112,7 +112,8 @@ def _definition(found: Definition) -> str:
     body = written_body(node, Facts(index), found).text.rstrip()
     domain = f"{found.domain}." if found.domain else ""
     inputs, outputs = found.inputs.replace(" ", ", "), found.outputs.replace(" ", ", ")
-    return f"### {found.operator}\n\n`{outputs} = {domain}{found.operator}({inputs})`: {found.formula}\n\n```text\n{body}\n```"
+    head = f"`{outputs} = {domain}{found.operator}({inputs})`: {found.formula}"
+    return f"### {found.operator}\n\n{head}\n\n```text\n{body}\n```"
 
 
 def limits() -> str:

@@ -35,7 +35,7 @@ RUNS = {
 
 
 def batches(name: str, steps: int = STEPS) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield noisy images of shape (8, 1, 16, 16) of waves, and their labels: the wave's number, or its height's sign."""
+    """Yield noisy images of shape (8, 1, 16, 16) of waves, and their labels: the wave's number or its height's sign."""
     random = np.random.default_rng(len(name))
     places = np.arange(16) / 16
     for _ in range(steps):

@@ -16,6 +16,12 @@ import numpy as np
 
 from tests.oracles.windows import Array, least_padding
 
+
+def place_of(*parts: Any) -> tuple[Any, ...]:
+    """An index into an array out of its parts."""
+    return parts
+
+
 # -- windows
 
 
@@ -66,7 +72,9 @@ def conv(
         for number in range(group):
             own = slice(number * inputs, (number + 1) * inputs)
             made = slice(number * results, (number + 1) * results)
-            y[(slice(None), made, *window)] += x[(slice(None), own, *at)] @ w[(made, slice(None), *tap)].T
+            y[place_of(slice(None), made, *window)] += (
+                x[place_of(slice(None), own, *at)] @ w[place_of(made, slice(None), *tap)].T
+            )
     return y
 
 
@@ -89,9 +97,9 @@ def conv_grad(
         for number in range(group):
             own = slice(number * inputs, (number + 1) * inputs)
             made = slice(number * results, (number + 1) * results)
-            gradient = dy[(slice(None), made, *window)]
-            dx[(slice(None), own, *at)] += gradient @ w[(made, slice(None), *tap)]
-            dw[(made, slice(None), *tap)] += gradient.T @ x[(slice(None), own, *at)]
+            gradient = dy[place_of(slice(None), made, *window)]
+            dx[place_of(slice(None), own, *at)] += gradient @ w[place_of(made, slice(None), *tap)]
+            dw[place_of(made, slice(None), *tap)] += gradient.T @ x[place_of(slice(None), own, *at)]
     return dx, dw, dy.sum(axis=(0, *range(2, dy.ndim)))
 
 
@@ -114,9 +122,9 @@ def conv_transpose_grad(
         for number in range(group):
             own = slice(number * inputs, (number + 1) * inputs)
             made = slice(number * results, (number + 1) * results)
-            gradient = dy[(slice(None), made, *at)]
-            dx[(slice(None), own, *window)] += gradient @ w[(own, slice(None), *tap)].T
-            dw[(own, slice(None), *tap)] += x[(slice(None), own, *window)].T @ gradient
+            gradient = dy[place_of(slice(None), made, *at)]
+            dx[place_of(slice(None), own, *window)] += gradient @ w[place_of(own, slice(None), *tap)].T
+            dw[place_of(own, slice(None), *tap)] += x[place_of(slice(None), own, *window)].T @ gradient
     return dx, dw, dy.sum(axis=(0, *range(2, dy.ndim)))
 
 
@@ -149,7 +157,7 @@ def average_pool_grad(
                 counted.append(at)
         share = divisor or len(counted if counts_padding else taken)
         for at in taken:
-            dx[(..., *at)] += dy[(..., *window)].astype(np.float64) / share
+            dx[place_of(..., *at)] += dy[place_of(..., *window)].astype(np.float64) / share
     return dx
 
 
@@ -159,7 +167,7 @@ def average_pool(x: Array, x_windows: Sequence[Sequence[range]]) -> Array:
     y = np.empty((*x.shape[:2], *counts))
     for place in itertools.product(*map(range, counts)):
         box = [list(windows[number]) for windows, number in zip(x_windows, place, strict=True)]
-        y[(..., *place)] = x.astype(np.float64)[(..., *np.ix_(*box))].mean(axis=tuple(range(2, x.ndim)))
+        y[place_of(..., *place)] = x.astype(np.float64)[place_of(..., *np.ix_(*box))].mean(axis=tuple(range(2, x.ndim)))
     return y
 
 
@@ -169,7 +177,7 @@ def average_windows_grad(dy: Array, x_shape: Sequence[int], x_windows: Sequence[
     for place in itertools.product(*map(range, dy.shape[2:])):
         box = list(itertools.product(*(windows[number] for windows, number in zip(x_windows, place, strict=True))))
         for at in box:
-            dx[(..., *at)] += dy[(..., *place)] / len(box)
+            dx[place_of(..., *at)] += dy[place_of(..., *place)] / len(box)
     return dx
 
 
@@ -268,7 +276,9 @@ def loss(
     losses = np.zeros(label.shape)
     for (batch, *place), number in np.ndenumerate(label):
         if number != ignored:
-            losses[(batch, *place)] = -log_prob[(batch, number, *place)] * weights[(batch, *place)]
+            losses[place_of(batch, *place)] = (
+                -log_prob[place_of(batch, number, *place)] * weights[place_of(batch, *place)]
+            )
     reduced = {"none": losses, "sum": losses.sum(), "mean": losses.sum() / weights.sum()}
     return np.asarray(reduced[reduction]), log_prob
 
@@ -285,11 +295,11 @@ def loss_grad(  # noqa: PLR0917 - as the operator has them
     weights = loss_weights(label, weight, ignored)
     dx = np.zeros(log_prob.shape)
     for (batch, *place), number in np.ndenumerate(label):
-        column = np.exp(log_prob[(batch, slice(None), *place)].astype(np.float64))
+        column = np.exp(log_prob[place_of(batch, slice(None), *place)].astype(np.float64))
         if number != ignored:
             column[number] -= 1
-        unit = dy[(batch, *place)] if reduction == "none" else dy
-        dx[(batch, slice(None), *place)] = column * unit * weights[(batch, *place)]
+        unit = dy[place_of(batch, *place)] if reduction == "none" else dy
+        dx[place_of(batch, slice(None), *place)] = column * unit * weights[place_of(batch, *place)]
     return dx / weights.sum() if reduction == "mean" else dx
 
 
@@ -367,7 +377,7 @@ def gather_grad(shape: Sequence[int], indices: Array, dy: Array, axis: int) -> A
     dx = np.zeros(tuple(shape))
     lead = (slice(None),) * axis
     for place in np.ndindex(indices.shape):
-        dx[(*lead, indices[place])] += dy[(*lead, *place)]
+        dx[place_of(*lead, indices[place])] += dy[place_of(*lead, *place)]
     return dx
 
 
@@ -406,7 +416,7 @@ def resize_grad(dy: Array, sizes: Sequence[int], scales: Sequence[float], coordi
     for place in np.ndindex(dy.shape[2:]):
         for corner in itertools.product(*(parts[axis][number] for axis, number in enumerate(place))):
             share = math.prod(part for _, part in corner)
-            dx[(..., *(at for at, _ in corner))] += dy[(..., *place)].astype(np.float64) * share
+            dx[place_of(..., *(at for at, _ in corner))] += dy[place_of(..., *place)].astype(np.float64) * share
     return dx
 
 

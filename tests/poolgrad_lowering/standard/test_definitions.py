@@ -1197,7 +1197,7 @@ def test_average_pools_of_aten(rank: int, ceil: bool, padded: bool, divisor: int
         y = np.empty((2, 3, *counts))
         for place in np.ndindex(*counts):
             unit = np.zeros((1, 1, *counts))
-            unit[(0, 0, *place)] = 1
+            unit[oracle.place_of(0, 0, *place)] = 1
             weights = oracle.average_pool_grad(
                 unit,
                 (1, 1, *row["sizes"]),
@@ -1207,7 +1207,7 @@ def test_average_pools_of_aten(rank: int, ceil: bool, padded: bool, divisor: int
                 ends=ends,
                 counts_padding=padded,
             )
-            y[(..., *place)] = (x * weights).sum(tuple(range(2, 2 + rank)))
+            y[oracle.place_of(..., *place)] = (x * weights).sum(tuple(range(2, 2 + rank)))
         check("ATen", expected={"r0": y}, **aten(f"avg_pool{rank}d", x, *arguments))
 
 

@@ -69,8 +69,8 @@ def test_the_example_is_of_its_operator(operator: str) -> None:
 
 def test_no_operator_is_defined_and_undefined() -> None:
     assert not DEFINITIONS.keys() & UNDEFINED.keys()
-    for op, row in (*DEFINITIONS.items(), *UNDEFINED.items()):
-        assert row.op == op
+    assert all(definition.op == op for op, definition in DEFINITIONS.items())
+    assert all(undefined.op == op for op, undefined in UNDEFINED.items())
 
 
 # -- names, types, metadata
