@@ -9,7 +9,11 @@ With x̂ = (X − μ) · σ⁻¹ over n elements, and A = dY · scale:
 
 from __future__ import annotations
 
-from poolgrad_lowering.standard.definition import Call, Definition, in_float32, reduce, reshape, scalar
+from collections.abc import Sequence
+
+from onnx import TensorProto
+
+from poolgrad_lowering.standard.definition import Call, Definition, cast, converted, in_float32, reduce, reshape, scalar
 
 EPSILON = 1e-5
 
@@ -90,16 +94,26 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> str:
         body += "Y_wide = Mul(normal, scale_wide)\n"
     wide = in_float32(call, body, ("X", "scale", "B"), {"Y": "X"})
     # The statistics are float32 whatever X is.
-    return wide.replace("mean_wide", "mean").replace("inv_std_wide", "inv_std")
+    if call.computed_type("X") == TensorProto.FLOAT:
+        return wide.replace("mean_wide", "mean").replace("inv_std_wide", "inv_std")
+    means = cast("mean", "mean_wide", TensorProto.FLOAT) if centred else ""
+    return wide + means + cast("inv_std", "inv_std_wide", TensorProto.FLOAT)
+
+
+def _statistics(call: Call, names: Sequence[str], kind: int) -> str:
+    """The mean and the inverse deviation, which may have another type than X, as `centre` and `inverse`."""
+    results = {"mean": "centre", "inv_std": "inverse"}
+    return "".join(converted(call, results[name], name, kind) for name in names)
 
 
 def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
     rank = call.rank("X")
     axis = call.axis(rank, -1)
     inner, outer = range(axis, rank), range(axis)
-    body = "deviation = Sub(X_wide, mean)\n" if centred else "deviation = Identity(X_wide)\n"
+    body = _statistics(call, ("mean", "inv_std") if centred else ("inv_std",), call.computed_type("X"))
+    body += "deviation = Sub(X_wide, centre)\n" if centred else "deviation = Identity(X_wide)\n"
     body += (
-        "normal = Mul(deviation, inv_std)\nscaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
+        "normal = Mul(deviation, inverse)\nscaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
         + "along = Mul(normal, mean_product)\n"
     )
@@ -108,7 +122,7 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
     else:
         body += "rest = Identity(scaled)\n"
     body += (
-        "across = Sub(rest, along)\ndX_wide = Mul(across, inv_std)\nproduct_scale = Mul(dY_wide, normal)\n"
+        "across = Sub(rest, along)\ndX_wide = Mul(across, inverse)\nproduct_scale = Mul(dY_wide, normal)\n"
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
@@ -122,12 +136,13 @@ def _invertible_layer_normalization_grad(call: Call) -> str:
     axis = call.axis(rank, -1)
     inner, outer = range(axis, rank), range(axis)
     body = (
-        "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
+        _statistics(call, ("inv_std",), call.computed_type("Y"))
+        + "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
         "scaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
         + reduce("ReduceMean", "mean_scaled", "scaled", inner, keep=True)
         + "along = Mul(normal, mean_product)\nrest = Sub(scaled, mean_scaled)\nacross = Sub(rest, along)\n"
-        + "dX_wide = Mul(across, inv_std)\nproduct_scale = Mul(dY_wide, normal)\n"
+        + "dX_wide = Mul(across, inverse)\nproduct_scale = Mul(dY_wide, normal)\n"
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
