@@ -843,7 +843,7 @@ LAYERS = [((4, 5), -1), ((4, 5), 0), ((2, 3, 4), 1), ((2, 3, 4), -1), ((2, 3, 2,
 
 
 @pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("dtype", [F16, F32])
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
 @pytest.mark.parametrize(("shape", "axis"), LAYERS, ids=str)
 def test_layer_norm(shape: tuple[int, ...], axis: int, dtype: Any, biased: bool) -> None:
     """The statistics are of float32 whatever the operands are."""
@@ -858,7 +858,7 @@ def test_layer_norm(shape: tuple[int, ...], axis: int, dtype: Any, biased: bool)
     check_mixed("SimplifiedLayerNormalization", {"X": x, "scale": scale}, expected, axis=axis, epsilon=0.01, domain="")
 
 
-@pytest.mark.parametrize("dtype", [F16, F32])
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
 @pytest.mark.parametrize(("shape", "axis"), LAYERS, ids=str)
 def test_layer_norm_grad(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
     at = axis % len(shape)
