@@ -30,7 +30,8 @@ FEW_CHANNELS = 16
 class Windows:
     """What a convolution moves over: `image` and `outputs` name the operands, with their sizes; lists are by axis.
 
-    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic.
+    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic. A transposed
+    convolution has no use for `sizes`.
     """
 
     image: str
@@ -92,18 +93,10 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
         None if sizes is None else [w.output_size(size, ceil=False) for w, size in zip(windows, sizes, strict=True)]
     )
     if image == "dY":
-        counts = sizes
+        counts, sizes = sizes, None
         extra = call.attribute("output_padding", [0] * len(windows))
-        if len(extra) != len(windows):
-            raise call.refuse(f"output_padding {extra}")
-        sizes = (
-            None
-            if sizes is None
-            else [
-                (size - 1) * window.stride + window.extent - window.begin - window.end + more
-                for size, window, more in zip(sizes, windows, extra, strict=True)
-            ]
-        )
+        if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
+            raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
     return Windows(
         image,
         outputs,

@@ -159,6 +159,8 @@ def _dropout_grad(call: Call) -> str:
     text = scalar("zero", 0, element_type)
     if training == 0:
         return "dX = Identity(dY)\n"
+    if ratio is not None and not 0 <= ratio < 1:
+        raise call.refuse(f"ratio {ratio}")
     if ratio is not None and training is not None:
         text += scalar("factor", float(np.float32(1) / (np.float32(1) - np.float32(ratio))), element_type)
     else:

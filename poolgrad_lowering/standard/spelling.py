@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import onnx
-from onnx import AttributeProto, NodeProto, helper
+from onnx import NodeProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
@@ -58,7 +58,7 @@ def _to_attributes(node: NodeProto, names: Sequence[str], numbers: Callable[[str
         values = numbers(operand)
         if values is None:
             raise Refuse(DefinitionCode.OLD_OPSET, "{} of {} is no constant", name, node.op_type)
-        node.attribute.append(helper.make_attribute(name, list(values), attr_type=AttributeProto.INTS))
+        node.attribute.append(helper.make_attribute(name, list(values)))
     del node.input[1:]
 
 

@@ -202,6 +202,14 @@ ROWS = [
     ),
     left(
         "uncovered-operand",
+        "a ratio",
+        18,
+        """g (float[4] dY, bool[4] mask) => (float[4] dX) <float ratio = {1.0}> {
+        [n] dX = com.microsoft.DropoutGrad (dY, mask, ratio) }""",
+        "ratio 1.0",
+    ),
+    left(
+        "uncovered-operand",
         "a missing input",
         18,
         "g (float[4] dY) => (float[4] dX) { [n] dX = com.microsoft.ReluGrad (dY) }",

@@ -341,6 +341,14 @@ def test_conv_grad_with_auto_pad(auto_pad: str, strides: list[int]) -> None:
     )
 
 
+@pytest.mark.parametrize(("channels", "products"), [(15, 1), (16, 9)])
+def test_the_two_forms_of_a_weight_gradient(channels: int, products: int) -> None:
+    """With few channels one product for all positions of the kernel, with more of them one for each."""
+    feeds, expected, attributes = conv_case({"x": (2, channels, 5, 5), "w": (2, channels, 3, 3)})
+    model = standardised(one_node("ConvGrad", feeds, {n: a.astype(F32) for n, a in expected.items()}, **attributes))
+    assert [node.op_type for node in model.graph.node].count("MatMul") == products
+
+
 def test_conv_grad_of_float16() -> None:
     feeds, expected, attributes = conv_case(CONVOLUTIONS["groups"], F16)
     check("ConvGrad", feeds, expected, dtype=F16, **attributes)

@@ -204,6 +204,15 @@ def test_what_nothing_reads_goes() -> None:
     assert imported(lowered) == [""]
 
 
+def test_a_default_that_a_caller_may_override_stays() -> None:
+    """It is a graph input, which the caller may still give."""
+    model = parse(
+        """g (float[4] dY, bool[4] mask, float ratio) => (float[4] dX) <float ratio = {0.5}, bool training = {0}> {
+        dX = com.microsoft.DropoutGrad (dY, mask, ratio, training) }"""
+    )
+    assert initializers(standardised(model).graph) == ["ratio"]
+
+
 def test_the_import_of_a_node_that_is_left_stays() -> None:
     model = parse(
         """g (float[4] dY, float[4] Y) => (float[4] dX, float[4] Z) {
@@ -231,6 +240,17 @@ def test_equal_constants_are_one_initializer() -> None:
         ("float32", 0.0),
         ("float32", 0.5),
     ]
+
+
+def test_constants_of_the_same_bytes_are_two() -> None:
+    """Zero of float32 and zero of int32."""
+    model = parse(
+        """g (float[4] d, float[4] Y, float dY, float[4,2] p, int32[4] label) => (float[4] A, float[4,2] dX) {
+        A = com.microsoft.ReluGrad (d, Y)
+        dX = com.microsoft.SoftmaxCrossEntropyLossGrad <ignore_index = 1> (dY, p, label) }"""
+    )
+    values = [onnx.numpy_helper.to_array(tensor) for tensor in standardised(model).graph.initializer]
+    assert {array.dtype.name for array in values if array.shape == () and array == 0} == {"float32", "int32"}
 
 
 def test_a_model_without_such_operators_stays_byte_for_byte() -> None:
@@ -360,6 +380,8 @@ MALFORMED = {
         dX = com.microsoft.ConvGrad <kernel_shape = [2]> (dY, X, W) }""",
     "padding of another rank": """g (float[2,2,9] dY, float[2,4,5] X, float[4,2,3] W) => (float[2,4,5] dX) {
         dX = com.microsoft.ConvTransposeGrad <strides = [2], output_padding = [1, 1]> (dY, X, W) }""",
+    "padding of a whole stride": """g (float[2,2,8] dY, float[2,4,5] X, float[4,2,2] W) => (float[2,4,5] dX) {
+        dX = com.microsoft.ConvTransposeGrad <dilations = [2], output_padding = [1]> (dY, X, W) }""",
     "scales of another rank": """g (float[1,2,6] dY, float[1,2,3] X) => (float[1,2,3] dX) <float[2] s = {1.0, 2.0}> {
         dX = com.microsoft.ResizeGrad <mode = "linear"> (dY, X, , s) }""",
     "scales of channels": """g (float[1,4,6] dY, float[1,2,3] X) => (float[1,2,3] dX) <float[3] s = {1.0, 2.0, 2.0}> {
