@@ -438,22 +438,22 @@ def test_accumulator(shape: tuple[int, ...], flag: bool | None, seed: int) -> No
 # -- losses
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @few
 @given(
     st.lists(st.integers(1, 3), min_size=0, max_size=2),
     st.integers(1, 4),
     st.integers(1, 4),
-    st.sampled_from(["mean", "sum", "none"]),
     st.sampled_from([None, 0, -100]),
     st.booleans(),
     st.sampled_from([np.int64, np.int32]),
     seeds,
 )
 def test_losses(  # noqa: PLR0917 - what is drawn
+    reduction: str,
     spatial: list[int],
     batch: int,
     classes: int,
-    reduction: str,
     ignored: int | None,
     weighted: bool,
     kind: Any,
