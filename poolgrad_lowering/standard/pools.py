@@ -38,6 +38,10 @@ def _average_pool_grad(call: Call) -> Body:
     if None in sizes or len(windows) < len(spatial):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of '{}' are not known", x.name)
     counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, spatial, strict=True)]
+    of_gradient = call.shape_of(call.operand("dY"))
+    given = counts if of_gradient is None else [dim.static for dim in of_gradient[2:]]
+    if len(given) != len(counts) or any(size not in (None, count) for size, count in zip(given, counts, strict=True)):
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the pool of '{}' is not its pool, by the sizes of dY", x.name)
     divisors = [
         _taps(window, size, count, padded=bool(call.attribute("count_include_pad", 0)))
         for window, size, count in zip(windows, spatial, counts, strict=True)

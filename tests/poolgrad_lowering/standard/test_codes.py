@@ -262,6 +262,13 @@ ROWS = [
     ),
     left(
         "unknown-sizes",
+        "the pool of another gradient",
+        18,
+        POOL.format(c=2, h=4, pool="Y = AveragePool <kernel_shape = [2]> (X)").replace("2,H]", "2,7]"),
+        "the pool of 'X' is not its pool, by the sizes of dY",
+    ),
+    left(
+        "unknown-sizes",
         "a symbolic pool",
         18,
         POOL.format(c=2, h="H", pool="Y = AveragePool <kernel_shape = [2]> (X)"),
