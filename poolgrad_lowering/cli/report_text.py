@@ -62,7 +62,7 @@ def print_standard(report: Report) -> None:
 
 _WAYS_OF_STANDARD = {
     False: "the model runs in any onnxruntime, and its nodes are those that exports for CANN take",
-    True: "the model runs only in a runtime that has the operators left; docs/standard-operators.md says why each one is",
+    True: "the model runs only in a runtime that has the operators left; docs/standard-operators.md has the codes",
 }
 
 _WAYS = {

@@ -30,7 +30,8 @@ FEW_CHANNELS = 16
 class Windows:
     """What a convolution moves over: `image` and `outputs` name the operands, with their sizes; lists are by axis.
 
-    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic.
+    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic. A transposed
+    convolution has no use for `sizes`.
     """
 
     image: str
@@ -81,6 +82,8 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
     groups = call.attribute("group", 1)
     if pool is None or len(known) != len(weight) or not isinstance(groups, int) or groups < 1 or weight[0] % groups:
         raise call.refuse("attributes that are not those of a convolution")
+    if list(pool.kernel) != weight[2:]:
+        raise call.refuse(f"kernel_shape {list(pool.kernel)} for a weight of {weight}")
     axes = [pool.axis(number, size) for number, size in enumerate(known[2:])]
     windows = [window for window in axes if window is not None]
     if len(windows) < len(axes) or pool.has_ambiguous_pads:
@@ -90,16 +93,10 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
         None if sizes is None else [w.output_size(size, ceil=False) for w, size in zip(windows, sizes, strict=True)]
     )
     if image == "dY":
-        counts = sizes
+        counts, sizes = sizes, None
         extra = call.attribute("output_padding", [0] * len(windows))
-        sizes = (
-            None
-            if sizes is None
-            else [
-                (size - 1) * window.stride + window.extent - window.begin - window.end + more
-                for size, window, more in zip(sizes, windows, extra, strict=True)
-            ]
-        )
+        if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
+            raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
     return Windows(
         image,
         outputs,
@@ -130,20 +127,22 @@ def _attributes(windows: Windows) -> str:
 def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
     """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end."""
     operands = f"{windows.outputs}, {weight}"
-    pads = windows.begins + windows.ends
-    transposed = f"ConvTranspose<{_attributes(windows)}, pads = {pads}"
     if windows.sizes is not None and windows.counts is not None:
         left_over = _left_over(windows, windows.sizes, windows.counts)
-        return f"{dx} = {transposed}, output_padding = {left_over}>({operands})\n"
+        pads = windows.begins + windows.ends
+        return (
+            f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {left_over}>({operands})\n"
+        )
     if max(windows.strides) == 1:
-        return f"{dx} = {transposed}>({operands})\n"
+        return f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {windows.begins + windows.ends}>({operands})\n"
+    # The windows may end before the image's padding does: as many rows as there may be, cut to the image.
+    pads = windows.begins + [0] * len(windows.ends)
+    most = [stride - 1 for stride in windows.strides]
     return (
-        f"part = {transposed}>({operands})\n"
+        f"whole = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {most}>({operands})\n"
         f"shape = Shape({windows.image})\n"
-        "part_shape = Shape(part)\n"
-        "left = Sub(shape, part_shape)\n" + ints("zeros", [0] * (2 + len(windows.kernel))) + "after = Concat<axis = 0>"
-        "(zeros, left)\n"
-        f"{dx} = Pad(part, after)\n"
+        + ints("first", [0] * (2 + len(windows.kernel)))
+        + f"{dx} = Slice(whole, first, shape)\n"
     )
 
 
@@ -232,12 +231,12 @@ def _by_convolution(windows: Windows, dw: str) -> str:
     return (
         transpose("channels_first", windows.image, order)
         + transpose("outputs_first", windows.outputs, order)
-        + f"whole = Conv<strides = {windows.dilations}, dilations = {windows.strides}, "
+        + f"product = Conv<strides = {windows.dilations}, dilations = {windows.strides}, "
         f"pads = {windows.begins + windows.ends}>(channels_first, outputs_first)\n"
         + ints("starts", [0] * len(windows.kernel))
         + ints("ends", windows.kernel)
         + ints("axes", windows.axes)
-        + "cut = Slice(whole, starts, ends, axes)\n"
+        + "cut = Slice(product, starts, ends, axes)\n"
         + transpose(dw, "cut", order)
     )
 

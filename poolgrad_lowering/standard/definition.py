@@ -8,7 +8,8 @@ has the node's numbers in it, and no node for what the node does not need. `spel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +90,11 @@ class Call:
         self._inputs = operand_names(definition.inputs, len(node.inputs))
         self._outputs = operand_names(definition.outputs, len(node.outputs))
 
+    @property
+    def opset(self) -> int:
+        """The opset of ONNX's operators where the node is."""
+        return self.node.scope.opset
+
     # -- operands
 
     def operand(self, name: str) -> Value | None:
@@ -133,7 +139,8 @@ class Call:
 
     def count(self, name: str, axis: int) -> int:
         """Return the size of an axis of an input, as a number."""
-        size = self.shape(name)[axis].static
+        shape = self.shape(name)
+        size = shape[axis].static if axis < len(shape) else None
         if size is None:
             raise Refuse(
                 DefinitionCode.UNKNOWN_SIZES, "'{}' has no fixed size on axis {}", self._given(name).name, axis
@@ -152,9 +159,17 @@ class Call:
         """Whether an input is known to have another element type."""
         return self._facts.element_type(self._given(name)) not in (None, element_type)
 
+    def is_known_half(self, name: str) -> bool:
+        """Whether an input is known to be of a 16-bit floating-point type."""
+        return self._facts.element_type(self._given(name)) in _HALVES
+
     def is_half(self, name: str) -> bool:
         """Whether an input is of a 16-bit floating-point type."""
         return self.element_type(name) in _HALVES
+
+    def computed_type(self, name: str) -> int:
+        """Return the `TensorProto.DataType` in which `in_float32` computes with an input."""
+        return int(TensorProto.FLOAT) if self.is_half(name) else self.element_type(name)
 
     def integers(self, name: str) -> list[int] | None:
         """Return the integers of an input, None if it is absent."""
@@ -202,11 +217,17 @@ class Call:
     # -- attributes
 
     def attribute(self, name: str, absent: Any = None) -> Any:
-        """Return an attribute, or `absent`; a list as a list, a string as text."""
+        """Return an attribute, or `absent`, of whose type it is; a string as text. Lists are of integers."""
         found = attribute(self.node, name)
+        if found is None:
+            return absent
         if found is UNREADABLE:
             raise self.refuse(f"attribute {name} is not readable")
-        return absent if found is None else found
+        if absent is not None and not isinstance(found, type(absent)):
+            raise self.refuse(f"attribute {name} is {found}")
+        if isinstance(absent, list) and not all(isinstance(number, int) for number in found):
+            raise self.refuse(f"attribute {name} is {found}")
+        return found
 
     def axis(self, rank: int, absent: int) -> int:
         """Return the attribute `axis` as a number in [0, rank)."""
@@ -245,9 +266,11 @@ def ints(name: str, numbers: Iterable[int]) -> str:
 
 
 def scalar(name: str, number: float, element_type: int = TensorProto.FLOAT) -> str:
-    """Return the nodes of a number of an element type: a float32, and its conversion if it is of another type."""
+    """Return the nodes of a number of an element type: a constant of 32 or 64 bits, converted to a type of fewer."""
     if element_type == TensorProto.FLOAT:
         return f"{name} = Constant<value = float {{{_exact(number)}}}>()\n"
+    if element_type == TensorProto.DOUBLE:
+        return f"{name} = Constant<value = double {{{float(number)!r}}}>()\n"
     return (
         f"{name}_float = Constant<value = float {{{_exact(number)}}}>()\n"
         f"{name} = Cast<to = {element_type}>({name}_float)\n"
@@ -305,20 +328,21 @@ def converted(call: Call, result: str, name: str, element_type: int) -> str:
     return f"{result} = Identity({name})\n"
 
 
-def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Mapping[str, str]) -> str:
     """Return a body that computes 16-bit floats in float32 and rounds its results once.
 
-    `body` reads the `inputs` and writes the `outputs` under these names with `_wide` behind them.
+    `body` reads the `inputs` and writes the `outputs` under these names with `_wide` behind them. Each output has the
+    type of an input: `outputs` maps its name to that of the input. The type of the first input has to be known. Others
+    without a known type, such as the statistics that another operator saved, are read as they are.
     """
-    given = [name for name in inputs if call.has(name)]
-    made = [name for name in outputs if call.wants(name)]
-    if not call.is_half(given[0]):
-        for name in (*inputs, *outputs):
-            body = body.replace(f"{name}_wide", name)
-        return body
-    element_type = call.element_type(given[0])
-    before = "".join(cast(f"{name}_wide", name, TensorProto.FLOAT) for name in given)
-    return before + body + "".join(cast(name, f"{name}_wide", element_type) for name in made)
+    call.element_type(inputs[0])
+    halves = [name for name in inputs if call.has(name) and call.is_known_half(name)]
+    for name, source in [*((name, name) for name in inputs), *outputs.items()]:
+        if source not in halves:
+            body = re.sub(rf"\b{name}_wide\b", name, body)
+    before = "".join(cast(f"{name}_wide", name, TensorProto.FLOAT) for name in halves)
+    made = [(name, source) for name, source in outputs.items() if source in halves and call.wants(name)]
+    return before + body + "".join(cast(name, f"{name}_wide", call.element_type(source)) for name, source in made)
 
 
 def broadcast_axes(source: Shape, result: Shape) -> list[int] | None:

@@ -19,6 +19,7 @@ from poolgrad_lowering.standard.definition import (
     cast,
     converted,
     in_float32,
+    ints,
     reduce,
     scalar,
     transpose,
@@ -139,7 +140,7 @@ def _softmax_grad(call: Call, *, coerced: bool = False) -> str:
         + reduce("ReduceSum", "total", "product_", _softmax_axes(call, coerced=coerced), keep=True)
         + "centred = Sub(dY_wide, total)\ndX_wide = Mul(centred, Y_wide)\n"
     )
-    return in_float32(call, body, ("dY", "Y"), ("dX",))
+    return in_float32(call, body, ("dY", "Y"), {"dX": "dY"})
 
 
 def _log_softmax_grad(call: Call, *, coerced: bool = False) -> str:
@@ -148,7 +149,7 @@ def _log_softmax_grad(call: Call, *, coerced: bool = False) -> str:
         reduce("ReduceSum", "total", "dY_wide", _softmax_axes(call, coerced=coerced), keep=True)
         + "odds = Exp(Y_wide)\nshare = Mul(odds, total)\ndX_wide = Sub(dY_wide, share)\n"
     )
-    return in_float32(call, body, ("dY", "Y"), ("dX",))
+    return in_float32(call, body, ("dY", "Y"), {"dX": "dY"})
 
 
 def _dropout_grad(call: Call) -> str:
@@ -158,6 +159,8 @@ def _dropout_grad(call: Call) -> str:
     text = scalar("zero", 0, element_type)
     if training == 0:
         return "dX = Identity(dY)\n"
+    if ratio is not None and not 0 <= ratio < 1:
+        raise call.refuse(f"ratio {ratio}")
     if ratio is not None and training is not None:
         text += scalar("factor", float(np.float32(1) / (np.float32(1) - np.float32(ratio))), element_type)
     else:
@@ -296,7 +299,7 @@ def _fused_gemm(call: Call) -> str:
 
 def _fused_conv(call: Call) -> str:
     lists = ("kernel_shape", "strides", "dilations", "pads")
-    written = [f"{name} = {call.attribute(name)}" for name in lists if call.attribute(name) is not None]
+    written = [f"{name} = {given}" for name in lists if (given := call.attribute(name, []))]
     written += [f'auto_pad = "{call.attribute("auto_pad", "NOTSET")}"', f"group = {call.attribute('group', 1)}"]
     operands = "X, W, B" if call.has("B") else "X, W"
     text = f"linear = Conv<{', '.join(written)}>({operands})\n"
@@ -325,7 +328,12 @@ def _reduce_all_l2(call: Call) -> str:
 def _in_place_accumulator(call: Call) -> str:
     """The output is the new buffer; the operator itself writes over the buffer that it reads."""
     text = converted(call, "term", "value", call.element_type("buffer")) + "sum = Add(buffer, term)\n"
-    return text + ("new_buffer = Where(reset, term, sum)\n" if call.has("reset") else "new_buffer = Identity(sum)\n")
+    if not call.has("reset"):
+        return text + "new_buffer = Identity(sum)\n"
+    if call.shape_of(call.operand("buffer")):
+        return text + "new_buffer = Where(reset, term, sum)\n"
+    # The flag is a vector of one element, with which a scalar would become a vector.
+    return text + ints("scalar", []) + "flag = Reshape(reset, scalar)\nnew_buffer = Where(flag, term, sum)\n"
 
 
 DEFINITIONS = (

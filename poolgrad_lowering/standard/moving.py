@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
@@ -17,6 +18,8 @@ from poolgrad_lowering.standard.definition import Body, Call, Definition, in_flo
 
 def _concat_training(call: Call) -> str:
     names = call.all_inputs()
+    if not names:
+        raise call.refuse("it has no input")
     rank = call.rank(names[0])
     axis = call.axis(rank, 0)
     text = f"Y = Concat<axis = {axis}>({', '.join(names)})\n"
@@ -63,14 +66,19 @@ def _zeros(element_type: int = TensorProto.FLOAT) -> str:
     return f"zeros = ConstantOfShape<value = {_ZEROS[element_type]}>(shape)\n"
 
 
-_ZEROS: dict[int, str] = {TensorProto.FLOAT: "float[1] {0.0}", TensorProto.DOUBLE: "double[1] {0.0}"}
+_ZEROS: dict[int, str] = {
+    TensorProto.DOUBLE: "double[1] {0.0}",
+    TensorProto.FLOAT: "float[1] {0.0}",
+    TensorProto.INT32: "int32[1] {0}",
+    TensorProto.INT64: "int64[1] {0}",
+}
 
 
 def _scattered(call: Call, body: str) -> str:
     """A body that adds onto `zeros`; halves are added in float32, for which every runtime has a kernel."""
     element_type = call.element_type("dY")
     wide = element_type if element_type in _ZEROS else int(TensorProto.FLOAT)
-    return _zeros(wide) + in_float32(call, body, ("dY",), ("dX",))
+    return _zeros(wide) + in_float32(call, body, ("dY",), {"dX": "dY"})
 
 
 def _gather_grad(call: Call) -> str:
@@ -108,6 +116,10 @@ def _slice_grad(call: Call) -> str:
     starts, ends = call.integers("starts") or [], call.integers("ends") or []
     axes = call.integers("axes") or list(range(len(starts)))
     steps = call.integers("steps") or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise call.refuse(f"a slice from {starts} to {ends} on axes {axes} in steps {steps}")
+    if not all(-len(sizes) <= axis < len(sizes) for axis in axes):
+        raise call.refuse(f"axes {axes} of {len(sizes)}")
     pads, scattered = [0] * (2 * len(sizes)), []
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         at = axis % len(sizes)
@@ -125,7 +137,7 @@ def _slice_grad(call: Call) -> str:
         text += _spread(number, source, at, len(sizes), rows)
         source = f"spread_{number}"
     text += ints("pads", pads) + f"dX_wide = Pad({source}, pads)\n"
-    return in_float32(call, text, ("dY",), ("dX",))
+    return in_float32(call, text, ("dY",), {"dX": "dY"})
 
 
 def _spread(number: int, source: str, axis: int, rank: int, rows: Sequence[int]) -> str:
@@ -153,18 +165,21 @@ def _resize_grad(call: Call) -> Body:
     if scales is None:
         raise call.refuse("a ResizeGrad without constant scales")
     rank = call.rank("X")
+    if len(scales) != rank or scales[:2] != [1, 1]:
+        raise call.refuse(f"scales {scales} for {rank} axes, of which the first two stay")
     text, source = "", "dY_wide"
-    tensors: dict[str, npt.NDArray[np.float32]] = {}
+    tensors: dict[str, npt.NDArray[Any]] = {}
+    kind = helper.tensor_dtype_to_np_dtype(call.computed_type("dY"))
     for axis, (size, scale) in enumerate(zip(sizes, scales[2:], strict=True), 2):
         count = int(np.floor(np.float32(size) * np.float32(scale)))
-        tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates)
+        tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates).astype(kind)
         order = [*(other for other in range(rank) if other != axis), axis]
         back = [order.index(other) for other in range(rank)]
         text += f"last_{axis} = Transpose<perm = {order}>({source})\n"
         text += f"product_{axis} = MatMul(last_{axis}, weights_{axis})\n"
         source = f"axis_{axis}"
         text += f"{source} = Transpose<perm = {back}>(product_{axis})\n"
-    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), ("dX",)), tensors)
+    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), {"dX": "dY"}), tensors)
 
 
 def _linear_weights(size: int, count: int, scale: float, coordinates: str) -> npt.NDArray[np.float32]:
@@ -198,16 +213,18 @@ def _flatten_and_unpad(call: Call) -> str:
 
 def _pad_and_unflatten(call: Call) -> str:
     """Zeros with the rows at the indices, and the first axis as two."""
-    rank = call.rank("X")
+    rank, kind = call.rank("X"), call.computed_type("X")
+    if kind not in _ZEROS:
+        raise call.refuse(f"elements of type {TensorProto.DataType.Name(kind)}")
     text = ints("one", [1]) + ints("end", [rank]) + ints("start", [0]) + ints("two", [2])
     text += (
         "rows = Shape(X_wide)\nrest = Slice(rows, one, end)\ncount = ReduceProd<keepdims = 1>(unflatten_dims, start)\n"
     )
-    text += "shape = Concat<axis = 0>(count, rest)\n" + _zeros()
+    text += "shape = Concat<axis = 0>(count, rest)\n" + _zeros(kind)
     text += unsqueeze("column", "indices", range(1, rank)) + "positions = Expand(column, rows)\n"
     text += "flat = ScatterElements<axis = 0>(zeros, positions, X_wide)\n"
     text += "whole_shape = Concat<axis = 0>(unflatten_dims, rest)\nY_wide = Reshape(flat, whole_shape)\n"
-    return in_float32(call, text, ("X",), ("Y",))
+    return in_float32(call, text, ("X",), {"Y": "X"})
 
 
 def _shrunken_gather(call: Call) -> str:
@@ -221,6 +238,8 @@ def _trilu(call: Call) -> str:
 
 def _reduce_sum_training(call: Call) -> str:
     keep, noop = call.attribute("keepdims", 1), call.attribute("noop_with_empty_axes", 0)
+    if call.numbers("axes") == []:
+        return "Y = Identity(X)\n" if noop else f"Y = ReduceSum<keepdims = {keep}>(X)\n"
     return f"Y = ReduceSum<keepdims = {keep}, noop_with_empty_axes = {noop}>(X, axes)\n"
 
 

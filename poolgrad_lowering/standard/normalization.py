@@ -9,10 +9,13 @@ With x̂ = (X − μ) · σ⁻¹ over n elements, and A = dY · scale:
 
 from __future__ import annotations
 
-from poolgrad_lowering.standard.definition import Call, Definition, in_float32, reduce, reshape, scalar
+from collections.abc import Sequence
+
+from onnx import TensorProto
+
+from poolgrad_lowering.standard.definition import Call, Definition, cast, converted, in_float32, reduce, reshape, scalar
 
 EPSILON = 1e-5
-_STATISTICS = ("scale", "B", "mean", "var")
 
 
 def _batch_norm_internal(call: Call) -> str:
@@ -26,7 +29,7 @@ def _batch_norm_internal(call: Call) -> str:
         reduce("ReduceMean", "centre", "X_wide", axes, keep=True)
         + "deviation = Sub(X_wide, centre)\nsquares = Mul(deviation, deviation)\n"
         + reduce("ReduceMean", "variance", "squares", axes, keep=True)
-        + scalar("epsilon", call.attribute("epsilon", EPSILON))
+        + scalar("epsilon", call.attribute("epsilon", EPSILON), call.computed_type("X"))
         + "raised = Add(variance, epsilon)\nspread = Sqrt(raised)\ninverse = Reciprocal(spread)\n"
         + "normal = Mul(deviation, inverse)\n"
         + _by_channel("factor", "scale_wide", rank)
@@ -35,15 +38,15 @@ def _batch_norm_internal(call: Call) -> str:
         + reshape("saved_mean_wide", "centre", [-1])
         + reshape("saved_inv_std_wide", "inverse", [-1])
         + reshape("flat_variance", "variance", [-1])
-        + scalar("kept", kept)
-        + scalar("taken", 1 - kept)
+        + scalar("kept", kept, call.computed_type("mean"))
+        + scalar("taken", 1 - kept, call.computed_type("mean"))
         + "old_mean = Mul(mean_wide, kept)\nnew_mean = Mul(saved_mean_wide, taken)\n"
         + "running_mean_wide = Add(old_mean, new_mean)\n"
         + "old_var = Mul(var_wide, kept)\nnew_var = Mul(flat_variance, taken)\n"
         + "running_var_wide = Add(old_var, new_var)\n"
     )
-    outputs = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std")
-    return in_float32(call, body, ("X", *_STATISTICS), outputs)
+    outputs = {"Y": "X", "running_mean": "mean", "running_var": "var", "saved_mean": "mean", "saved_inv_std": "var"}
+    return in_float32(call, body, ("X", "scale", "B", "mean", "var"), outputs)
 
 
 def _by_channel(result: str, source: str, rank: int) -> str:
@@ -66,7 +69,8 @@ def _batch_normalization_grad(call: Call) -> str:
         + "along = Mul(normal, mean_product)\ncentred = Sub(dY_wide, mean_dy)\nacross = Sub(centred, along)\n"
         + "slope = Mul(factor, inverse)\ndX_wide = Mul(across, slope)\n"
     )
-    return in_float32(call, body, ("dY", "X", "scale", "mean", "inv_std"), ("dX", "dscale", "dB"))
+    outputs = {"dX": "X", "dscale": "scale", "dB": "scale"}
+    return in_float32(call, body, ("dY", "X", "scale", "mean", "inv_std"), outputs)
 
 
 def _layer_normalization(call: Call, *, centred: bool = True) -> str:
@@ -80,7 +84,7 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> str:
     body += (
         "squares = Mul(deviation, deviation)\n"
         + reduce("ReduceMean", "variance", "squares", axes, keep=True)
-        + scalar("epsilon", call.attribute("epsilon", EPSILON))
+        + scalar("epsilon", call.attribute("epsilon", EPSILON), call.computed_type("X"))
         + "raised = Add(variance, epsilon)\nspread = Sqrt(raised)\ninv_std_wide = Reciprocal(spread)\n"
         + "normal = Mul(deviation, inv_std_wide)\n"
     )
@@ -88,18 +92,28 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> str:
         body += "scaled = Mul(normal, scale_wide)\nY_wide = Add(scaled, B_wide)\n"
     else:
         body += "Y_wide = Mul(normal, scale_wide)\n"
-    wide = in_float32(call, body, ("X", "scale", "B"), ("Y",))
+    wide = in_float32(call, body, ("X", "scale", "B"), {"Y": "X"})
     # The statistics are float32 whatever X is.
-    return wide.replace("mean_wide", "mean").replace("inv_std_wide", "inv_std")
+    if call.computed_type("X") == TensorProto.FLOAT:
+        return wide.replace("mean_wide", "mean").replace("inv_std_wide", "inv_std")
+    means = cast("mean", "mean_wide", TensorProto.FLOAT) if centred else ""
+    return wide + means + cast("inv_std", "inv_std_wide", TensorProto.FLOAT)
+
+
+def _statistics(call: Call, names: Sequence[str], kind: int) -> str:
+    """The mean and the inverse deviation, which may have another type than X, as `centre` and `inverse`."""
+    results = {"mean": "centre", "inv_std": "inverse"}
+    return "".join(converted(call, results[name], name, kind) for name in names)
 
 
 def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
     rank = call.rank("X")
     axis = call.axis(rank, -1)
     inner, outer = range(axis, rank), range(axis)
-    body = "deviation = Sub(X_wide, mean)\n" if centred else "deviation = Identity(X_wide)\n"
+    body = _statistics(call, ("mean", "inv_std") if centred else ("inv_std",), call.computed_type("X"))
+    body += "deviation = Sub(X_wide, centre)\n" if centred else "deviation = Identity(X_wide)\n"
     body += (
-        "normal = Mul(deviation, inv_std)\nscaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
+        "normal = Mul(deviation, inverse)\nscaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
         + "along = Mul(normal, mean_product)\n"
     )
@@ -108,11 +122,12 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
     else:
         body += "rest = Identity(scaled)\n"
     body += (
-        "across = Sub(rest, along)\ndX_wide = Mul(across, inv_std)\nproduct_scale = Mul(dY_wide, normal)\n"
+        "across = Sub(rest, along)\ndX_wide = Mul(across, inverse)\nproduct_scale = Mul(dY_wide, normal)\n"
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
-    return in_float32(call, body, ("dY", "X", "scale"), ("dX", "dscale", "dB"))
+    outputs = {"dX": "X", "dscale": "scale", "dB": "scale"}
+    return in_float32(call, body, ("dY", "X", "scale"), outputs)
 
 
 def _invertible_layer_normalization_grad(call: Call) -> str:
@@ -121,16 +136,18 @@ def _invertible_layer_normalization_grad(call: Call) -> str:
     axis = call.axis(rank, -1)
     inner, outer = range(axis, rank), range(axis)
     body = (
-        "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
+        _statistics(call, ("inv_std",), call.computed_type("Y"))
+        + "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
         "scaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
         + reduce("ReduceMean", "mean_scaled", "scaled", inner, keep=True)
         + "along = Mul(normal, mean_product)\nrest = Sub(scaled, mean_scaled)\nacross = Sub(rest, along)\n"
-        + "dX_wide = Mul(across, inv_std)\nproduct_scale = Mul(dY_wide, normal)\n"
+        + "dX_wide = Mul(across, inverse)\nproduct_scale = Mul(dY_wide, normal)\n"
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
-    return in_float32(call, body, ("dY", "Y", "scale", "B"), ("dX", "dscale", "dB"))
+    outputs = {"dX": "Y", "dscale": "scale", "dB": "scale"}
+    return in_float32(call, body, ("dY", "Y", "scale", "B"), outputs)
 
 
 DEFINITIONS = (

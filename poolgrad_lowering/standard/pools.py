@@ -12,6 +12,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, converted, reduce, reshape, unsqueeze
 from poolgrad_lowering.windows.axis import AxisWindow
@@ -29,12 +30,18 @@ def _average_pool_grad(call: Call) -> Body:
     shape = call.shape_of(x)
     if x is None or shape is None:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of its pool's input are not known")
+    if len(shape) != 2 + len(pool.kernel):
+        raise call.refuse(f"a kernel of {len(pool.kernel)} axes for '{x.name}' of {len(shape)}")
     sizes = [dim.static for dim in shape[1:]]
     channels, *spatial = [size for size in sizes if size is not None]
     windows = [window for axis, size in enumerate(shape[2:]) if (window := pool.axis(axis, size)) is not None]
-    if None in sizes or len(windows) < len(spatial) or len(spatial) != len(pool.kernel):
+    if None in sizes or len(windows) < len(spatial):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of '{}' are not known", x.name)
     counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, spatial, strict=True)]
+    of_gradient = call.shape_of(call.operand("dY"))
+    given = counts if of_gradient is None else [dim.static for dim in of_gradient[2:]]
+    if len(given) != len(counts) or any(size not in (None, count) for size, count in zip(given, counts, strict=True)):
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the pool of '{}' is not its pool, by the sizes of dY", x.name)
     divisors = [
         _taps(window, size, count, padded=bool(call.attribute("count_include_pad", 0)))
         for window, size, count in zip(windows, spatial, counts, strict=True)
@@ -132,7 +139,7 @@ def _max_pool_grad(call: Call) -> Body:
 
 
 def _aten(call: Call) -> Body | str:
-    operator = call.attribute("operator")
+    operator = call.attribute("operator", "")
     if operator not in _ATEN_BODIES:
         raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::{}", operator)
     return _ATEN_BODIES[operator](call)
@@ -145,9 +152,13 @@ def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
 
     def listed(number: int) -> list[int]:
         found = call.integers(f"a{number}") or []
+        if len(found) not in (0, 1, axes):
+            raise call.refuse(f"{found} for {axes} axes")
         return found * axes if len(found) == 1 else found
 
     kernel, strides, pads = listed(first), listed(first + 1), listed(first + 2)
+    if not kernel or not pads or not axes or min(kernel + strides) < 1 or min(pads) < 0:
+        raise call.refuse("operands that are not those of an average pool")
     ceil, padded = bool(call.number(f"a{first + 3}")), bool(call.number(f"a{first + 4}"))
     fixed = call.number(f"a{first + 5}")
     windows = [AxisWindow(*row, 1) for row in zip(kernel, strides or kernel, pads, pads, strict=True)]
@@ -189,16 +200,18 @@ def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
 
 def _adaptive_counts(call: Call) -> list[int]:
     """Return the output sizes of the forward pool, which reads the same x."""
-    x = call.operand("a1")
+    x, forward = call.operand("a1"), call.attribute("operator", "").removesuffix("_backward")
     uses = [] if x is None else [call.node.scope.node(use.position) for use in x.uses if use.scope is call.node.scope]
     for node in uses:
-        if node.op == call.node.op and node.position < call.node.position:
+        if node.op == call.node.op and node.position < call.node.position and attribute(node, "operator") == forward:
             return call.integers_of(node.input(1))
     raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the output sizes of its forward pool are not known")
 
 
 def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
     sizes, element_type = call.sizes(x, 2), call.element_type(source)
+    if len(counts) != len(sizes) or 0 in counts:
+        raise call.refuse(f"an output of {counts} elements on {len(sizes)} axes")
     rank, text, tensors = 2 + len(sizes), "", {}
     current = source
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True), 2):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto
@@ -17,7 +17,7 @@ from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.dims import is_static
-from poolgrad_lowering.ir.graphs import names_read
+from poolgrad_lowering.ir.graphs import graphs, names_read
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.rewrite import names
@@ -42,8 +42,15 @@ def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardi
     passes = [
         _GraphPass(scope, scope.proto, facts, taken) for scope in index.scopes if isinstance(scope.proto, GraphProto)
     ]
-    replaced = sum((each.run() for each in passes), Counter[str]())
-    left = tuple(node for each in passes for node in each.left)
+    replaced = sum((each.write() for each in passes), Counter[str]())
+    read = [each.read() if replaced else set[str]() for each in passes]
+    for each, once in reversed([*zip(passes, read, strict=True)]):  # a graph copies its nodes with their subgraphs
+        each.replace(once)
+    functions = [scope for scope in index.scopes if not isinstance(scope.proto, GraphProto)]
+    left = (
+        *(node for each in passes for node in each.left),
+        *(node for scope in functions for node in _left_in_function(scope, facts)),
+    )
     if replaced:
         _drop_imports(model)
     logger.info("%s replaced by definitions, %d left", counted(replaced.total(), "node"), len(left))
@@ -58,27 +65,42 @@ class _GraphPass:
         self._scope = scope
         self._graph = graph
         self._facts = facts
+        self._definitions: dict[int, list[NodeProto]] = {}
+        self._buffers: dict[str, Value | None] = {}
         self._inliner = Inliner(graph, scope.opset, taken, self._integers)
 
-    def run(self) -> Counter[str]:
-        """Replace the nodes that have a definition; return their number by operator."""
-        replaced, nodes, buffers = Counter[str](), list[NodeProto](), dict[str, Value | None]()
+    def write(self) -> Counter[str]:
+        """Write the definitions of the nodes that have one; return their number by operator."""
+        replaced = Counter[str]()
         for position, proto in enumerate(self._graph.node):
             op = self._scope.operator(proto.domain, proto.op_type)
             written = None if _is_standard(op) else self._written(self._scope.node(position))
-            nodes += [proto] if written is None else written
-            if written is not None:
-                replaced[_shown(op)] += 1
-            if written is not None and op == ACCUMULATOR:
-                buffers[proto.output[0]] = self._scope.resolve(proto.input[0])
-        if replaced:
-            read = self._read()
+            if written is None:
+                continue
+            self._definitions[position] = written
+            replaced[_shown(op)] += 1
+            if op == ACCUMULATOR:
+                self._buffers[proto.output[0]] = self._scope.resolve(proto.input[0])
+        return replaced
+
+    def replace(self, once_read: set[str]) -> None:
+        """Put the definitions in the place of their nodes, and drop what nothing reads any more."""
+        if self._definitions:
+            nodes = [
+                new
+                for position, proto in enumerate(self._graph.node)
+                for new in self._definitions.get(position, [proto])
+            ]
             copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
             del self._graph.node[:]
             self._graph.node.extend(copies)
-            self._drop(read | self._inliner.constants)
-            self._declare(buffers)
-        return replaced
+            self._declare()
+        if unread := once_read | self._inliner.constants:
+            self._drop(unread)
+
+    def read(self) -> set[str]:
+        """Return the names that something in the graph reads, or that are its outputs."""
+        return {*names_read(self._graph.node), *(value.name for value in self._graph.output)}
 
     def _written(self, node: Node) -> list[NodeProto] | None:
         """Return the nodes in place of a node; None if it stays, which is noted unless the model defines it."""
@@ -97,8 +119,8 @@ class _GraphPass:
             if undefined is not None:
                 raise Refuse(undefined.code, "{}", undefined.reason)
             raise Refuse(DefinitionCode.NO_DEFINITION, "{} is no operator of ONNX", _shown(node.op))
-        inputs = _named(definition.inputs, node.proto.input)
-        outputs = _named(definition.outputs, node.proto.output)
+        inputs = _named("inputs", definition.inputs, node.proto.input)
+        outputs = _named("outputs", definition.outputs, node.proto.output)
         body = written_body(node, self._facts, definition)
         written = self._inliner.nodes(body, next(iter(outputs.values()), node.label), inputs, outputs)
         for new in written:
@@ -111,20 +133,17 @@ class _GraphPass:
         dims = None if value is None else self._facts.integers(value)
         return [dim.coefficient for dim in dims] if dims is not None and is_static(dims) else None
 
-    def _read(self) -> set[str]:
-        return {*names_read(self._graph.node), *(value.name for value in self._graph.output)}
-
     def _drop(self, unread: set[str]) -> None:
         """Remove initializers, unless a caller may give them."""
-        gone = unread - self._read() - {value.name for value in self._graph.input}
+        gone = unread - self.read() - {value.name for value in self._graph.input}
         for position in reversed(range(len(self._graph.initializer))):
             if self._graph.initializer[position].name in gone:
                 del self._graph.initializer[position]
 
-    def _declare(self, buffers: Mapping[str, Value | None]) -> None:
+    def _declare(self) -> None:
         """Declare the new buffers like the old ones, in place of the flags that the accumulators had as outputs."""
         for declared in (*self._graph.output, *self._graph.value_info):
-            old = buffers.get(declared.name)
+            old = self._buffers.get(declared.name)
             given = None if old is None else self._scope.declared(old.name)
             if given is not None:
                 declared.type.CopyFrom(given.type)
@@ -141,18 +160,42 @@ def _is_standard(op: tuple[str, str]) -> bool:
     return op not in DEFINITIONS and (op[0] == DOMAIN or bool(onnx.defs.has(op[1], op[0])))
 
 
-def _named(written: str, actual: Sequence[str]) -> dict[str, str]:
+def _named(kind: str, written: str, actual: Sequence[str]) -> dict[str, str]:
     """Return the names of operands that are there, by those in the body."""
     names_in_body = operand_names(written, len(actual))
+    if any(actual[len(names_in_body) :]):
+        raise Refuse(
+            DefinitionCode.UNCOVERED_OPERAND,
+            "{} {}, of which its definition has {}",
+            len(actual),
+            kind,
+            len(names_in_body),
+        )
     return {name: value for name, value in zip(names_in_body, actual, strict=False) if value}
+
+
+def _left_in_function(scope: Scope, facts: Facts) -> Iterator[NodeLeft]:
+    """Yield the nodes of a function that are no operators of ONNX: no body is written for the sizes of all calls."""
+    for position, proto in enumerate(scope.proto.node):
+        op = scope.operator(proto.domain, proto.op_type)
+        node = scope.node(position)
+        if op[0] == DOMAIN or onnx.defs.has(op[1], op[0]) or facts.is_function(node):
+            continue
+        undefined = UNDEFINED.get(op)
+        if undefined is not None:
+            code, reason = undefined.code, undefined.reason
+        elif op in DEFINITIONS:
+            code, reason = DefinitionCode.UNCOVERED_OPERAND, f"it is in the body of {scope.path}"
+        else:
+            code, reason = DefinitionCode.NO_DEFINITION, f"{_shown(op)} is no operator of ONNX"
+        yield NodeLeft(node.label, _shown(op), code.value, reason)
 
 
 def _drop_imports(model: ModelProto) -> None:
     """Remove the imports of domains of which no node is left; ONNX's own stays."""
-    used = {node.domain for node in model.graph.node} | {function.domain for function in model.functions}
-    used |= {node.domain for function in model.functions for node in function.node} | {"", "ai.onnx"}
-    if any(attribute.HasField("g") or attribute.graphs for node in model.graph.node for attribute in node.attribute):
-        return
+    nodes = [node for graph in graphs(model.graph) for node in graph.node]
+    used = {node.domain for node in nodes} | {function.domain for function in model.functions} | {"", "ai.onnx"}
+    used |= {node.domain for function in model.functions for node in function.node}
     kept = [entry for entry in model.opset_import if entry.domain in used]
     del model.opset_import[:]
     model.opset_import.extend(kept)

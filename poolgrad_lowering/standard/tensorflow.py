@@ -20,7 +20,9 @@ def _windows(call: Call, x_sizes: list[int], counts: list[int], kernel: list[int
     first = 1 if layout == "NHWC" else 2
 
     def spatial(name: str) -> list[int]:
-        found = call.attribute(name) or [1] * 4
+        found = call.attribute(name, [1] * 4)
+        if len(found) != 4 or min(found) < 1:
+            raise call.refuse(f"attribute {name} is {found}")
         return list(found[first : first + 2])
 
     padding = call.attribute("padding")
@@ -40,6 +42,8 @@ def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[i
     layout = call.attribute("data_format", "NHWC")
     if layout not in ("NHWC", "NCHW"):
         raise call.refuse(f"data_format {layout}")
+    if not len(x_shape) == len(y_shape) == len(kernel) == 4:
+        raise call.refuse(f"operands of shapes {x_shape}, {y_shape} and {kernel}")
     spatial, channel = (slice(1, 3), 3) if layout == "NHWC" else (slice(2, 4), 1)
     sizes, counts = x_shape[spatial], y_shape[spatial]
     windows = _windows(call, sizes, counts, kernel[:2])
