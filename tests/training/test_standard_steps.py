@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnxruntime.training.api import CheckpointState, Module, Optimizer
 
 from models.artifact_curves import train
 from models.artifact_runs import FOLDERS, RUNS, STEPS, batches
@@ -38,8 +38,10 @@ def test_two_hundred_steps(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(moved[f"weight.{parameter}"], value.data, rtol=close, atol=close)
 
 
-def trained(name: str, checkpoint: Path, first: int, last: int) -> tuple[CheckpointState, np.ndarray]:
-    """Train the artifacts from a checkpoint on these steps; return the state and the losses."""
+def trained(name: str, checkpoint: Path, first: int, last: int) -> tuple[Any, np.ndarray]:
+    """Train the artifacts from a checkpoint on these steps; return the checkpoint state and the losses."""
+    from onnxruntime.training.api import CheckpointState, Module, Optimizer
+
     folder = FOLDERS / name
     state = CheckpointState.load_checkpoint(checkpoint)
     module = Module(folder / "training_model.onnx", state, folder / "eval_model.onnx")
