@@ -64,7 +64,7 @@ def verify(
     settings = _settings(runs, seed, backend)
     started = time.perf_counter()
     rewritten = put_back(original, given)
-    operators = compare_operators(original, given, rewritten.nodes, seed)
+    operators = compare_operators(original, given, rewritten.operators, seed)
     given = rewritten.model
     compared = restored(original, given)
     differences, cases = compare_structure((original, compared))

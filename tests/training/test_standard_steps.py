@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,37 @@ def test_a_wrong_definition_is_found(op_type: str, number: int, change: str) -> 
     assert verify(original, lowered, whole_model=False).proven
     found = verify(original, wrong(lowered, op_type, number, change), whole_model=False)
     assert not found.proven
+
+
+def subtracts(model: onnx.ModelProto) -> None:
+    """Accumulators subtract gradients from their buffers, which they read only where they are not reset."""
+    for node in model.graph.node:
+        if node.op_type == "Add" and node.name.endswith(".accumulation.out/sum"):
+            node.op_type = "Sub"
+
+
+def other_epsilon(model: onnx.ModelProto) -> None:
+    """One per cent more, which counts where variances are small."""
+    [epsilon] = [tensor for tensor in model.graph.initializer if tensor.name.endswith("/epsilon")]
+    epsilon.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(epsilon) * np.float32(1.01), epsilon.name))
+
+
+def last_class_is_none(model: onnx.ModelProto) -> None:
+    """No label is the last class."""
+    [classes] = [tensor for tensor in model.graph.initializer if tensor.name.endswith("/class_numbers")]
+    numbers = onnx.numpy_helper.to_array(classes).copy()
+    numbers.flat[-1] = -1
+    classes.CopyFrom(onnx.numpy_helper.from_array(numbers, classes.name))
+
+
+@pytest.mark.parametrize("change", [subtracts, other_epsilon, last_class_is_none])
+def test_what_only_other_operands_show_is_found(change: Callable[[onnx.ModelProto], None]) -> None:
+    original = onnx.load(FOLDERS / "resnet" / "training_model.onnx")
+    lowered = lower(original, standard=True).model
+    before = lowered.SerializeToString()
+    change(lowered)
+    assert lowered.SerializeToString() != before
+    assert "differs" in {found.status for found in verify(original, lowered, whole_model=False).operators}
 
 
 def test_nothing_is_written_that_is_not_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

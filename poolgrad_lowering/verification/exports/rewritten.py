@@ -27,11 +27,19 @@ DECOMPOSED = ("LayerNormalization",)
 
 
 @dataclass(frozen=True)
+class Operator:
+    """A node of the original, and the nodes of standard ONNX that the lowered model has in its place, in its order."""
+
+    node: NodeProto
+    body: tuple[NodeProto, ...]
+
+
+@dataclass(frozen=True)
 class Rewritten:
     """A lowered model with the original's operators in the places of nodes of standard ONNX, and these operators."""
 
     model: ModelProto
-    nodes: tuple[NodeProto, ...]
+    operators: tuple[Operator, ...]
 
 
 def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
@@ -39,15 +47,16 @@ def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
     wanted = [node for node in original.graph.node if _may_be_rewritten(original, node)]
     producers = {name: node for node in lowered.graph.node for name in node.output if name}
     known = {name for node in original.graph.node for name in node.output if name}
-    gone, in_place, found = set[int](), dict[int, NodeProto](), []
+    order = {id(node): position for position, node in enumerate(lowered.graph.node)}
+    gone, in_place, found = set[int](), dict[int, NodeProto](), list[Operator]()
     for node in wanted:
         pieces = _pieces(node, producers, known)
         if not pieces:
             continue
         gone.update(map(id, pieces))
         in_place[id(producers[next(filter(None, node.output))])] = node
-        found.append(node)
-    if all(node.op_type == POOL_GRADIENT for node in found):
+        found.append(Operator(node, tuple(sorted(pieces, key=lambda piece: order[id(piece)]))))
+    if all(operator.node.op_type == POOL_GRADIENT for operator in found):
         return Rewritten(lowered, ())
     changed = deepcopy(lowered)
     kept = [

@@ -4,19 +4,22 @@
 
 The lowered model is run once, in any onnxruntime, which gives the operands of each operator and its results. Each
 operator is then run alone on these operands, by onnxruntime's own kernel where the onnxruntime that is installed has
-one: that is onnxruntime-training.
+one: that is onnxruntime-training. Operator and nodes are run once more alone, on other operands: smaller numbers, for
+which an epsilon counts, opposite flags, and labels of other classes.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.exports.rewritten import Operator
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.evaluator import first_line
 from poolgrad_lowering.verification.running.whole import LEVELS, drawn_inputs, run_model
@@ -41,35 +44,55 @@ _SECOND_OUTPUT = ("InPlaceAccumulatorV2",)
 """Operators whose second output is what the rewrite has as the first one: the new buffer, behind a flag."""
 
 
+_SMALLER, _SMALLER_HALF = 2.0**-6, 0.5
+"""By how much the operands are smaller in the second run: exact factors; products of halves must not underflow."""
+
+_MASKED = ("DropoutGrad",)
+"""Operators whose flags depend on each other: outside of training a mask is set everywhere."""
+
+_LABELS: dict[str, tuple[int, int, int | None]] = {
+    "SoftmaxCrossEntropyLossGrad": (1, 2, None),
+    "SoftmaxCrossEntropyLossInternal": (0, 1, 3),
+    "SoftmaxCrossEntropyLossInternalGrad": (1, 2, 4),
+}
+"""The positions of an operator's scores, its labels and, if it is an operand, of the label that does not count."""
+
+
 @dataclass(frozen=True)
 class _Run:
+    """The values of the lowered model, or why there are none. `stored` are those of its initializers."""
+
     values: Mapping[str, AnyArray]
     reason: str
+    stored: Mapping[str, AnyArray] = field(default_factory=dict)
 
 
 def compare_operators(
-    original: ModelProto, lowered: ModelProto, nodes: Sequence[NodeProto], seed: int
+    original: ModelProto, lowered: ModelProto, operators: Sequence[Operator], seed: int
 ) -> tuple[OperatorResult, ...]:
-    """Return a result for each kind of operator among the nodes, which the lowered model has in standard ONNX."""
-    if not nodes:
+    """Return a result for each kind of operator, which the lowered model has in standard ONNX."""
+    if not operators:
         return ()
-    run = _values(original, lowered, nodes, seed)
+    run = _values(original, lowered, operators, seed)
     found: dict[str, OperatorResult] = {}
-    for node in nodes:
+    for operator in operators:
+        node = operator.node
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         result = _compare(original, node, run, name)
+        if result.status == "proven":
+            result = result.joined(_compare_again(original, lowered, operator, run, name))
         before = found.get(name)
         found[name] = result if before is None else before.joined(result)
     return tuple(found[name] for name in sorted(found))
 
 
-def _values(original: ModelProto, lowered: ModelProto, nodes: Sequence[NodeProto], seed: int) -> _Run:
-    """Run the lowered model, and return the operands and results of the nodes.
+def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Operator], seed: int) -> _Run:
+    """Run the lowered model, and return the operands and results of the operators, and what their bodies read.
 
     Of several sizes of weights the one is taken with which the fewest results are 0 everywhere.
     """
-    results = {name for node in nodes for name in node.output if name}
-    wanted = results.union(*(node.input for node in nodes))
+    results = {name for operator in operators for name in operator.node.output if name}
+    wanted = results.union(*(operator.node.input for operator in operators), *map(_read, operators))
     model = ModelProto()
     model.CopyFrom(lowered)
     made = {name for node in model.graph.node for name in node.output}
@@ -90,7 +113,8 @@ def _values(original: ModelProto, lowered: ModelProto, nodes: Sequence[NodeProto
             continue
         dead = sum(_is_dead(found[name]) for name in results)
         if dead < fewest:
-            best, fewest = _Run({**_stored(original), **feeds, **found}, ""), dead
+            stored = _stored(original) | _stored(lowered)
+            best, fewest = _Run({**stored, **feeds, **found}, "", stored), dead
         if not dead:
             break
     return best
@@ -124,21 +148,98 @@ def _compare(original: ModelProto, node: NodeProto, run: _Run, name: str) -> Ope
         return OperatorResult(name, "unproven", 1, reason=f"the value of '{missing[0]}' is not known")
     feeds = {value: np.asarray(run.values[value]) for value in node.input if value}
     results = {value: np.asarray(run.values[value]) for value in node.output if value}
-    outputs = list(results)
     try:
         expected = _kernel(original, node, feeds, results)
     except Exception as error:  # onnxruntime raises errors of many classes
-        what = f"this onnxruntime does not run it, which onnxruntime-training may: {first_line(error)}"
-        return OperatorResult(name, "unproven", 1, reason=what)
+        has_kernels = find_spec("onnxruntime.training") is not None
+        what = "onnxruntime-training does not run it" if has_kernels else "it needs onnxruntime-training"
+        return OperatorResult(name, "unproven", 1, reason=f"{what}: {first_line(error)}")
     if any(map(_is_dead, expected)):
-        return OperatorResult(name, "unproven", 1, reason=f"'{outputs[0]}' is 0 or not finite with the inputs drawn")
+        what = f"'{next(iter(results))}' is 0 or not finite with the inputs drawn"
+        return OperatorResult(name, "unproven", 1, reason=what)
+    return replace(_judged(original, node, feeds, (expected, results), name), nodes=1)
+
+
+def _judged(
+    original: ModelProto,
+    node: NodeProto,
+    feeds: Mapping[str, AnyArray],
+    both: tuple[Sequence[AnyArray], Mapping[str, AnyArray]],
+    name: str,
+) -> OperatorResult:
+    """Compare the results of the operator and of its body, by name, on the same operands."""
+    expected, results = both
     errors = _errors(node, expected, results, lambda: _kernel(original, node, _absolute(feeds), results))
     worst = 0.0
-    for value, before, found in zip(outputs, expected, errors, strict=True):
+    for value, before, found in zip(results, expected, errors, strict=True):
         worst = max(worst, found)
         if not found <= ERRORS.get(str(before.dtype), 0.0):
-            return OperatorResult(name, "differs", 1, worst, f"'{value}' differs by {found:.1e} of its largest element")
-    return OperatorResult(name, "proven", 1, worst)
+            return OperatorResult(name, "differs", 0, worst, f"'{value}' differs by {found:.1e} of its largest element")
+    return OperatorResult(name, "proven", 0, worst)
+
+
+def _compare_again(
+    original: ModelProto, lowered: ModelProto, operator: Operator, run: _Run, name: str
+) -> OperatorResult:
+    """Compare an operator with its body once more, both alone and on other operands."""
+    node, read = operator.node, _read(operator)
+    missing = [value for value in read if value not in run.values]
+    if missing:
+        return OperatorResult(name, "unproven", 0, reason=f"the value of '{missing[0]}' is not known")
+    given = {value: np.asarray(run.values[value]) for value in {*read, *filter(None, node.input)}}
+    given |= _other_operands(node, {value: given[value] for value in read if value not in run.stored}, given)
+    results = {value: np.asarray(run.values[value]) for value in node.output if value}
+    try:
+        body = _model(operator.body, {value: given[value] for value in read}, results, lowered, run.stored)
+        feeds = {value: given[value] for value in read if value not in run.stored}
+        found = dict(zip(results, run_model(body, LEVELS[0], list(results), feeds), strict=True))
+        feeds = {value: given[value] for value in node.input if value}
+        expected = _kernel(original, node, feeds, results)
+    except Exception as error:  # onnxruntime raises errors of many classes
+        return OperatorResult(name, "unproven", 0, reason=f"it does not run on other operands: {first_line(error)}")
+    if any(map(_is_dead, expected)):
+        return OperatorResult(name, "proven", 0)
+    return _judged(original, node, feeds, (expected, found), name)
+
+
+def _read(operator: Operator) -> set[str]:
+    """Return the values that the body of an operator reads from outside."""
+    made = {name for node in operator.body for name in node.output}
+    return {name for node in operator.body for name in node.input if name} - made
+
+
+def _other_operands(
+    node: NodeProto, varied: Mapping[str, AnyArray], given: Mapping[str, AnyArray]
+) -> dict[str, AnyArray]:
+    """Return other values of those that may vary: what the body does not read, it may take as a constant."""
+    found = {}
+    for name in (value for value in node.input if value in varied):
+        array = varied[name]
+        if array.dtype.kind == "b" and node.op_type not in _MASKED:
+            found[name] = ~array
+        elif array.dtype.kind not in "biu":
+            factor = _SMALLER_HALF if _is_half(array) else _SMALLER
+            found[name] = np.asarray(array * np.array(factor, array.dtype))
+    if node.op_type in _LABELS:
+        scores, labels, position = _LABELS[node.op_type]
+        name = node.input[labels]
+        if name in varied:
+            found[name] = _other_labels(node, given[name], given[node.input[scores]].shape[1], position, given)
+    return found
+
+
+def _other_labels(
+    node: NodeProto, labels: AnyArray, classes: int, position: int | None, given: Mapping[str, AnyArray]
+) -> AnyArray:
+    """Return labels from the last class down; the last one does not count, if the operator has such a label."""
+    found = -1 - np.arange(labels.size).reshape(labels.shape)
+    found %= classes
+    ignored = [attribute.i for attribute in node.attribute if attribute.name == "ignore_index"]
+    if position is not None and position < len(node.input) and node.input[position]:
+        ignored = [int(given[node.input[position]])]
+    if ignored and labels.size > 1:
+        found.flat[-1] = ignored[0]
+    return found.astype(labels.dtype)
 
 
 def _errors(
@@ -194,20 +295,32 @@ def _is_half(array: AnyArray) -> bool:
 def _alone(
     original: ModelProto, node: NodeProto, feeds: Mapping[str, AnyArray], results: Mapping[str, AnyArray]
 ) -> ModelProto:
-    """Return a model with the node alone. Kernels of pools read the declared shape of their result."""
+    """Return a model with the node alone."""
     copy = NodeProto()
     copy.CopyFrom(node)
     if node.op_type in _SECOND_OUTPUT:
         copy.output[:] = ["(updated)", node.output[0]]
+    return _model([copy], feeds, results, original, {})
+
+
+def _model(
+    nodes: Sequence[NodeProto],
+    feeds: Mapping[str, AnyArray],
+    results: Mapping[str, AnyArray],
+    like: ModelProto,
+    stored: Mapping[str, AnyArray],
+) -> ModelProto:
+    """Return a model of these nodes, with inputs for what is not stored. Kernels of pools read the declared shapes."""
     inputs, outputs = (
         [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             for name, array in arrays.items()
         ]
-        for arrays in (feeds, results)
+        for arrays in ({name: array for name, array in feeds.items() if name not in stored}, results)
     )
-    graph = helper.make_graph([copy], "operator", inputs, outputs)
-    return helper.make_model(graph, opset_imports=original.opset_import, ir_version=min(original.ir_version, 10))
+    tensors = [numpy_helper.from_array(array, name) for name, array in feeds.items() if name in stored]
+    graph = helper.make_graph(nodes, "operator", inputs, outputs, tensors)
+    return helper.make_model(graph, opset_imports=like.opset_import, ir_version=min(like.ir_version, 10))
 
 
 def _largest(array: AnyArray) -> float:
