@@ -14,6 +14,7 @@ import numpy.typing as npt
 from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.gate.gate import Gate
@@ -75,9 +76,14 @@ def training_step(
         facts, scope = Facts(index), index.scopes[0]
         shapes = {name: facts.shape(Value(scope, name)) for name in gradients.values()}
         unknown = {name for name, shape in shapes.items() if shape is None or not is_static(shape)}
+        _require_parameters(checkpoint, gradients, model, training)
         frozen = [*checkpoint.frozen]
-        state = join_step(model, gradients, frozen, update, names(index), unknown=unknown, accumulate=accumulate)
-    values = _first_values(checkpoint, gradients, state, training)
+        try:
+            state = join_step(model, gradients, frozen, update, names(index), unknown=unknown, accumulate=accumulate)
+        except Refuse as refused:
+            what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
+            raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
+    values = {**{_WEIGHT + name: array for name, array in checkpoint.parameters.items()}, **state}
     return StandardStep(model, gate, values, outcome.report(len(data), len(lowered)))
 
 
@@ -151,10 +157,15 @@ def _update(path: Path, options: Options) -> Update:
         return read_update(parse_model(read_bytes(path, options.limits), path), path)
 
 
-def _first_values(
-    checkpoint: Checkpoint, gradients: Mapping[str, str], state: Mapping[str, Array], training: Path
-) -> dict[str, Array]:
-    missing = sorted(gradients.keys() - checkpoint.parameters.keys())
-    if missing:
-        raise FileError(f"the checkpoint beside '{training}' lacks the parameter '{missing[0]}'")
-    return {**{_WEIGHT + name: array for name, array in checkpoint.parameters.items()}, **state}
+def _require_parameters(
+    checkpoint: Checkpoint, gradients: Mapping[str, str], model: ModelProto, training: Path
+) -> None:
+    """Raise `FileError` unless the checkpoint has each trained parameter, with the sizes that the model declares."""
+    declared = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in model.graph.input}
+    for name in sorted(gradients):
+        array = checkpoint.parameters.get(name)
+        if array is None:
+            raise FileError(f"the checkpoint beside '{training}' lacks the parameter '{name}'")
+        if [*array.shape] != declared[name]:
+            what = f"'{name}' as {[*array.shape]}, the training model as {declared[name]}"
+            raise FileError(f"the checkpoint beside '{training}' has {what}")

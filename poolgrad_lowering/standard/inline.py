@@ -11,6 +11,8 @@ from typing import Any
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, helper, numpy_helper, parser
 
+from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.spelling import OPSET, spelled
@@ -149,7 +151,9 @@ class _Folded:
 
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> tuple[NodeProto, ...]:
-    """Return the nodes of a body's text."""
-    return tuple(
-        parser.parse_function(f'<domain: "body", opset_import: ["": {OPSET}]> body () => () {{\n{text}}}').node
-    )
+    """Return the nodes of a body's text; raises `Refuse` for numbers of the node that ONNX's text cannot have."""
+    function = f'<domain: "body", opset_import: ["": {OPSET}]> body () => () {{\n{text}}}'
+    try:
+        return tuple(parser.parse_function(function).node)
+    except (parser.ParseError, IndexError, RuntimeError) as error:
+        raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "an attribute of the node: {}", str(error).strip()) from error

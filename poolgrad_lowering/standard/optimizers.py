@@ -59,7 +59,7 @@ class AdamW:
     alpha: float = 0.9
     beta: float = 0.999
     epsilon: float = 1e-8
-    weight_decay: float = 0.0
+    weight_decay: float = 0.01
     adam_mode: int = 0
     correct_bias: int = 1
     slots: tuple[str, ...] = ("mean", "square")

@@ -9,6 +9,7 @@ of the batch, and the outputs `loss`, `new_weight.<parameter>` and `new_state.<â
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.ir.graphs import names_read
@@ -32,6 +33,15 @@ NEWEST_IR_VERSION = 10
 ACCUMULATOR = "InPlaceAccumulatorV2"
 _BUFFER = "_grad.accumulation.buffer"
 _CLIPS = ("ClipGradNormV2", "InplaceClipGradNorm")
+_CLIP_ATTRIBUTES = {"max_norm": AttributeProto.FLOAT, "norm_type": AttributeProto.STRING}
+_ATTRIBUTES = {
+    "AdamWOptimizer": {
+        **dict.fromkeys(("alpha", "beta", "epsilon", "weight_decay"), AttributeProto.FLOAT),
+        **dict.fromkeys(("adam_mode", "correct_bias"), AttributeProto.INT),
+    },
+    **dict.fromkeys(_CLIPS, _CLIP_ATTRIBUTES),
+}
+"""The attributes of the operators of an optimizer model, with their types."""
 _RATE, _STEPS, _UPDATE = "learning_rate", "state.steps", "update"
 
 
@@ -48,13 +58,12 @@ def read_update(model: ModelProto, file: Path) -> Update:
     update: Optimizer | None = None
     most: float | None = None
     for node in model.graph.node:
-        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
         if node.op_type == "AdamWOptimizer" and update is None:
-            update = AdamW(**attributes)
+            update = AdamW(**_attributes(node, file))
         elif node.op_type == "SGDOptimizerV2" and update is None:
             update = SGD()
-        elif node.op_type in _CLIPS and most is None and attributes.get("norm_type", b"fro") == b"fro":
-            most = float(attributes.get("max_norm", 1.0))
+        elif node.op_type in _CLIPS and most is None and _attributes(node, file).get("norm_type", b"fro") == b"fro":
+            most = _attributes(node, file).get("max_norm", 1.0)
         elif node.op_type not in ("SequenceConstruct", "SequenceAt", "Identity"):
             what = (
                 f"it has a node {node.op_type}; a step is written for AdamW, SGD and clipping by the norm of gradients"
@@ -63,6 +72,19 @@ def read_update(model: ModelProto, file: Path) -> Update:
     if update is None:
         raise FileError(f"'{file}' is no optimizer model: it has neither AdamWOptimizer nor SGDOptimizerV2")
     return Update(update, most)
+
+
+def _attributes(node: NodeProto, file: Path) -> dict[str, Any]:
+    """Return the attributes of a node of an optimizer model; raises `FileError` for one that it does not take."""
+    known, found = _ATTRIBUTES.get(node.op_type, {}), {}
+    for attribute in node.attribute:
+        value = {AttributeProto.FLOAT: attribute.f, AttributeProto.INT: attribute.i}.get(attribute.type, attribute.s)
+        is_number = not isinstance(value, bytes)
+        if known.get(attribute.name) != attribute.type or (is_number and not math.isfinite(value)):
+            what = f"its {node.op_type} has an attribute {attribute.name} that the operator does not take"
+            raise FileError(f"'{file}' is no optimizer model that a step can have: {what}")
+        found[attribute.name] = value
+    return found
 
 
 @dataclass(frozen=True)
@@ -83,14 +105,14 @@ def read_accumulators(graph: GraphProto, file: Path) -> list[Accumulator]:
     for node in graph.node:
         if node.op_type != ACCUMULATOR:
             continue
-        buffer, gradient, *reset = node.input
+        buffer, gradient, reset, *more = (*node.input, *[""] * 3)
         parameter = buffer.removesuffix(_BUFFER)
-        if parameter == buffer or not {buffer, parameter} <= inputs:
+        if parameter == buffer or not {buffer, parameter} <= inputs or not gradient or any(more):
             what = f"'{node.name}' accumulates in '{buffer}', which is no buffer of a parameter's gradient"
             raise FileError(f"'{file}' is no training model of generate_artifacts: {what}")
-        found.append(Accumulator(parameter, gradient, buffer, node.output[0], *reset or [""]))
-    if not found:
-        what = f"it has no {ACCUMULATOR}"
+        found.append(Accumulator(parameter, gradient, buffer, node.output[0], reset))
+    if not found or graph.output[0].name in {each.output for each in found}:
+        what = f"it has no {ACCUMULATOR}" if not found else "its first output is no loss"
         raise FileError(f"'{file}' is no training model of generate_artifacts: {what}")
     return found
 
@@ -135,6 +157,9 @@ def join_step(
     declared = {value.name: value for value in graph.input}
     renamed = {name: f"weight.{name}" for name in (*gradients, *frozen) if name in declared}
     renamed[graph.output[0].name] = "loss"
+    reserved = {name for name in taken if name not in renamed}
+    for name in renamed.values():
+        _claim(name, reserved)
     rename(graph, renamed)
     found = {name: renamed.get(gradient, gradient) for name, gradient in gradients.items()}
     for name in found:
@@ -148,10 +173,11 @@ def join_step(
             found[name] = _reshaped(graph, inliner, found[name], name, shapes[name])
     if update is None:
         for name, shape in shapes.items():
+            _claim(f"grad.{name}", reserved)
             graph.node.append(helper.make_node("Identity", [found[name]], [f"grad.{name}"], name=f"grad/{name}"))
             graph.output.append(helper.make_tensor_value_info(f"grad.{name}", TensorProto.FLOAT, shape))
         return {}
-    writer = _Writer(graph, inliner, update, accumulate=accumulate)
+    writer = _Writer(graph, inliner, update, reserved, accumulate=accumulate)
     writer.write(shapes, found)
     return writer.state
 
@@ -167,8 +193,11 @@ def _reshaped(graph: GraphProto, inliner: Inliner, gradient: str, name: str, sha
 class _Writer:
     """Appends the updates of all weights to a graph."""
 
-    def __init__(self, graph: GraphProto, inliner: Inliner, update: Update, *, accumulate: bool) -> None:
+    def __init__(
+        self, graph: GraphProto, inliner: Inliner, update: Update, reserved: Collection[str], *, accumulate: bool
+    ) -> None:
         self.state: dict[str, Array] = {}
+        self._reserved = reserved
         self._graph = graph
         self._inliner = inliner
         self._update = update
@@ -256,12 +285,18 @@ class _Writer:
         self.state[name] = first
 
     def _input(self, name: str, shape: list[int], element_type: int = TensorProto.FLOAT) -> None:
-        if name in [value.name for value in self._graph.input]:
-            raise FileError(f"the training model has an input '{name}', which a step has for itself")
+        _claim(name, self._reserved)
         self._graph.input.append(helper.make_tensor_value_info(name, element_type, shape))
 
     def _output(self, name: str, shape: list[int]) -> None:
+        _claim(name, self._reserved)
         self._graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+
+def _claim(name: str, reserved: Collection[str]) -> None:
+    """Raise `FileError` if the training model has a name that a step has for itself."""
+    if name in reserved:
+        raise FileError(f"the training model has the name '{name}', which a step has for itself: give it another one")
 
 
 def rename(graph: GraphProto, renamed: Mapping[str, str]) -> None:

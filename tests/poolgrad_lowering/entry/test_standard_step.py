@@ -268,16 +268,57 @@ def of_an_input(name: str) -> Any:
     return lambda model: model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]))
 
 
+def with_attribute(name: str, value: Any) -> Any:
+    """AdamW with an attribute more, or with another value of one."""
+
+    def change(model: onnx.ModelProto) -> None:
+        [node] = [node for node in model.graph.node if node.op_type == "AdamWOptimizer"]
+        kept = [attribute for attribute in node.attribute if attribute.name != name]
+        del node.attribute[:]
+        node.attribute.extend([*kept, helper.make_attribute(name, value)])
+
+    return change
+
+
+def with_inner_loss(model: onnx.ModelProto) -> None:
+    """A value that is not the loss has its name."""
+    model.graph.node.append(helper.make_node("Identity", ["images"], ["loss"]))
+    model.graph.output.append(helper.make_tensor_value_info("loss", TensorProto.FLOAT, None))
+
+
+def with_huge_parameter(model: onnx.ModelProto) -> None:
+    [weight] = [value for value in model.graph.input if value.name == "0.weight"]
+    weight.type.tensor_type.shape.dim[0].dim_value = 1 << 40
+
+
+def at_opset_9(model: onnx.ModelProto) -> None:
+    [entry] = [entry for entry in model.opset_import if entry.domain == ""]
+    entry.version = 9
+
+
+def accumulating(change: Any) -> Any:
+    return lambda model: change(next(n for n in model.graph.node if n.op_type == "InPlaceAccumulatorV2"))
+
+
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
+        ("optimizer_model.onnx", with_attribute("axis", 1), "its AdamWOptimizer has an attribute axis that"),
+        ("optimizer_model.onnx", with_attribute("alpha", 1), "its AdamWOptimizer has an attribute alpha that"),
+        ("optimizer_model.onnx", with_attribute("beta", float("nan")), "its AdamWOptimizer has an attribute beta that"),
+        ("optimizer_model.onnx", with_attribute("epsilon", [1.0, 2.0]), "has an attribute epsilon that the operator"),
+        ("training_model.onnx", with_inner_loss, "has the name 'loss', which a step has for itself"),
+        ("training_model.onnx", with_huge_parameter, "has '0.weight' as [4, 1, 3, 3], the training model as [1099511"),
+        ("training_model.onnx", at_opset_9, "export the forward graph at opset 18, and make the artifacts again"),
+        ("training_model.onnx", accumulating(lambda node: node.input.append("labels")), "which is no buffer of a parameter"),
+        ("training_model.onnx", lambda model: model.graph.output.pop(0), "its first output is no loss"),
         (
             "optimizer_model.onnx",
             lambda model: model.graph.node.append(helper.make_node("LambOptimizer", [], [], domain="com.microsoft")),
             "optimizer_model.onnx' is no optimizer model that a step can have: it has a node LambOptimizer",
         ),
         ("optimizer_model.onnx", lambda model: model.graph.node.pop(), "neither AdamWOptimizer nor SGDOptimizerV2"),
-        ("training_model.onnx", of_an_input("learning_rate"), "has an input 'learning_rate'"),
+        ("training_model.onnx", of_an_input("learning_rate"), "has the name 'learning_rate'"),
         (
             "training_model.onnx",
             lambda model: [entries.pop() for entries in (model.graph.node, model.graph.output) for _ in range(5)],
@@ -292,6 +333,18 @@ def test_other_artifacts(
     assert main(["lower-artifacts", str(source), "-o", str(tmp_path / "out"), "--standard"]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_weight_decay_that_is_not_stated(tmp_path: Path) -> None:
+    """It is 0.01, as onnxruntime's operator has it."""
+    model = onnx.load(FOLDERS / "lenet" / "optimizer_model.onnx")
+    for node in model.graph.node:
+        kept = [attribute for attribute in node.attribute if attribute.name != "weight_decay"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    update = read_update(model, tmp_path)
+    assert isinstance(update.optimizer, AdamW)
+    assert update.optimizer.weight_decay == 0.01
 
 
 def test_a_checkpoint_of_another_network(tmp_path: Path) -> None:
