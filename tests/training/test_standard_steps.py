@@ -171,3 +171,29 @@ def test_nothing_is_written_that_is_not_proven(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(VerificationError, match=r"operator com\.microsoft\.ReluGrad differs"):
         lower_artifacts(tmp_path / "in", tmp_path / "out", standard=True, verify=True)
     assert not (tmp_path / "out").exists()
+
+
+AVERAGE = (
+    '<ir_version: 9, opset_import: ["": 18]> g (float[N,2,4,4] x, float[N,2,2,2] dY)'
+    " => (float[N,2,4,4] dX, float[N,2,2,2] y) {"
+    " y = AveragePool <kernel_shape = [2,2], strides = [2,2]> (x)"
+    " dX = AveragePoolGrad <kernel_shape = [2,2], strides = [2,2]> (dY) }"
+)
+
+
+def test_an_average_pool_of_a_symbolic_batch() -> None:
+    """onnxruntime-training's kernel reads the declared sizes of its result, and ends the process if one is a symbol."""
+    original = onnx.parser.parse_model(AVERAGE)
+    found = verify(original, lower(original, standard=True).model)
+    assert found.proven
+    assert [each.operator for each in found.operators] == ["AveragePoolGrad"]
+    assert found.whole_model.status == "same"
+
+
+def test_an_average_pool_of_another_symbol() -> None:
+    """One that no input has: the model is not run."""
+    original = onnx.parser.parse_model(AVERAGE)
+    original.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "M"
+    found = verify(original, lower(original, standard=True).model)
+    assert found.whole_model.status == "skipped"
+    assert "the sizes of 'dX', the result of an AveragePoolGrad, are not declared" in str(found.whole_model.reason)

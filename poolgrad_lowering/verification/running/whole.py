@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.flat import all_units
@@ -32,6 +32,9 @@ _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rand
 """Operators that draw random numbers, besides a Dropout with the input `training_mode`."""
 
 _SPARED = "a scatter that overwrites keeps the sign of a gradient of -0.0, which the lowered node adds to +0.0"
+
+_READS_DECLARED = "AveragePoolGrad"
+"""The operator whose kernel ends the process if a size that its result is declared with is a symbol."""
 
 SYMBOLS = (2, 8, 32, 128)
 """The values of all symbolic sizes, tried from the first on until the original runs."""
@@ -153,9 +156,14 @@ def _without_zero_signs(array: AnyArray) -> AnyArray:
 
 
 def run_model(model: ModelProto, level: str, names: list[str], feeds: dict[str, AnyArray]) -> list[AnyArray]:
-    """Return the outputs of a model on onnxruntime's CPU provider. Raises the errors of onnxruntime."""
+    """Return the outputs of a model on onnxruntime's CPU provider. Raises the errors of onnxruntime.
+
+    Raises `ValueError` if the size of the result of an AveragePoolGrad is not declared.
+    """
     import onnxruntime  # noqa: PLC0415 - optional
 
+    if any(node.op_type == _READS_DECLARED for node in model.graph.node):
+        model = _with_numbers(model, feeds)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised as exceptions
     if level != DEFAULT:
@@ -166,6 +174,29 @@ def run_model(model: ModelProto, level: str, names: list[str], feeds: dict[str, 
     except Exception as error:  # as in `_compare_at`
         raise _RunError(first_line(error)) from error
     return outputs
+
+
+def _with_numbers(model: ModelProto, feeds: dict[str, AnyArray]) -> ModelProto:
+    """Return the model with the sizes of these inputs as numbers, wherever it declares them by name."""
+    numbered = deepcopy(model)
+    sizes = {
+        dim.dim_param: size
+        for value in numbered.graph.input
+        if value.name in feeds
+        for dim, size in zip(value.type.tensor_type.shape.dim, feeds[value.name].shape, strict=False)
+        if dim.dim_param
+    }
+    declared = {}
+    for value in (*numbered.graph.input, *numbered.graph.value_info, *numbered.graph.output):
+        declared[value.name] = value.type.tensor_type
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
+    for node in (node for node in numbered.graph.node if node.op_type == _READS_DECLARED):
+        known = declared.get(node.output[0], TypeProto.Tensor())
+        if not known.shape.dim or not all(dim.HasField("dim_value") for dim in known.shape.dim):
+            raise ValueError(f"the sizes of '{node.output[0]}', the result of an {_READS_DECLARED}, are not declared")
+    return numbered
 
 
 def _symbols(model: ModelProto) -> tuple[int, ...]:
