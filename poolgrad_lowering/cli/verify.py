@@ -86,7 +86,7 @@ def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> 
         print(found.to_json(), end="")
     else:
         _print_verification(found)
-    if not found.sites:
+    if not found.sites and not found.operators:
         print_error(f"warning: {_without_sites(options.original, options.lowered)}")
     return ExitCode.DONE if _passed(found, options) else ExitCode.FAILED
 
@@ -117,7 +117,7 @@ def _line(found: Verification) -> tuple[str, str]:
     if not found.proven:
         site = found.first_failure
         return site.status if site and not found.differences else "differs", failure_text(found)
-    if not found.sites:
+    if not found.sites and not found.operators:
         return "unproven", "no site: nothing to verify"
     return "proven", counted(len(found.sites), "site")
 
@@ -133,7 +133,7 @@ def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> int:
         print_json({"files": files, "summary": {"files": len(results), "passed": passed}})
     elif not options.quiet:
         proven = [found for found in verified if found.proven]
-        without = sum(not found.sites for found in proven)
+        without = sum(not found.sites and not found.operators for found in proven)
         print_line(
             f"{counted(len(results), 'model')}, {len(proven) - without} proven, {without} without a site, "
             f"{len(verified) - len(proven)} not proven, {len(results) - len(verified)} failed"
@@ -142,7 +142,7 @@ def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> int:
 
 
 def _passed(found: Verification, options: argparse.Namespace) -> bool:
-    return found.proven and bool(found.sites or not options.strict)
+    return found.proven and bool(found.sites or found.operators or not options.strict)
 
 
 def _without_sites(original: Path, lowered: Path) -> str:

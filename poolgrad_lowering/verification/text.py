@@ -55,8 +55,12 @@ def mismatch_text(found: Mismatch) -> str:
 def proven_text(found: Verification) -> str:
     """Return a text on what the proof of a model consists of."""
     runs = counted(sum(site.runs for site in found.sites), "run")
+    parts = [f"{counted(len(found.sites), 'site')} by {runs}"]
+    if found.operators:
+        nodes = counted(sum(operator.nodes for operator in found.operators), "node")
+        parts.append(f"{nodes} of {counted(len(found.operators), 'operator')} in standard ONNX")
     whole = f"whole model: {found.whole_model.status}"
-    return f"{counted(len(found.sites), 'site')} by {runs}, no difference outside of sites, {whole}"
+    return ", ".join([*parts, "no difference outside of sites", whole])
 
 
 def failure_text(found: Verification) -> str:

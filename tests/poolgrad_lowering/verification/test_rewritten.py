@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Operators of training runtimes as nodes of standard ONNX: those of which plain onnxruntime has kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from models.training_operators import example
+from poolgrad_lowering import lower, verify
+from poolgrad_lowering.cli import main
+from poolgrad_lowering.verification.text import proven_text
+
+
+def test_a_model_of_operators_alone_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no site, and yet something is proven."""
+    original, lowered = tmp_path / "original.onnx", tmp_path / "lowered.onnx"
+    onnx.save(example("Gelu"), original)
+    assert main(["lower", str(original), "-o", str(lowered), "--standard", "--verify"]) == 0
+    assert "proven: 0 sites by 0 runs, 1 node of 1 operator in standard ONNX, no diff" in capsys.readouterr().out
+    assert main(["verify", str(original), str(lowered), "--strict"]) == 0
+    assert "nothing to prove" not in capsys.readouterr().err
+
+
+def test_a_folder_of_operators_alone_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "originals").mkdir()
+    onnx.save(example("Gelu"), tmp_path / "originals" / "gelu.onnx")
+    folders = [str(tmp_path / "originals"), str(tmp_path / "lowered")]
+    assert main(["lower", folders[0], "-o", folders[1], "--standard"]) == 0
+    assert main(["verify", *folders, "--strict"]) == 0
+    assert "1 proven, 0 without a site" in capsys.readouterr().out
+
+
+def test_an_epsilon_counts() -> None:
+    """Beside the variance of ordinary numbers it does not: smaller ones are tried too."""
+    original = example("LayerNormalization")
+    lowered = lower(original, standard=True).model
+    found = verify(original, lowered)
+    assert found.proven
+    assert "1 node of 1 operator" in proven_text(found)
+    [epsilon] = [tensor for tensor in lowered.graph.initializer if tensor.name.endswith("/epsilon")]
+    epsilon.CopyFrom(onnx.numpy_helper.from_array(np.array(1.02e-5, np.float32), epsilon.name))
+    [result] = verify(original, lowered).operators
+    assert result.status == "differs"
+
+
+def test_an_operator_without_a_kernel_needs_onnxruntime_training() -> None:
+    original = example("ConvTransposeGrad")
+    [result] = verify(original, lower(original, standard=True).model).operators
+    assert result.status == "unproven"
+    assert str(result.reason).startswith("it needs onnxruntime-training: ")
