@@ -26,6 +26,10 @@ FEW_CHANNELS = 16
 """With fewer channels in a group, one matrix product over all positions of the kernel is faster than one for each."""
 
 
+MOST_POSITIONS = 4096
+"""With more positions of the kernel, their matrix products would be too many nodes: it is one convolution."""
+
+
 @dataclass(frozen=True)
 class Windows:
     """What a convolution moves over: `image` and `outputs` name the operands, with their sizes; lists are by axis.
@@ -163,7 +167,7 @@ def _bias_gradient(call: Call, windows: Windows) -> str:
 
 def weight_gradient(windows: Windows, dw: str = "dW") -> str:
     """The gradient of the weight, as matrix products where the sizes are numbers."""
-    if windows.counts is None or 0 in windows.counts:
+    if windows.counts is None or 0 in windows.counts or math.prod(windows.kernel) > MOST_POSITIONS:
         return _by_convolution(windows, dw)
     if windows.groups > 1 or windows.channels < FEW_CHANNELS:
         return _by_one_product(windows, windows.counts, dw)
@@ -226,7 +230,7 @@ def _positions(source: str, windows: Windows, counts: Sequence[int], *, first_ax
 def _by_convolution(windows: Windows, dw: str) -> str:
     """One convolution of X and dY with batch and channels, and strides and dilations, exchanged, cut to the kernel."""
     if windows.groups > 1:
-        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups over an image whose sizes are symbolic")
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups, over symbolic sizes or by a huge kernel")
     order = [1, 0, *windows.axes]
     return (
         transpose("channels_first", windows.image, order)

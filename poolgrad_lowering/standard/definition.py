@@ -26,6 +26,8 @@ from poolgrad_lowering.ir.scopes import Node, Value
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
+MOST_NUMBERS = 1 << 24
+"""The most numbers that a body may have as constants: more than any network needs, fewer than fill a memory."""
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -146,6 +148,11 @@ class Call:
                 DefinitionCode.UNKNOWN_SIZES, "'{}' has no fixed size on axis {}", self._given(name).name, axis
             )
         return size
+
+    def require_few(self, count: int) -> None:
+        """Raise `Refuse` if a body would have more than `MOST_NUMBERS` constants."""
+        if count > MOST_NUMBERS:
+            raise self.refuse(f"sizes for which its definition has {count} constants")
 
     def element_type(self, name: str) -> int:
         """Return the `TensorProto.DataType` of an input."""

@@ -70,6 +70,7 @@ def _one_hot(call: Call, scores: str, kind: int) -> str:
     """1 at the label's class, as `hot` of the shape of the scores."""
     shape, element_type = call.shape(scores), call.element_type("label")
     classes = call.count(scores, 1)
+    call.require_few(classes)
     column = [1, classes, *[1] * (len(shape) - 2)]
     text = f"numbers = Constant<value = int64[{classes}] {{{', '.join(map(str, range(classes)))}}}>()\n"
     text += reshape("of_axis", "numbers", column) + cast("class_numbers", "of_axis", element_type)

@@ -130,6 +130,7 @@ def _slice_grad(call: Call) -> str:
         if taken.step == 1:
             pads[at], pads[at + len(sizes)] = taken.start, size - taken.start - len(taken)
         else:
+            call.require_few(size)
             scattered.append((at, taken, size))
     text, source = "", "dY_wide"
     for number, (at, taken, size) in enumerate(scattered):
@@ -172,6 +173,7 @@ def _resize_grad(call: Call) -> Body:
     kind = helper.tensor_dtype_to_np_dtype(call.computed_type("dY"))
     for axis, (size, scale) in enumerate(zip(sizes, scales[2:], strict=True), 2):
         count = int(np.floor(np.float32(size) * np.float32(scale)))
+        call.require_few(size * count)
         tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates).astype(kind)
         order = [*(other for other in range(rank) if other != axis), axis]
         back = [order.index(other) for other in range(rank)]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from onnx import TensorProto
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import attribute
+from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, converted, reduce, reshape, unsqueeze
 from poolgrad_lowering.windows.axis import AxisWindow
@@ -42,6 +44,7 @@ def _average_pool_grad(call: Call) -> Body:
     given = counts if of_gradient is None else [dim.static for dim in of_gradient[2:]]
     if len(given) != len(counts) or any(size not in (None, count) for size, count in zip(given, counts, strict=True)):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the pool of '{}' is not its pool, by the sizes of dY", x.name)
+    _require_few(call, channels, windows, counts)
     divisors = [
         _taps(window, size, count, padded=bool(call.attribute("count_include_pad", 0)))
         for window, size, count in zip(windows, spatial, counts, strict=True)
@@ -63,6 +66,13 @@ def _windows_of(node: Node) -> tuple[object, ...]:
     pool = PoolAttributes.read(node)
     counted = node.attributes.get("count_include_pad")
     return pool, 0 if counted is None else counted.i
+
+
+def _require_few(call: Call, channels: int, windows: Sequence[AxisWindow], counts: Sequence[int]) -> None:
+    """Raise `Refuse` if the divisors or the weight of ones would be too large."""
+    call.require_few(math.prod(counts))
+    call.require_few(channels * math.prod(window.kernel for window in windows))
+    call.require_few(sum(window.kernel * count for window, count in zip(windows, counts, strict=True)))
 
 
 def _taps(window: AxisWindow, size: int, count: int, *, padded: bool) -> list[int]:
@@ -163,6 +173,7 @@ def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
     fixed = call.number(f"a{first + 5}")
     windows = [AxisWindow(*row, 1) for row in zip(kernel, strides or kernel, pads, pads, strict=True)]
     counts = [window.output_size(size, ceil=ceil) for window, size in zip(windows, sizes, strict=True)]
+    _require_few(call, 1, windows, counts)
     divisors = [_taps(w, size, count, padded=padded) for w, size, count in zip(windows, sizes, counts, strict=True)]
     if fixed:
         divisors = [[int(fixed)] * counts[0], *([1] * count for count in counts[1:])]
@@ -199,13 +210,17 @@ def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
 
 
 def _adaptive_counts(call: Call) -> list[int]:
-    """Return the output sizes of the forward pool, which reads the same x."""
+    """Return the output sizes of the forward pool: those of dY, or those of all such pools that read the same x."""
+    shape = call.shape_of(call.operand("a0"))
+    if shape is not None and is_static(shape[2:]):
+        return [dim.coefficient for dim in shape[2:]]
     x, forward = call.operand("a1"), call.attribute("operator", "").removesuffix("_backward")
     uses = [] if x is None else [call.node.scope.node(use.position) for use in x.uses if use.scope is call.node.scope]
-    for node in uses:
-        if node.op == call.node.op and node.position < call.node.position and attribute(node, "operator") == forward:
-            return call.integers_of(node.input(1))
-    raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the output sizes of its forward pool are not known")
+    pools = [node for node in uses if node.op == call.node.op and attribute(node, "operator") == forward]
+    counts = [call.integers_of(node.input(1)) for node in pools]
+    if not counts or any(found != counts[0] for found in counts):
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the output sizes of its forward pool are not known")
+    return counts[0]
 
 
 def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
@@ -215,6 +230,7 @@ def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transpo
     rank, text, tensors = 2 + len(sizes), "", {}
     current = source
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True), 2):
+        call.require_few(size * count)
         weights = np.zeros((size, count), np.float32)
         for number in range(count):
             low, high = number * size // count, -(-(number + 1) * size // count)

@@ -150,8 +150,11 @@ class _GraphPass:
 
 
 def written_body(node: Node, facts: Facts, definition: Definition) -> Body:
-    """Return the body of a node by its definition. Raises `Refuse`."""
-    written = definition.write(Call(node, facts, definition))
+    """Return the body of a node by its definition. Raises `Refuse`, also for lists whose lengths do not fit."""
+    try:
+        written = definition.write(Call(node, facts, definition))
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "its attributes and operands do not fit: {}", error) from error
     return written if isinstance(written, Body) else Body(written)
 
 
