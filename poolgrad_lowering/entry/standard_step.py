@@ -135,7 +135,10 @@ def write_checkpoint(path: PathLike, values: Mapping[str, Array], *, like: PathL
         steps = int(np.asarray(values[_STEPS]).reshape(()))
         group = replace(group or OptimizerGroup(), step=steps, momentums=momentums)
     trainable = {name: _fitting(values, _WEIGHT + name, array) for name, array in kept.trainable.items()}
-    frozen = {name: np.asarray(values.get(_WEIGHT + name, array)) for name, array in kept.frozen.items()}
+    frozen = {
+        name: _fitting(values, _WEIGHT + name, array) if _WEIGHT + name in values else array
+        for name, array in kept.frozen.items()
+    }
     write_checkpoint_file(path, Checkpoint(trainable, frozen, group))
 
 

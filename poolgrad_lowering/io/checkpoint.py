@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,8 +31,8 @@ from flatbuffers import encode, number_types
 from flatbuffers.table import Table
 from onnx import helper
 
-from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.io.atomic_write import PathLike, write_bytes
+from poolgrad_lowering.diagnostics.errors import FileError, explained
+from poolgrad_lowering.io.atomic_write import PathLike, open_regular, write_bytes
 from poolgrad_lowering.io.model_file import read_bytes
 
 Array = npt.NDArray[Any]
@@ -190,11 +191,14 @@ class _Reader:
 
 
 def _external(path: Path, offset: int, size: int) -> bytes:
-    beside = path.with_name(path.name + _EXTERNAL)
-    data = read_bytes(beside)
+    """Return these bytes of the file beside the checkpoint, fewer if it ends before."""
     if offset < 0:
         raise ValueError("a tensor has neither bytes nor an offset")
-    return data[offset : offset + size]
+    beside = path.with_name(path.name + _EXTERNAL)
+    with explained(f"cannot read '{beside}'"), open_regular(beside) as file:
+        held = os.fstat(file.fileno()).st_size
+        file.seek(min(offset, held))
+        return file.read(min(size, held))
 
 
 def _tensors(builder: flatbuffers.Builder, arrays: Mapping[str, Array]) -> int:

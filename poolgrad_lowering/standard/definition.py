@@ -28,6 +28,7 @@ MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 MOST_NUMBERS = 1 << 24
 """The most numbers that a body may have as constants: more than any network needs, fewer than fill a memory."""
+_NUMBERS = {*TensorProto.DataType.values()} - {TensorProto.UNDEFINED, TensorProto.STRING}
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -158,7 +159,7 @@ class Call:
         """Return the `TensorProto.DataType` of an input."""
         value = self._given(name)
         element_type = self._facts.element_type(value)
-        if not element_type:
+        if not element_type or element_type not in _NUMBERS:
             raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the element type of '{}' is not known", value.name)
         return element_type
 

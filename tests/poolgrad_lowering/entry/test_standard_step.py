@@ -127,6 +127,7 @@ def test_checkpoints_back_and_forth(lenet: Path, tmp_path: Path) -> None:
         (lambda values: values.pop("weight.3.bias"), "the values lack 'weight.3.bias'"),
         (lambda values: values.pop("state.mean.3.bias"), "the values lack 'state.mean.3.bias'"),
         (lambda values: values.update({"weight.3.bias": np.zeros(9, np.float32)}), r"float32\[9\].*float32\[8\]"),
+        (lambda values: values.update({"weight.0.bias": np.zeros(9, np.float32)}), r"'weight.0.bias' is float32\[9\]"),
         (lambda values: values.update({"weight.3.bias": np.zeros(8)}), r"float64\[8\].*float32\[8\]"),
     ],
 )

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import flatbuffers
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from models.artifact_runs import FOLDERS, RESUMED, STEPS
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.checkpoint import (
+    IDENTIFIER,
     Checkpoint,
     OptimizerGroup,
     read_checkpoint_file,
@@ -109,3 +112,44 @@ def test_other_files(content: bytes, tmp_path: Path) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="nothing"):
         read_checkpoint_file(tmp_path / "nothing")
+
+
+def with_external_bytes(path: Path, offset: int) -> None:
+    """A checkpoint whose only parameter, two float32 numbers, has its bytes in the file beside it."""
+    builder = flatbuffers.Builder()
+    builder.StartVector(8, 1, 8)
+    builder.PrependInt64(2)
+    dims, name = builder.EndVector(), builder.CreateString("w")
+    builder.StartObject(7)
+    builder.PrependUOffsetTRelativeSlot(0, name, 0)
+    builder.PrependUOffsetTRelativeSlot(2, dims, 0)
+    builder.PrependInt32Slot(3, TensorProto.FLOAT, 0)
+    builder.PrependInt64Slot(6, offset, -1)
+    tensor = builder.EndObject()
+    builder.StartVector(4, 1, 4)
+    builder.PrependUOffsetTRelative(tensor)
+    tensors = builder.EndVector()
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(0, tensors, 0)
+    module = builder.EndObject()
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(1, module, 0)
+    builder.Finish(builder.EndObject(), IDENTIFIER)
+    path.write_bytes(bytes(builder.Output()))
+
+
+def test_bytes_beside_the_checkpoint(tmp_path: Path) -> None:
+    """As onnxruntime writes large ones."""
+    with_external_bytes(tmp_path / "large", 4)
+    with pytest.raises(FileError, match=r"cannot read .*large\.data"):
+        read_checkpoint_file(tmp_path / "large")
+    np.float32([1, 2, 3]).tofile(tmp_path / "large.data")
+    assert read_checkpoint_file(tmp_path / "large").trainable["w"].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(("offset", "message"), [(8, "'w' has 4 bytes"), (1 << 40, "has 0 bytes"), (-1, "nor an off")])
+def test_bytes_that_are_not_beside_it(offset: int, message: str, tmp_path: Path) -> None:
+    with_external_bytes(tmp_path / "large", offset)
+    np.float32([1, 2, 3]).tofile(tmp_path / "large.data")
+    with pytest.raises(FileError, match=message):
+        read_checkpoint_file(tmp_path / "large")

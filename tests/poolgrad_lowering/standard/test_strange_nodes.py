@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from models.training_operators import OPERATORS, example
 from poolgrad_lowering import InvalidModelError, lower
@@ -56,6 +56,16 @@ def test_a_damaged_node_is_no_crash(operator: str) -> None:
             continue
         assert report.standard is not None
         assert all(left.code for left in report.standard.left)
+
+
+@pytest.mark.parametrize("element_type", [TensorProto.STRING, 99])
+def test_a_type_that_is_no_number(element_type: int) -> None:
+    model = example("ReluGrad")
+    for value in model.graph.input:
+        value.type.tensor_type.elem_type = element_type
+    standard = lower(model, standard=True).report.standard
+    assert standard is not None
+    assert [left.code for left in standard.left] == ["unknown-sizes"]
 
 
 def test_a_rank_without_the_axis() -> None:
