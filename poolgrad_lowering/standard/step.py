@@ -78,9 +78,10 @@ def _attributes(node: NodeProto, file: Path) -> dict[str, Any]:
     """Return the attributes of a node of an optimizer model; raises `FileError` for one that it does not take."""
     known, found = _ATTRIBUTES.get(node.op_type, {}), {}
     for attribute in node.attribute:
-        value = {AttributeProto.FLOAT: attribute.f, AttributeProto.INT: attribute.i}.get(attribute.type, attribute.s)
-        is_number = not isinstance(value, bytes)
-        if known.get(attribute.name) != attribute.type or (is_number and not math.isfinite(value)):
+        numbers: dict[int, Any] = {AttributeProto.FLOAT: attribute.f, AttributeProto.INT: attribute.i}
+        value = numbers.get(attribute.type, attribute.s)
+        is_finite = isinstance(value, bytes) or math.isfinite(value)
+        if known.get(attribute.name) != attribute.type or not is_finite:
             what = f"its {node.op_type} has an attribute {attribute.name} that the operator does not take"
             raise FileError(f"'{file}' is no optimizer model that a step can have: {what}")
         found[attribute.name] = value

@@ -311,7 +311,7 @@ def accumulating(change: Any) -> Any:
         ("training_model.onnx", with_inner_loss, "has the name 'loss', which a step has for itself"),
         ("training_model.onnx", with_huge_parameter, "has '0.weight' as [4, 1, 3, 3], the training model as [1099511"),
         ("training_model.onnx", at_opset_9, "export the forward graph at opset 18, and make the artifacts again"),
-        ("training_model.onnx", accumulating(lambda node: node.input.append("labels")), "which is no buffer of a parameter"),
+        ("training_model.onnx", accumulating(lambda node: node.input.append("labels")), "which is no buffer of"),
         ("training_model.onnx", lambda model: model.graph.output.pop(0), "its first output is no loss"),
         (
             "optimizer_model.onnx",
