@@ -27,7 +27,7 @@ DECOMPOSED = ("LayerNormalization",)
 
 
 @dataclass(frozen=True)
-class Operator:
+class RewrittenNode:
     """A node of the original, and the nodes of standard ONNX that the lowered model has in its place, in its order."""
 
     node: NodeProto
@@ -39,7 +39,7 @@ class Rewritten:
     """A lowered model with the original's operators in the places of nodes of standard ONNX, and these operators."""
 
     model: ModelProto
-    operators: tuple[Operator, ...]
+    operators: tuple[RewrittenNode, ...]
 
 
 def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
@@ -48,14 +48,14 @@ def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
     producers = {name: node for node in lowered.graph.node for name in node.output if name}
     known = {name for node in original.graph.node for name in node.output if name}
     order = {id(node): position for position, node in enumerate(lowered.graph.node)}
-    gone, in_place, found = set[int](), dict[int, NodeProto](), list[Operator]()
+    gone, in_place, found = set[int](), dict[int, NodeProto](), list[RewrittenNode]()
     for node in wanted:
         pieces = _pieces(node, producers, known)
         if not pieces:
             continue
         gone.update(map(id, pieces))
         in_place[id(producers[next(filter(None, node.output))])] = node
-        found.append(Operator(node, tuple(sorted(pieces, key=lambda piece: order[id(piece)]))))
+        found.append(RewrittenNode(node, tuple(sorted(pieces, key=lambda piece: order[id(piece)]))))
     if all(operator.node.op_type == POOL_GRADIENT for operator in found):
         return Rewritten(lowered, ())
     changed = deepcopy(lowered)

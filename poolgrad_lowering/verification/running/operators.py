@@ -19,7 +19,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.exports.rewritten import Operator
+from poolgrad_lowering.verification.exports.rewritten import RewrittenNode
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.evaluator import first_line
 from poolgrad_lowering.verification.running.whole import LEVELS, drawn_inputs, run_model
@@ -68,7 +68,7 @@ class _Run:
 
 
 def compare_operators(
-    original: ModelProto, lowered: ModelProto, operators: Sequence[Operator], seed: int
+    original: ModelProto, lowered: ModelProto, operators: Sequence[RewrittenNode], seed: int
 ) -> tuple[OperatorResult, ...]:
     """Return a result for each kind of operator, which the lowered model has in standard ONNX."""
     if not operators:
@@ -86,7 +86,7 @@ def compare_operators(
     return tuple(found[name] for name in sorted(found))
 
 
-def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Operator], seed: int) -> _Run:
+def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[RewrittenNode], seed: int) -> _Run:
     """Run the lowered model, and return the operands and results of the operators, and what their bodies read.
 
     Of several sizes of weights the one is taken with which the fewest results are 0 everywhere.
@@ -179,7 +179,7 @@ def _judged(
 
 
 def _compare_again(
-    original: ModelProto, lowered: ModelProto, operator: Operator, run: _Run, name: str
+    original: ModelProto, lowered: ModelProto, operator: RewrittenNode, run: _Run, name: str
 ) -> OperatorResult:
     """Compare an operator with its body once more, both alone and on other operands."""
     node, read = operator.node, _read(operator)
@@ -202,7 +202,7 @@ def _compare_again(
     return _judged(original, node, feeds, (expected, found), name)
 
 
-def _read(operator: Operator) -> set[str]:
+def _read(operator: RewrittenNode) -> set[str]:
     """Return the values that the body of an operator reads from outside."""
     made = {name for node in operator.body for name in node.output}
     return {name for node in operator.body for name in node.input if name} - made

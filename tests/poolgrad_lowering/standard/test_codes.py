@@ -237,7 +237,7 @@ ROWS = [
         "groups over a symbolic image",
         18,
         CONV.format(y="L", c=4, x="H", w=2, op="ConvGrad", at="<group = 2>"),
-        "a convolution with groups over an image whose sizes are symbolic",
+        "a convolution with groups, over symbolic sizes or by a huge kernel",
     ),
     left(
         "unknown-sizes",
@@ -308,7 +308,7 @@ ROWS = [
         "unknown-sizes",
         "a forward pool of PyTorch",
         18,
-        """g (float[1,2,2,2] dY, float[1,2,4,4] x) => (float[1,2,4,4] dx) {
+        """g (float[1,2,H,W] dY, float[1,2,4,4] x) => (float[1,2,4,4] dx) {
         [n] dx = org.pytorch.aten.ATen <operator = "_adaptive_avg_pool2d_backward"> (dY, x) }""",
         "the output sizes of its forward pool are not known",
     ),
