@@ -22,7 +22,7 @@ from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.exports.rewritten import RewrittenNode
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.evaluator import first_line
-from poolgrad_lowering.verification.running.whole import LEVELS, drawn_inputs, run_model
+from poolgrad_lowering.verification.running.whole import LEVELS, RunError, drawn_inputs, run_model
 
 ERRORS = {"float64": 1e-10, "float32": 2e-5, "float16": 1e-2, "bfloat16": 8e-2}
 """The largest difference of two results, relative to the largest element.
@@ -109,7 +109,9 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Rewri
         try:
             found = dict(zip(names, run_model(model, LEVELS[0], names, feeds), strict=True))
         except Exception as error:  # onnxruntime raises errors of many classes
-            best = best if best.values else _Run({}, f"onnxruntime does not run the lowered model: {first_line(error)}")
+            what = "with inputs whose symbolic sizes are all one number, " if isinstance(error, RunError) else ""
+            reason = f"{what}onnxruntime does not run the lowered model: {first_line(error)}"
+            best = best if best.values else _Run({}, reason)
             continue
         dead = sum(_is_dead(found[name]) for name in results)
         if dead < fewest:

@@ -109,7 +109,7 @@ def _random_operator(model: ModelProto) -> str | None:
     return None
 
 
-class _RunError(Exception):
+class RunError(Exception):
     """A loaded model does not run with the inputs that were drawn."""
 
 
@@ -123,7 +123,7 @@ def _compare_at(
         try:
             expected = run_model(original, level, names, feeds)
             break
-        except _RunError as error:
+        except RunError as error:
             reason = f"the original does not run with the inputs that verify drew: {error}"
         except Exception as error:  # onnxruntime raises errors of many classes
             return LevelResult(level, "skipped", f"onnxruntime does not run the original: {first_line(error)}")
@@ -172,7 +172,7 @@ def run_model(model: ModelProto, level: str, names: list[str], feeds: dict[str, 
     try:
         outputs: list[AnyArray] = session.run(names, feeds)
     except Exception as error:  # as in `_compare_at`
-        raise _RunError(first_line(error)) from error
+        raise RunError(first_line(error)) from error
     return outputs
 
 

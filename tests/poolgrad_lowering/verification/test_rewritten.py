@@ -53,3 +53,19 @@ def test_an_operator_without_a_kernel_needs_onnxruntime_training() -> None:
     [result] = verify(original, lower(original, standard=True).model).operators
     assert result.status == "unproven"
     assert str(result.reason).startswith("it needs onnxruntime-training: ")
+
+
+def test_sizes_that_cannot_all_be_one_number() -> None:
+    original = example("Gelu")
+    for value in (*original.graph.input, *original.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    original.graph.input.append(onnx.helper.make_tensor_value_info("other", onnx.TensorProto.FLOAT, ["M", 4]))
+    shape = onnx.numpy_helper.from_array(np.array([3, 4]), "shape")
+    original.graph.initializer.append(shape)
+    original.graph.node.insert(0, onnx.helper.make_node("Reshape", ["other", "shape"], ["three"]))
+    original.graph.output.append(onnx.helper.make_tensor_value_info("three", onnx.TensorProto.FLOAT, [3, 4]))
+    [result] = verify(original, lower(original, standard=True).model).operators
+    assert result.status == "unproven"
+    assert str(result.reason).startswith(
+        "with inputs whose symbolic sizes are all one number, onnxruntime does not run"
+    )
