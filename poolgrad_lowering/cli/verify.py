@@ -166,7 +166,7 @@ def _print_verification(found: Verification) -> None:
         print_line(f"and {counted(left, 'more difference')}; --json has all")
     if inputs := inputs_line(found):
         print_line(inputs)
-    for line in whole_lines(found.whole_model):
+    for line in whole_lines(found):
         print_line(line)
     print_line(
         f"{counted(len(found.sites), 'site')}, {sum(site.status == 'proven' for site in found.sites)} proven, "

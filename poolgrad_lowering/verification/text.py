@@ -5,7 +5,14 @@
 from __future__ import annotations
 
 from poolgrad_lowering.diagnostics.text import counted, printable
-from poolgrad_lowering.verification.result import Mismatch, OperatorResult, SiteResult, Verification, WholeModel
+from poolgrad_lowering.verification.result import (
+    LevelResult,
+    Mismatch,
+    OperatorResult,
+    SiteResult,
+    Verification,
+    WholeModel,
+)
 
 
 def site_row(site: SiteResult) -> tuple[str, str, str]:
@@ -26,15 +33,21 @@ def operator_row(found: OperatorResult) -> tuple[str, str, str]:
     return found.operator, found.status, f"{counted(found.nodes, 'node')}, differences up to {found.error:.1e}"
 
 
-def whole_lines(found: WholeModel) -> list[str]:
+def whole_lines(found: Verification) -> list[str]:
     """Return a line for each level at which the whole models were run, or one line on why they were not."""
-    if not found.levels:
-        return [_whole_line("whole model", found.status, found.reason)]
-    return [_whole_line(f"whole model, level {each.level}", each.status, each.reason) for each in found.levels]
+    subject, whole = _compared(found), found.whole_model
+    if not whole.levels:
+        return [_whole_line(subject, whole)]
+    return [_whole_line(f"{subject}, level {each.level}", each) for each in whole.levels]
 
 
-def _whole_line(subject: str, status: str, reason: str | None) -> str:
-    return f"{subject}: {status}{f', {reason}' if reason else ''}"
+def _whole_line(subject: str, result: WholeModel | LevelResult) -> str:
+    return f"{subject}: {result.status}{f', {result.reason}' if result.reason else ''}"
+
+
+def _compared(found: Verification) -> str:
+    """Return what runs beside the original: of a model in standard ONNX the one with its operators put back."""
+    return "whole model with the operators put back" if found.operators else "whole model"
 
 
 def inputs_line(found: Verification) -> str:
@@ -59,7 +72,7 @@ def proven_text(found: Verification) -> str:
     if found.operators:
         nodes = counted(sum(operator.nodes for operator in found.operators), "node")
         parts.append(f"{nodes} of {counted(len(found.operators), 'operator')} in standard ONNX")
-    whole = f"whole model: {found.whole_model.status}"
+    whole = f"{_compared(found)}: {found.whole_model.status}"
     return ", ".join([*parts, "no difference outside of sites", whole])
 
 

@@ -13,7 +13,7 @@ import pytest
 from models.training_operators import example
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.verification.text import proven_text
+from poolgrad_lowering.verification.text import proven_text, whole_lines
 
 
 def test_a_model_of_operators_alone_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,6 +42,7 @@ def test_an_epsilon_counts() -> None:
     found = verify(original, lowered)
     assert found.proven
     assert "1 node of 1 operator" in proven_text(found)
+    assert whole_lines(found)[0].startswith("whole model with the operators put back")
     [epsilon] = [tensor for tensor in lowered.graph.initializer if tensor.name.endswith("/epsilon")]
     epsilon.CopyFrom(onnx.numpy_helper.from_array(np.array(1.02e-5, np.float32), epsilon.name))
     [result] = verify(original, lowered).operators
