@@ -138,7 +138,7 @@ def _report_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, 
     """Warn that no node runs on the provider, or raise `SessionError`, with the likely cause."""
     index = _index(model)
     if index is not None and not any(domain == "npu" for scope in index.scopes for domain, _ in scope.by_op):
-        cause = "the model has no nodes of domain npu; was it lowered?"
+        cause = "the model has no nodes of domain npu: it has no gradient of a pool, or was not lowered"
     else:
         cause = "it claimed none of the model's nodes of domain npu; session_options.log_severity_level = 1 logs why"
     cause = "; ".join(_damages(index)) or cause

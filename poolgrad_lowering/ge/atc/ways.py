@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -74,7 +74,8 @@ def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
     """
     operators = Counter((canonical_domain(node.domain), node.op_type) for node in _nodes(lowered))
     bodies = _bodies(lowered, operators)
-    provider = bodies or _without_kernel(operators)
+    own = {op_type for domain, op_type in operators if domain == DOMAIN}
+    provider = bodies or _without_kernel(own)
     in_parts = ModelProto()
     in_parts.CopyFrom(lowered)
     is_inlined, expanded = inline_functions(in_parts), expand_operators(lowered)
@@ -87,7 +88,7 @@ def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
             Way("provider", not provider, provider),
             Way("bodies", not bodies, bodies),
             _way("atc", "", atc),
-            _way("cann", provider, cann),
+            _way("cann", provider if own else bodies, cann),
         ),
         placement=find_placement(in_parts, types),
     )
@@ -125,9 +126,8 @@ def _bodies(model: ModelProto, operators: Operators) -> str:
     return f"{bare[0]} has no function body" if bare else ""
 
 
-def _without_kernel(operators: Operators) -> str:
-    """Return why the provider runs no node of a model; empty if it runs one."""
-    own = {op_type for domain, op_type in operators if domain == DOMAIN}
+def _without_kernel(own: Set[str]) -> str:
+    """Return why the provider runs no node of a model with these operators of domain `npu`; empty if it runs one."""
     if own & PROVIDER_OPERATORS:
         return ""
     missing = f": it has no {_shown(Counter(sorted(own)))}" if own else ""
