@@ -64,7 +64,7 @@ def lower_artifacts(
     that every operator has a definition.
     """
     if accumulate and not standard:
-        raise UsageError("accumulate is an option of a step in standard ONNX: give standard too")
+        raise UsageError("accumulate is an option of a step in standard ONNX: standard must be given too")
     options = Options(
         target, forward, limits=limits, strict=strict, verify=verify, copy_external=True, standard=standard
     )

@@ -18,7 +18,7 @@ DEFINITIONS: Mapping[tuple[str, str], Definition] = MappingProxyType(
 )
 """The definitions by domain and operator."""
 
-_RECURRENT = "recurrent networks: their gradients are loops over time, for which no body is written"
+_RECURRENT = "its gradients are loops over time, for which no body is written"
 _DISTRIBUTED = "it exchanges values with other processes"
 _PYTHON = "it calls a function in Python"
 _DEVICE = "onnxruntime writes it for CUDA only"

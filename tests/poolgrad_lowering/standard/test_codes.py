@@ -97,7 +97,7 @@ ROWS = [
         "a GRU",
         18,
         UNARY.format("com.microsoft.GRUGrad"),
-        "recurrent networks: their gradients are loops over time, for which no body is written",
+        "its gradients are loops over time, for which no body is written",
     ),
     left(
         "uncovered-operand",
