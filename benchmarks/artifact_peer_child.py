@@ -46,7 +46,7 @@ def _training(name: str, folder: Path, shape: list[int]) -> Callable[[], None]:
 
     images, labels = _make(name, folder, shape)
     state = CheckpointState.load_checkpoint(folder / "checkpoint")
-    module = Module(folder / "training_model.onnx", state, folder / "eval_model.onnx")
+    module = Module(folder / "training_model.onnx", state)
     optimizer = Optimizer(folder / "optimizer_model.onnx", module)
     module.train()
 
@@ -76,7 +76,7 @@ def _make(name: str, folder: Path, shape: list[int]) -> tuple[np.ndarray, np.nda
     model = onnx.load(file)
     artifacts.generate_artifacts(
         model,
-        requires_grad=[tensor.name for tensor in model.graph.initializer],
+        requires_grad=[tensor.name for tensor in model.graph.initializer if "running_" not in tensor.name],
         loss=artifacts.LossType.CrossEntropyLoss,
         optimizer=artifacts.OptimType.AdamW,
         artifact_directory=folder,

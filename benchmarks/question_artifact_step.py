@@ -26,7 +26,13 @@ CHILD = Path(__file__).with_name("artifact_peer_child.py")
 ROUNDS = 15
 RATE = 1e-4
 TRAINING = "onnxruntime-training"
-NETWORKS = {"ResNet-50": (4, 3, 112, 112), "VGG-16": (1, 3, 96, 96), "C3D": (1, 3, 8, 56, 56)}
+NETWORKS = {
+    "ResNet-50": (4, 3, 112, 112),
+    "VGG-16": (1, 3, 96, 96),
+    "C3D": (1, 3, 8, 56, 56),
+    "ResNet-18": (4, 3, 112, 112),
+    "MobileNet": (8, 3, 96, 96),
+}
 """The networks of training_networks.py, with a classifier behind them, and the shapes of their inputs."""
 
 

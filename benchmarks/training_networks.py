@@ -73,5 +73,48 @@ def c3d() -> nn.Module:
     )  # fmt: skip
 
 
-NETWORKS: dict[str, Callable[[], nn.Module]] = {"ResNet-50": resnet_stem, "VGG-16": vgg_16, "U-Net": unet, "C3D": c3d}
+def normalized(before: int, after: int, kernel: int, stride: int = 1, groups: int = 1) -> list[nn.Module]:
+    """A convolution that keeps the sizes apart from its stride, and a batch normalization."""
+    convolution = nn.Conv2d(before, after, kernel, stride, kernel // 2, groups=groups, bias=False)
+    return [convolution, nn.BatchNorm2d(after)]
+
+
+class Residual(nn.Module):
+    """A basic block of a ResNet."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(*normalized(before, after, 3, stride), nn.ReLU(), *normalized(after, after, 3))
+        is_same = before == after and stride == 1
+        self.skip = nn.Identity() if is_same else nn.Sequential(*normalized(before, after, 1, stride))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor with `after` channels and the spatial sizes of x divided by `stride`."""
+        return torch.relu(self.body(x) + self.skip(x))
+
+
+def resnet_18() -> nn.Module:
+    """The features of ResNet-18."""
+    layers = [*normalized(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    for before, after, stride in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)):
+        layers += [Residual(before, after, stride), Residual(after, after, 1)]
+    return nn.Sequential(*layers)
+
+
+def mobilenet() -> nn.Module:
+    """The first blocks of MobileNet, with depthwise convolutions."""
+    layers = [*normalized(3, 32, 3, 2), nn.ReLU6(), nn.MaxPool2d(2)]
+    for before, after in ((32, 64), (64, 128), (128, 128), (128, 256)):
+        layers += [*normalized(before, before, 3, groups=before), nn.ReLU6(), *normalized(before, after, 1), nn.ReLU6()]
+    return nn.Sequential(*layers)
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "ResNet-50": resnet_stem,
+    "VGG-16": vgg_16,
+    "U-Net": unet,
+    "C3D": c3d,
+    "ResNet-18": resnet_18,
+    "MobileNet": mobilenet,
+}
 """The functions that build the networks, by the name of the step."""
