@@ -47,8 +47,8 @@ ARTIFACT_STEP = """## Training steps of artifacts
 
 A step of onnxruntime's artifacts with its optimizer, AdamW, on the CPU: in onnxruntime-training 1.19.2, and as a step
 in standard ONNX (`lower-artifacts --standard`) in plain onnxruntime, with the pools by function bodies or on the
-execution provider with the host library. onnxruntime-training runs in a process of its own. ResNet-50 is its stem, whose
-pool is large; ResNet-18 and MobileNet have batch normalizations.
+execution provider with the host library. onnxruntime-training runs in a process of its own. ResNet-50 is its stem,
+whose pool is large; ResNet-18 and MobileNet have batch normalizations.
 """
 
 
