@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,16 @@ def _meetings(  # noqa: PLR0917 - lists by axis
                 yield window, tap, tuple(position for position in at if position is not None)
 
 
+def _products(
+    meetings: Iterable[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]], group: int, inputs: int, results: int
+) -> Iterator[tuple[slice, slice, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+    """Yield (channels of x, channels of y, window, tap, position) of every meeting and group."""
+    for window, tap, at in meetings:
+        for number in range(group):
+            own = slice(number * inputs, (number + 1) * inputs)
+            yield own, slice(number * results, (number + 1) * results), window, tap, at
+
+
 def conv_begins(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], auto_pad: str) -> list[int]:
     """The padding before the first element of each axis for an `auto_pad`, without dilations."""
     if auto_pad == "VALID":
@@ -79,13 +89,11 @@ def conv(
     x, w = x.astype(np.float64), w.astype(np.float64)
     y = np.zeros((x.shape[0], w.shape[0], *counts))
     inputs, results = w.shape[1], w.shape[0] // group
-    for window, tap, at in _meetings(x.shape[2:], counts, w.shape[2:], strides, begins, [1] * len(counts)):
-        for number in range(group):
-            own = slice(number * inputs, (number + 1) * inputs)
-            made = slice(number * results, (number + 1) * results)
-            y[place_of(slice(None), made, *window)] += (
-                x[place_of(slice(None), own, *at)] @ w[place_of(made, slice(None), *tap)].T
-            )
+    meetings = _meetings(x.shape[2:], counts, w.shape[2:], strides, begins, [1] * len(counts))
+    for own, made, window, tap, at in _products(meetings, group, inputs, results):
+        y[place_of(slice(None), made, *window)] += (
+            x[place_of(slice(None), own, *at)] @ w[place_of(made, slice(None), *tap)].T
+        )
     return y
 
 
@@ -104,13 +112,11 @@ def conv_grad(
     dx, dw = np.zeros_like(x), np.zeros_like(w)
     inputs, results = x.shape[1] // group, w.shape[0] // group
     sizes, counts, kernel = x.shape[2:], dy.shape[2:], w.shape[2:]
-    for window, tap, at in _meetings(sizes, counts, kernel, strides, begins, dilations):
-        for number in range(group):
-            own = slice(number * inputs, (number + 1) * inputs)
-            made = slice(number * results, (number + 1) * results)
-            gradient = dy[place_of(slice(None), made, *window)]
-            dx[place_of(slice(None), own, *at)] += gradient @ w[place_of(made, slice(None), *tap)]
-            dw[place_of(made, slice(None), *tap)] += gradient.T @ x[place_of(slice(None), own, *at)]
+    meetings = _meetings(sizes, counts, kernel, strides, begins, dilations)
+    for own, made, window, tap, at in _products(meetings, group, inputs, results):
+        gradient = dy[place_of(slice(None), made, *window)]
+        dx[place_of(slice(None), own, *at)] += gradient @ w[place_of(made, slice(None), *tap)]
+        dw[place_of(made, slice(None), *tap)] += gradient.T @ x[place_of(slice(None), own, *at)]
     return dx, dw, dy.sum(axis=(0, *range(2, dy.ndim)))
 
 
@@ -129,13 +135,11 @@ def conv_transpose_grad(
     dx, dw = np.zeros_like(x), np.zeros_like(w)
     inputs, results = x.shape[1] // group, w.shape[1]
     sizes, counts, kernel = dy.shape[2:], x.shape[2:], w.shape[2:]
-    for window, tap, at in _meetings(sizes, counts, kernel, strides, begins, dilations):
-        for number in range(group):
-            own = slice(number * inputs, (number + 1) * inputs)
-            made = slice(number * results, (number + 1) * results)
-            gradient = dy[place_of(slice(None), made, *at)]
-            dx[place_of(slice(None), own, *window)] += gradient @ w[place_of(own, slice(None), *tap)].T
-            dw[place_of(own, slice(None), *tap)] += x[place_of(slice(None), own, *window)].T @ gradient
+    meetings = _meetings(sizes, counts, kernel, strides, begins, dilations)
+    for own, made, window, tap, at in _products(meetings, group, inputs, results):
+        gradient = dy[place_of(slice(None), made, *at)]
+        dx[place_of(slice(None), own, *window)] += gradient @ w[place_of(own, slice(None), *tap)].T
+        dw[place_of(own, slice(None), *tap)] += x[place_of(slice(None), own, *window)].T @ gradient
     return dx, dw, dy.sum(axis=(0, *range(2, dy.ndim)))
 
 
