@@ -208,20 +208,13 @@ def _tensors(builder: flatbuffers.Builder, arrays: Mapping[str, Array]) -> int:
 def _tensor(builder: flatbuffers.Builder, name: str, array: Array) -> int:
     content = np.ascontiguousarray(array)
     data = builder.CreateByteVector(content.tobytes())
-    dims = _numbers(builder, array.shape)
+    dims = builder.CreateNumpyVector(np.array(array.shape, np.int64))
     text = builder.CreateString(name)
     builder.StartObject(7)
     for slot, offset in ((0, text), (2, dims), (4, data)):
         builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
     builder.PrependInt32Slot(3, int(helper.np_dtype_to_tensor_dtype(array.dtype)), 0)
     return int(builder.EndObject())
-
-
-def _numbers(builder: flatbuffers.Builder, numbers: Sequence[int]) -> int:
-    builder.StartVector(8, len(numbers), 8)
-    for number in reversed(numbers):
-        builder.PrependInt64(number)
-    return int(builder.EndVector())
 
 
 def _group(builder: flatbuffers.Builder, group: OptimizerGroup) -> int:
