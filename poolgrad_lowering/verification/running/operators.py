@@ -43,7 +43,6 @@ _SUMS = (
 _SECOND_OUTPUT = ("InPlaceAccumulatorV2",)
 """Operators whose second output is what the rewrite has as the first one: the new buffer, behind a flag."""
 
-
 _SMALLER, _SMALLER_HALF = 2.0**-6, 0.5
 """By how much the operands are smaller in the second run: exact factors; products of halves must not underflow."""
 
@@ -99,6 +98,7 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Rewri
     declared = {value.name for value in model.graph.output}
     model.graph.output.extend(ValueInfoProto(name=name) for name in sorted((wanted & made) - declared))
     names = [value.name for value in model.graph.output]
+    stored = _stored(original) | _stored(lowered)
     try:
         choices = drawn_inputs(original, lowered, seed)
     except Exception as error:  # numpy and onnx raise errors of many classes
@@ -115,7 +115,6 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Rewri
             continue
         dead = sum(_is_dead(found[name]) for name in results)
         if dead < fewest:
-            stored = _stored(original) | _stored(lowered)
             best, fewest = _Run({**stored, **feeds, **found}, "", stored), dead
         if not dead:
             break
