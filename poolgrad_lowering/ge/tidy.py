@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from onnx import ModelProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ge.values import ValueTypes
-from poolgrad_lowering.ir.graphs import fresh, graphs, is_standard, names_read
+from poolgrad_lowering.ir.graphs import domains_used, fresh, graphs, is_standard, names_read, remove_entries
 
 
 def name_nodes(model: ModelProto, *, is_cut: bool = False) -> int:
@@ -67,14 +65,8 @@ def drop_stale_value_infos(model: ModelProto) -> None:
 
 def drop_unused_import(model: ModelProto) -> None:
     """Remove the import of the dialect's domain if no node and no function of it is left."""
-    of_functions = (function.domain for function in model.functions)
-    nodes = (node.domain for graph in graphs(model.graph) for node in graph.node)
-    inner = (node.domain for function in model.functions for node in function.node)
-    if DOMAIN in chain(of_functions, nodes, inner):
-        return
-    for position in reversed(range(len(model.opset_import))):
-        if model.opset_import[position].domain == DOMAIN:
-            del model.opset_import[position]
+    if DOMAIN not in domains_used(model):
+        remove_entries(model.opset_import, lambda entry: entry.domain == DOMAIN)
 
 
 def declare_results(model: ModelProto, types: ValueTypes) -> None:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
@@ -73,3 +74,17 @@ def fresh(name: str, taken: set[str]) -> str:
         chosen, number = f"{name}_{number}", number + 1
     taken.add(chosen)
     return chosen
+
+
+def domains_used(model: ModelProto) -> set[str]:
+    """Return the domains of a model's functions, and of the nodes in its graphs and functions."""
+    nodes = {node.domain for graph in graphs(model.graph) for node in graph.node}
+    inner = {node.domain for function in model.functions for node in function.node}
+    return nodes | inner | {function.domain for function in model.functions}
+
+
+def remove_entries(entries: Any, is_gone: Callable[[Any], bool]) -> None:
+    """Remove the messages of a repeated field for which `is_gone` is true, in place."""
+    for position in reversed(range(len(entries))):
+        if is_gone(entries[position]):
+            del entries[position]

@@ -17,7 +17,7 @@ from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.dims import is_static
-from poolgrad_lowering.ir.graphs import graphs, names_read
+from poolgrad_lowering.ir.graphs import domains_used, names_read, remove_entries
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.rewrite import names
@@ -114,11 +114,10 @@ class _GraphPass:
             return None
 
     def _defined(self, node: Node) -> list[NodeProto]:
-        definition, undefined = DEFINITIONS.get(node.op), UNDEFINED.get(node.op)
+        definition = DEFINITIONS.get(node.op)
         if definition is None:
-            if undefined is not None:
-                raise Refuse(undefined.code, "{}", undefined.reason)
-            raise Refuse(DefinitionCode.NO_DEFINITION, "{} is no operator of ONNX", _shown(node.op))
+            code, reason = _undefined(node.op)
+            raise Refuse(code, "{}", reason)
         inputs = _named("inputs", definition.inputs, node.proto.input)
         outputs = _named("outputs", definition.outputs, node.proto.output)
         body = written_body(node, self._facts, definition)
@@ -136,9 +135,7 @@ class _GraphPass:
     def _drop(self, unread: set[str]) -> None:
         """Remove initializers, unless a caller may give them."""
         gone = unread - self.read() - {value.name for value in self._graph.input}
-        for position in reversed(range(len(self._graph.initializer))):
-            if self._graph.initializer[position].name in gone:
-                del self._graph.initializer[position]
+        remove_entries(self._graph.initializer, lambda tensor: tensor.name in gone)
 
     def _declare(self) -> None:
         """Declare the new buffers like the old ones, in place of the flags that the accumulators had as outputs."""
@@ -184,24 +181,25 @@ def _left_in_function(scope: Scope, facts: Facts) -> Iterator[NodeLeft]:
         node = scope.node(position)
         if op[0] == DOMAIN or onnx.defs.has(op[1], op[0]) or facts.is_function(node):
             continue
-        undefined = UNDEFINED.get(op)
-        if undefined is not None:
-            code, reason = undefined.code, undefined.reason
-        elif op in DEFINITIONS:
+        if op in DEFINITIONS:
             code, reason = DefinitionCode.UNCOVERED_OPERAND, f"it is in the body of {scope.path}"
         else:
-            code, reason = DefinitionCode.NO_DEFINITION, f"{_shown(op)} is no operator of ONNX"
+            code, reason = _undefined(op)
         yield NodeLeft(node.label, _shown(op), code.value, reason)
+
+
+def _undefined(op: tuple[str, str]) -> tuple[DefinitionCode, str]:
+    """Return the code and the reason for which an operator has no definition."""
+    undefined = UNDEFINED.get(op)
+    if undefined is not None:
+        return undefined.code, undefined.reason
+    return DefinitionCode.NO_DEFINITION, f"{_shown(op)} is no operator of ONNX"
 
 
 def _drop_imports(model: ModelProto) -> None:
     """Remove the imports of domains of which no node is left; ONNX's own stays."""
-    nodes = [node for graph in graphs(model.graph) for node in graph.node]
-    used = {node.domain for node in nodes} | {function.domain for function in model.functions} | {"", "ai.onnx"}
-    used |= {node.domain for function in model.functions for node in function.node}
-    kept = [entry for entry in model.opset_import if entry.domain in used]
-    del model.opset_import[:]
-    model.opset_import.extend(kept)
+    used = domains_used(model) | {"", "ai.onnx"}
+    remove_entries(model.opset_import, lambda entry: entry.domain not in used)
 
 
 def _shown(op: tuple[str, str]) -> str:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.ir.graphs import names_read
+from poolgrad_lowering.ir.graphs import names_read, remove_entries
 from poolgrad_lowering.ir.index import subgraphs
 from poolgrad_lowering.standard.definition import Body, ints, scalar
 from poolgrad_lowering.standard.inline import Inliner
@@ -122,18 +122,18 @@ def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> 
     """Remove accumulators that are written in standard ONNX: their outputs and inputs, and what only they need."""
     outputs = {each.output for each in accumulators}
     inputs = {name for each in accumulators for name in (each.buffer, each.reset)}
-    _remove(graph.output, [value.name not in outputs for value in graph.output])
+    remove_entries(graph.output, lambda value: value.name in outputs)
     needed = {value.name for value in graph.output} | {each.gradient for each in accumulators}
-    kept = []
-    for node in reversed(graph.node):
-        kept.append(not needed.isdisjoint(node.output))
-        if kept[-1]:
+    for position in reversed(range(len(graph.node))):
+        node = graph.node[position]
+        if needed.isdisjoint(node.output):
+            del graph.node[position]
+        else:
             needed.update(names_read([node]))
-    _remove(graph.node, kept[::-1])
-    _remove(graph.input, [value.name not in inputs for value in graph.input])
+    remove_entries(graph.input, lambda value: value.name in inputs)
     made = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
-    _remove(graph.value_info, [value.name in made for value in graph.value_info])
-    _remove(graph.initializer, [tensor.name in needed for tensor in graph.initializer])
+    remove_entries(graph.value_info, lambda value: value.name not in made)
+    remove_entries(graph.initializer, lambda tensor: tensor.name not in needed)
 
 
 def join_step(
@@ -231,14 +231,14 @@ class _Writer:
         text = scalar("zero", 0) + "total = Add(kept, gradient)\nnew_kept = Where(update, zero, total)\n"
         inputs = {"kept": kept, "gradient": gradient, "update": _UPDATE}
         outputs = {"total": total, "new_kept": f"new_{kept}"}
-        self._graph.node.extend(self._inliner.nodes(Body(text), f"update/{name}", inputs, outputs))
+        self._write_nodes(text, f"update/{name}", inputs, outputs)
         self._output(f"new_{kept}", shape)
         return total
 
     def _clipped(self, gradients: Mapping[str, str], most: float) -> dict[str, str]:
         inputs = {f"g{number}": gradient for number, gradient in enumerate(gradients.values())}
         outputs = {f"c{number}": f"update/{name}/clipped" for number, name in enumerate(gradients)}
-        self._graph.node.extend(self._inliner.nodes(Body(clipped(len(inputs), most)), "update/clip", inputs, outputs))
+        self._write_nodes(clipped(len(inputs), most), "update/clip", inputs, outputs)
         return dict(zip(gradients, outputs.values(), strict=True))
 
     def _factors(self) -> dict[str, str]:
@@ -250,7 +250,7 @@ class _Writer:
             self._state(_STEPS, np.array(0, np.float32))
             count = scalar("one", 1) + "new_steps = Add(steps, one)\n"
             now = {"new_steps": "update/steps"}
-            self._graph.node.extend(self._inliner.nodes(Body(count), "update/count", {"steps": _STEPS}, now))
+            self._write_nodes(count, "update/count", {"steps": _STEPS}, now)
             inputs["steps"] = now["new_steps"]
             self._append(
                 "new_steps = Identity(counted)\n",
@@ -260,7 +260,7 @@ class _Writer:
                 {"steps": _STEPS},
             )
             self._output(f"new_{_STEPS}", [])
-        self._graph.node.extend(self._inliner.nodes(Body(text), "update", inputs, outputs))
+        self._write_nodes(text, "update", inputs, outputs)
         return outputs
 
     def _append(
@@ -279,6 +279,9 @@ class _Writer:
                 written[f"{name}_chosen"] = actual
             text, outputs = text + "".join(lines), written
             inputs = {**inputs, **old, "update": _UPDATE}
+        self._write_nodes(text, prefix, inputs, outputs)
+
+    def _write_nodes(self, text: str, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
         self._graph.node.extend(self._inliner.nodes(Body(text), prefix, inputs, outputs))
 
     def _state(self, name: str, first: Array) -> None:
@@ -319,10 +322,3 @@ def _rename_nodes(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> Non
                 _rename_nodes(inner.node, {name: new for name, new in renamed.items() if name not in own})
                 for value in inner.output:
                     value.name = renamed.get(value.name, value.name) if value.name not in own else value.name
-
-
-def _remove(entries: Any, kept: list[bool]) -> None:
-    """Remove the entries whose flag is false, in place."""
-    for position in reversed(range(len(kept))):
-        if not kept[position]:
-            del entries[position]

@@ -24,7 +24,7 @@ from poolgrad_lowering.ge.forms import attributes_of, write_forms
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed
+from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, remove_entries
 from poolgrad_lowering.targets.table import Target
 
 
@@ -159,9 +159,7 @@ def make_inputs(model: ModelProto, patterns: Sequence[str]) -> list[str]:
     for tensor in graph.initializer:
         if tensor.name in chosen - declared:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    for position in reversed(range(len(graph.initializer))):
-        if graph.initializer[position].name in chosen:
-            del graph.initializer[position]
+    remove_entries(graph.initializer, lambda tensor: tensor.name in chosen)
     return [name for name in weights if name in chosen]
 
 
