@@ -20,6 +20,7 @@ from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import Shape, is_static
 from poolgrad_lowering.standard.definition import Call, Definition, ints, reduce, reshape, transpose
+from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 FEW_CHANNELS = 16
@@ -43,18 +44,39 @@ class Windows:
     channels: int
     results: int
     groups: int
-    kernel: list[int]
-    strides: list[int]
-    dilations: list[int]
-    begins: list[int]
-    ends: list[int]
+    by_axis: Sequence[AxisWindow]
     sizes: list[int] | None
     counts: list[int] | None
 
     @property
     def axes(self) -> range:
         """The spatial axes."""
-        return range(2, 2 + len(self.kernel))
+        return range(2, 2 + len(self.by_axis))
+
+    @property
+    def kernel(self) -> list[int]:
+        """The sizes of the kernel."""
+        return [window.kernel for window in self.by_axis]
+
+    @property
+    def strides(self) -> list[int]:
+        """The strides."""
+        return [window.stride for window in self.by_axis]
+
+    @property
+    def dilations(self) -> list[int]:
+        """The dilations."""
+        return [window.dilation for window in self.by_axis]
+
+    @property
+    def begins(self) -> list[int]:
+        """The pads before the first elements."""
+        return [window.begin for window in self.by_axis]
+
+    @property
+    def ends(self) -> list[int]:
+        """The pads behind the last elements."""
+        return [window.end for window in self.by_axis]
 
 
 def _conv_grad(call: Call) -> str:
@@ -107,11 +129,7 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
         channels=weight[1] * groups,
         results=weight[0],
         groups=groups,
-        kernel=weight[2:],
-        strides=[window.stride for window in windows],
-        dilations=[window.dilation for window in windows],
-        begins=[window.begin for window in windows],
-        ends=[window.end for window in windows],
+        by_axis=windows,
         sizes=sizes,
         counts=counts,
     )
@@ -152,12 +170,9 @@ def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
 
 def _left_over(windows: Windows, sizes: Sequence[int], counts: Sequence[int]) -> list[int]:
     """Return how many elements of the padded image no window reaches, on each axis."""
-    rows = zip(
-        sizes, counts, windows.kernel, windows.strides, windows.dilations, windows.begins, windows.ends, strict=True
-    )
     return [
-        size - ((count - 1) * stride + dilation * (kernel - 1) + 1 - begin - end)
-        for size, count, kernel, stride, dilation, begin, end in rows
+        size - ((count - 1) * window.stride + window.extent - window.begin - window.end)
+        for size, count, window in zip(sizes, counts, windows.by_axis, strict=True)
     ]
 
 

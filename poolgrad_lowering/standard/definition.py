@@ -205,11 +205,12 @@ class Call:
 
     # -- other nodes
 
-    def forward(self, *op_types: str) -> list[Node]:
+    def forward(self, op_type: str) -> list[Node]:
         """Return the nodes of the graph with one of ONNX's operators that come before this one."""
         scope = self.node.scope
-        candidates = (scope.node(number) for number in range(self.node.position))
-        return [node for node in candidates if node.is_a(*op_types)]
+        return [
+            scope.node(position) for position in scope.by_op.get(("", op_type), ()) if position < self.node.position
+        ]
 
     def shape_of(self, value: Value | None) -> Shape | None:
         """Return the shape of any value of the graph, None if it is not known."""
@@ -283,6 +284,11 @@ def scalar(name: str, number: float, element_type: int = TensorProto.FLOAT) -> s
         f"{name}_float = Constant<value = float {{{_exact(number)}}}>()\n"
         f"{name} = Cast<to = {element_type}>({name}_float)\n"
     )
+
+
+def scalars(element_type: int, **numbers: float) -> str:
+    """Return the nodes of several numbers of an element type, by name."""
+    return "".join(scalar(name, number, element_type) for name, number in numbers.items())
 
 
 def integer(name: str, number: int, element_type: int = TensorProto.INT64) -> str:

@@ -9,6 +9,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.shape_rules import common_shape
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import Shape
@@ -22,6 +23,7 @@ from poolgrad_lowering.standard.definition import (
     ints,
     reduce,
     scalar,
+    scalars,
     transpose,
 )
 
@@ -35,10 +37,8 @@ def _relu_grad(call: Call) -> str:
 
 
 def _leaky_relu_grad(call: Call) -> str:
-    element_type = call.element_type("Y")
     return (
-        scalar("zero", 0, element_type)
-        + scalar("alpha", call.attribute("alpha", 0.01), element_type)
+        scalars(call.element_type("Y"), zero=0, alpha=call.attribute("alpha", 0.01))
         + "active = Greater(Y, zero)\nleaked = Mul(dY, alpha)\ndX = Where(active, dY, leaked)\n"
     )
 
@@ -59,11 +59,8 @@ def _gelu(call: Call, source: str = "X", result: str = "Y") -> str:
 
 
 def _normal(call: Call, source: str) -> str:
-    element_type = call.element_type("X")
     return (
-        scalar("half", 0.5, element_type)
-        + scalar("one", 1, element_type)
-        + scalar("root", math.sqrt(0.5), element_type)
+        scalars(call.element_type("X"), half=0.5, one=1, root=math.sqrt(0.5))
         + f"scaled = Mul({source}, root)\nerror = Erf(scaled)\nabove = Add(error, one)\nphi = Mul(above, half)\n"
     )
 
@@ -83,12 +80,8 @@ def _fast_gelu(call: Call, source: str = "X", result: str = "Y") -> str:
 
 
 def _tanh_of_cube(call: Call, source: str) -> str:
-    element_type = call.element_type("X")
     return (
-        scalar("half", 0.5, element_type)
-        + scalar("one", 1, element_type)
-        + scalar("linear", _TANH_SCALE, element_type)
-        + scalar("cubic", _TANH_SCALE * _TANH_CUBE, element_type)
+        scalars(call.element_type("X"), half=0.5, one=1, linear=_TANH_SCALE, cubic=_TANH_SCALE * _TANH_CUBE)
         + f"square = Mul({source}, {source})\nquadratic = Mul(square, cubic)\ninner = Add(quadratic, linear)\n"
         f"argument = Mul({source}, inner)\ntanh = Tanh(argument)\nabove = Add(tanh, one)\n"
     )
@@ -113,10 +106,8 @@ def _quick_gelu(call: Call) -> str:
 
 
 def _quick_gelu_grad(call: Call) -> str:
-    element_type = call.element_type("X")
     return (
-        scalar("alpha", call.attribute("alpha", 1.702), element_type)
-        + scalar("one", 1, element_type)
+        scalars(call.element_type("X"), alpha=call.attribute("alpha", 1.702), one=1)
         + "scaled = Mul(X, alpha)\ngate = Sigmoid(scaled)\nrest = Sub(one, gate)\nbent = Mul(scaled, rest)\n"
         "above = Add(bent, one)\nslope = Mul(gate, above)\ndX = Mul(dY, slope)\n"
     )
@@ -212,7 +203,8 @@ def _div_grad(call: Call) -> str:
 
 def _summed(own: Shape, other: Shape, name: str, whole: str) -> str:
     """Return the nodes that sum a gradient over the axes on which an operand was broadcast, as d<name>."""
-    axes = broadcast_axes(own, _broadcast(own, other, name))
+    common = common_shape(None, own, other)
+    axes = None if common is None else broadcast_axes(own, common)
     if axes is None:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "it is not known on which axes {} is broadcast", name)
     if not axes:
@@ -221,24 +213,6 @@ def _summed(own: Shape, other: Shape, name: str, whole: str) -> str:
         reduce("ReduceSum", f"sum_{name}", whole, axes)
         + f"shape_{name} = Shape({name})\nd{name} = Reshape(sum_{name}, shape_{name})\n"
     )
-
-
-def _broadcast(own: Shape, other: Shape, name: str) -> Shape:
-    """Return the shape to which two operands are broadcast."""
-    rank = max(len(own), len(other))
-    result = []
-    for axis in range(-rank, 0):
-        here = own[axis] if -axis <= len(own) else None
-        there = other[axis] if -axis <= len(other) else None
-        if here is None or there is None:
-            result.append(here or there)
-        elif here == there or there.static == 1:
-            result.append(here)
-        elif here.static == 1:
-            result.append(there)
-        else:
-            raise Refuse(DefinitionCode.UNKNOWN_SIZES, "it is not known on which axes {} is broadcast", name)
-    return tuple(size for size in result if size is not None)
 
 
 def _fused_mat_mul(call: Call) -> str:
@@ -278,11 +252,7 @@ def activated(call: Call, source: str, result: str) -> str:
     if name == "Clip" and len(parameters) == 2:
         element_type = call.element_type("X" if call.has("X") else "A")
         low, high = parameters
-        return (
-            scalar("low", low, element_type)
-            + scalar("high", high, element_type)
-            + f"{result} = Clip({source}, low, high)\n"
-        )
+        return scalars(element_type, low=low, high=high) + f"{result} = Clip({source}, low, high)\n"
     if name not in _ACTIVATIONS or None in parameters:
         raise call.refuse(f"activation {name}")
     pairs = zip(_ACTIVATIONS[name].split(), parameters, strict=False)

@@ -17,7 +17,7 @@ from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, converted, reduce, reshape, unsqueeze
-from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _ATEN = "org.pytorch.aten"
@@ -233,7 +233,7 @@ def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transpo
         call.require_few(size * count)
         weights = np.zeros((size, count), np.float32)
         for number in range(count):
-            low, high = number * size // count, -(-(number + 1) * size // count)
+            low, high = adaptive_bounds(number, size, count)
             weights[low:high, number] = 1 / (high - low)
         tensors[f"weights_{axis}"] = weights.T if transposed else weights
         order = [*(other for other in range(rank) if other != axis), axis]

@@ -55,11 +55,7 @@ def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[i
         channels=x_shape[channel],
         results=kernel[3],
         groups=x_shape[channel] // kernel[2],
-        kernel=kernel[:2],
-        strides=[window.stride for window in windows],
-        dilations=[window.dilation for window in windows],
-        begins=[window.begin for window in windows],
-        ends=[window.end for window in windows],
+        by_axis=windows,
         sizes=sizes,
         counts=counts,
     )

@@ -52,7 +52,14 @@ def test_the_bill_of_materials(wheel: Path) -> None:
     found = json.loads(text)
     assert found["metadata"]["component"]["name"] == "poolgrad-lowering"
     libraries = [] if wheel.stem.endswith("-any") else ["libstdc++"]
-    assert [part["name"] for part in found["components"]] == ["flatbuffers", *libraries, "networkx", "numpy", "onnx", "shtab"]
+    assert [part["name"] for part in found["components"]] == [
+        "flatbuffers",
+        *libraries,
+        "networkx",
+        "numpy",
+        "onnx",
+        "shtab",
+    ]
 
 
 @pytest.mark.wheels
