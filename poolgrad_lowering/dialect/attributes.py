@@ -17,7 +17,7 @@ def default_proto(attribute: Attribute) -> AttributeProto:
 
 
 def value_of(attribute: Attribute, proto: AttributeProto | None) -> Any:
-    """Return the value of `proto`, or the default if it is None: int, str or a tuple of ints.
+    """Return the value of `proto`, or the default if it is None: int, float, str or a tuple of ints.
 
     Raises `ValueError` if the value breaks the rules of `attribute`; the message says what is expected.
     """
@@ -41,7 +41,7 @@ def value_of(attribute: Attribute, proto: AttributeProto | None) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    return value if isinstance(value, int | str) else tuple(value)
+    return value if isinstance(value, int | float | str) else tuple(value)
 
 
 def _type_name(attribute_type: int) -> str:

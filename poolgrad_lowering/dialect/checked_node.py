@@ -59,8 +59,9 @@ class CheckedNode:
         allowed = [TensorProto.DataType.Name(element_type) for element_type in TYPES[operand.type_variable]]
         if (name := type_name(tensor)) not in (None, *allowed):
             self.fail(f"{operand.name} has element type {name}, expected one of {', '.join(allowed)}.")
-        if (shape := shape_of(tensor)) is not None and len(shape) not in self._op.ranks:
-            self.fail(f"{operand.name} has rank {len(shape)}, expected one of {self._op.ranks}.")
+        ranks = self._op.ranks if operand.rank is None else (operand.rank,)
+        if (shape := shape_of(tensor)) is not None and len(shape) not in ranks:
+            self.fail(f"{operand.name} has rank {len(shape)}, expected one of {ranks}.")
         return tensor
 
     def require_same(self, what: str, one: str | None, other: str | None) -> None:

@@ -53,7 +53,7 @@ def function_body(
     head = f'<domain: "{DOMAIN}", opset_import: ["": {opset}]> {op}'
     inputs = ", ".join(operand.name for operand in described.inputs)
     outputs = ", ".join(operand.name for operand in described.outputs)
-    text = written.text(opset, index_type, _narrowing(written, types))
+    text = written.text(opset, index_type, _narrowing(described, written, types))
     body = parser.parse_function(f"{head} ({inputs}) => ({outputs}) {{{text}}}")
     _name_nodes(body.node)
     for attribute in described.attributes:
@@ -64,12 +64,12 @@ def function_body(
     return body
 
 
-def _narrowing(body: Body, element_types: frozenset[int]) -> str | None:
+def _narrowing(op: Op, body: Body, element_types: frozenset[int]) -> str | None:
     """Return the node that converts float32 to x's type, with `{}` for its operand; None if no type needs it."""
     if element_types <= body.computed:
         return None
     one, *more = sorted(element_types)
-    return "CastLike({}, x)" if more else f"Cast<to = {one}>({{}})"
+    return f"CastLike({{}}, {op.value})" if more else f"Cast<to = {one}>({{}})"
 
 
 def _name_nodes(nodes: Iterable[NodeProto]) -> None:

@@ -35,12 +35,14 @@ VERSION = 1
 
 VALUE = "T"
 INDEX = "I"
+SHAPE = "S"
 
 #: The element types (`TensorProto.DataType`) that each type variable allows.
 TYPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         VALUE: (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16),
         INDEX: (TensorProto.INT32, TensorProto.INT64),
+        SHAPE: (TensorProto.INT32,),
     }
 )
 
@@ -50,11 +52,12 @@ ASCEND_TYPES: Mapping[int, int] = MappingProxyType({3: TensorProto.INT32, 9: Ten
 
 @dataclass(frozen=True)
 class Operand:
-    """An input or output; `type_variable` is a key of `TYPES`."""
+    """An input or output; `type_variable` is a key of `TYPES`. `rank` is None where it is one of the op's ranks."""
 
     name: str
     type_variable: str
     doc: str
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Attribute:
     name: str
     type: int
     doc: str
-    default: int | str | tuple[int, ...] | None = None
+    default: int | float | str | tuple[int, ...] | None = None
     length: int | None = None
     minimum: int | None = None
     allowed: tuple[int | str, ...] | None = None
@@ -83,8 +86,8 @@ class Attribute:
 class Body:
     """How a function body is written: `text(opset, index_type, narrow)` returns its nodes as ONNX text.
 
-    `index_type` (`TensorProto.DataType`) is the type of argmax; `narrow` is the node that converts float32 to x's type,
-    with `{}` for its operand, None if no type needs it. The operators compute in the element types `computed`; other
+    `index_type` (`TensorProto.DataType`) is the type of argmax; `narrow` is the node that converts float32 to the type of
+    x and grad, with `{}` for its operand, None if no type needs it. The operators compute in the element types `computed`; other
     types are converted to float32. `oldest` and `oldest_bfloat16` are the first opsets, in general and for x in
     bfloat16.
     """
@@ -99,7 +102,7 @@ class Body:
 class Op:
     """One op of the dialect.
 
-    `ranks` are the ranks of its operands, `index_type` the attribute with argmax's type. `infer` checks a node and sets
+    `ranks` are the ranks of its tensors, `index_type` the attribute with argmax's type. `infer` checks a node and sets
     the types and shapes of its outputs. `bodies` has the function body for each way in which y can be computed, at
     least for `Maximum.SELECTED`.
     """
@@ -113,6 +116,11 @@ class Op:
     infer: Callable[[Op, InferenceContext], None]
     bodies: Mapping[Maximum, Body]
     index_type: str | None = None
+
+    @property
+    def value(self) -> str:
+        """The name of the first input with the type of x and grad."""
+        return next(operand.name for operand in self.inputs if operand.type_variable == VALUE)
 
     @property
     def axes(self) -> int:

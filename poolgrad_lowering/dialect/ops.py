@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from poolgrad_lowering.dialect.average_pool_ops import AVERAGE_POOL_OPS
 from poolgrad_lowering.dialect.max_pool_ops import MAX_POOL_OPS
 from poolgrad_lowering.dialect.op import Op
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 
-OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in (*MAX_POOL_OPS,)})
+OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in (*MAX_POOL_OPS, *AVERAGE_POOL_OPS)})
 
 PROVIDER_OPERATORS = frozenset((*(op.name for op in MAX_POOL_OPS), UNSQUEEZE_SCALARS))
 """The operators of the domain for which the execution provider has kernels; a test compares the runtime's routes.
