@@ -29,7 +29,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum, argmax_node
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
@@ -45,6 +45,7 @@ from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:

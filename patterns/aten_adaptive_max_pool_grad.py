@@ -18,11 +18,12 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, number_list
-from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, number_list
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
 
 _FORWARD_RANKS = {"adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}

@@ -25,8 +25,8 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, flag
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import argmax_node, as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import (
     check_not_constant,
@@ -37,6 +37,7 @@ from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_re
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type

@@ -23,7 +23,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import (
     FirstMaximum,
     argmax_node,
@@ -36,6 +36,7 @@ from poolgrad_lowering.families.max_pool.matching.scatter import Scatter, check_
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shown, size
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:

@@ -21,13 +21,10 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.matching.layout import Arranged, arranged
+from poolgrad_lowering.families.matching.tensorflow import GradientOperator, gradient_operator
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.layout import Arranged, arranged
-from poolgrad_lowering.families.max_pool.matching.tensorflow import (
-    GradientOperator,
-    gradient_operator,
-    tensorflow_gradient,
-)
+from poolgrad_lowering.families.max_pool.matching.tensorflow import tensorflow_gradient
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
 from poolgrad_lowering.ir.scopes import Node, Value
 

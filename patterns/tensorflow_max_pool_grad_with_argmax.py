@@ -22,9 +22,10 @@ import numpy as np
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.matching.layout import Arranged, arranged
+from poolgrad_lowering.families.matching.tensorflow import gradient_operator
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.layout import Arranged, arranged
-from poolgrad_lowering.families.max_pool.matching.tensorflow import gradient_operator, tensorflow_gradient
+from poolgrad_lowering.families.max_pool.matching.tensorflow import tensorflow_gradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, channels_to_last, size
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS

@@ -18,7 +18,7 @@ from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
@@ -30,6 +30,7 @@ from poolgrad_lowering.families.max_pool.matching.scatter import (
 from poolgrad_lowering.families.max_pool.matching.scatter_nd import check_positions, read_scatter
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:

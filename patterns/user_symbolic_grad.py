@@ -21,11 +21,12 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.matching.aten import torch_windows
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.aten import torch_windows
-from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
+from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.ir.attributes import integer, integers
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.windows.adaptive import Windows
 
 _DOMAIN = "npu"
 _FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}

@@ -12,10 +12,11 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.families.gradient import Operand
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 from tests.pool_graphs import parse
 

@@ -58,6 +58,10 @@ class Code(Diagnostic):
         "operator.",
         "Give the model's own operators another domain, or start from the model before its first lowering.",
     )
+    DILATED_AVERAGE = (
+        "An average pool with dilation: no operator of Ascend has windows with gaps between their elements.",
+        "Average windows without dilation, or leave the gradient as it is.",
+    )
     DTYPE = (
         "The pooled input is not float32, float16 or bfloat16 (Ascend has no kernel for it), or the target's operator "
         "does not support the type.",

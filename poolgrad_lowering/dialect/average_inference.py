@@ -24,7 +24,7 @@ def infer_windowed_average(op: Op, context: InferenceContext) -> None:
     """
     node = CheckedNode(op, context)
     values = node.attribute_values()
-    windows = windows_of(op, values)
+    windows = windows_of(values)
     rank = len(values[average_window.KERNEL])
     leading, spatial = windows[: len(windows) - rank], windows[len(windows) - rank :]
     if not 0 < rank <= len(windows) or any(window != AxisWindow(1, 1, 0, 0, 1) for window in leading):
@@ -49,7 +49,7 @@ def infer_windowed_average(op: Op, context: InferenceContext) -> None:
     _set(context, grad, sizes if sizes is not None else _batch_of(grad_shape))
 
 
-def windows_of(op: Op, values: Mapping[str, Any]) -> list[AxisWindow]:
+def windows_of(values: Mapping[str, Any]) -> list[AxisWindow]:
     """Return the windows along the axes of an operator, from Ascend's attributes."""
     kernels, strides, pads = (values[name] for name in ("ksize", "strides", "pads"))
     axes = len(pads) // 2
@@ -74,7 +74,7 @@ def infer_adaptive_average(op: Op, context: InferenceContext) -> None:
 
 
 def infer_shaped_adaptive_average(op: Op, context: InferenceContext) -> None:
-    """Set the result's shape to the attribute orig_input_shape. Raises `DialectError` if the gradient's does not fit."""
+    """Set the result's shape to the attribute orig_input_shape. Raises `DialectError` if that of grad does not fit."""
     node = CheckedNode(op, context)
     sizes, grad = tuple(node.attribute_values()["orig_input_shape"]), node.tensor(0)
     node.require_same_shape("input_grad and x: batch and channels", shape_of(grad), sizes, axes=2)

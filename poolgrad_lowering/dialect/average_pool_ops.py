@@ -32,8 +32,8 @@ _SIZES = Operand("orig_input_shape", SHAPE, "The shape of x, the pooled input: (
 _X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
 
 _MEAN = (
-    "each element of the incoming gradient is divided by the number of elements that its window counts, and is added to "
-    "the elements of x that its window contains, accumulated in float32 and cast once at the end."
+    "each element of the incoming gradient is divided by the number of elements that its window counts, and is added "
+    "to the elements of x that its window contains, accumulated in float32 and cast once at the end."
 )
 _ADAPTIVE = "On an axis of size I pooled to size O, window o spans floor(o·I/O) … ceil((o+1)·I/O) − 1:"
 _BITS = (

@@ -86,10 +86,10 @@ class Attribute:
 class Body:
     """How a function body is written: `text(opset, index_type, narrow)` returns its nodes as ONNX text.
 
-    `index_type` (`TensorProto.DataType`) is the type of argmax; `narrow` is the node that converts float32 to the type of
-    x and grad, with `{}` for its operand, None if no type needs it. The operators compute in the element types `computed`; other
-    types are converted to float32. `oldest` and `oldest_bfloat16` are the first opsets, in general and for x in
-    bfloat16.
+    `index_type` (`TensorProto.DataType`) is the type of argmax; `narrow` is the node that converts float32 to the type
+    of x and grad, with `{}` for its operand, None if no type needs it. The operators compute in the element types
+    `computed`; other types are converted to float32. `oldest` and `oldest_bfloat16` are the first opsets, in general
+    and for x in bfloat16.
     """
 
     text: Callable[[int, int, str | None], str]

@@ -16,6 +16,8 @@ from enum import Enum
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 class View(Enum):
@@ -50,11 +52,17 @@ class Operand:
 class Gradient(ABC):
     """A proven gradient of a pool, of any family.
 
-    `dx` is what the lowered node computes, `element_type` the `TensorProto.DataType` of the pooled input and of dx.
+    `grad` is the incoming gradient, `dx` what the lowered node computes, `element_type` the `TensorProto.DataType` of
+    the pooled input and of both. `x_shape` and `pooled_shape` are the shapes of the pooled input and of the pooled
+    output, (N, C, spatial…), with symbols. `windows` are those of the pool, in the terms of an ONNX pool.
     """
 
+    grad: Operand
     dx: Operand
     element_type: int
+    windows: PoolAttributes | AdaptiveWindows
+    x_shape: Shape
+    pooled_shape: Shape
 
     @property
     @abstractmethod

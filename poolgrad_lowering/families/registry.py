@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from poolgrad_lowering.families.avg_pool.family import AveragePoolFamily
 from poolgrad_lowering.families.family import Family
 from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.families.max_pool.family import MaxPoolFamily
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.targets.table import Target
 
-FAMILIES: tuple[Family[Any, Any], ...] = (MaxPoolFamily(),)
+FAMILIES: tuple[Family[Any, Any], ...] = (MaxPoolFamily(), AveragePoolFamily())
 
 GRADIENT_OPERATORS = tuple(name for family in FAMILIES for name in family.operators)
 """The dialect's operators for gradients of all families."""

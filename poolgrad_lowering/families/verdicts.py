@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -27,7 +28,7 @@ class LoweredOp:
     """
 
     name: str
-    attributes: dict[str, int | str | list[int]]
+    attributes: Mapping[str, int | float | str | list[int]]
     canvas: tuple[tuple[int, int], ...] = ()
 
     @cached_property

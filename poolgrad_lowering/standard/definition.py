@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.average_pools import forward_pools
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
@@ -205,12 +206,9 @@ class Call:
 
     # -- other nodes
 
-    def forward(self, op_type: str) -> list[Node]:
-        """Return the nodes of the graph with one of ONNX's operators that come before this one."""
-        scope = self.node.scope
-        return [
-            scope.node(position) for position in scope.by_op.get(("", op_type), ()) if position < self.node.position
-        ]
+    def average_pools(self) -> list[Node]:
+        """Return the AveragePool nodes that this gradient of one can belong to, all over inputs of one shape."""
+        return forward_pools(self._facts, self.node)
 
     def shape_of(self, value: Value | None) -> Shape | None:
         """Return the shape of any value of the graph, None if it is not known."""

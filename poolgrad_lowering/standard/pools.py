@@ -15,7 +15,6 @@ from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import is_static
-from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, converted, reduce, reshape, unsqueeze
 from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
@@ -26,7 +25,8 @@ _ATEN = "org.pytorch.aten"
 def _average_pool_grad(call: Call) -> Body:
     """The sizes of X are those of the forward pool, which is found by its name or by its attributes."""
     pool = PoolAttributes.read(call.node)
-    x = _pooled(call)
+    pools = call.average_pools()
+    x = pools[0].input(0) if pools else None
     if pool is None or pool.has_ambiguous_pads:
         raise call.refuse("attributes that are not those of an average pool")
     shape = call.shape_of(x)
@@ -50,22 +50,6 @@ def _average_pool_grad(call: Call) -> Body:
         for window, size, count in zip(windows, spatial, counts, strict=True)
     ]
     return _spread(call.element_type("dY"), channels, MeanWindows(windows, spatial, counts, divisors))
-
-
-def _pooled(call: Call) -> Value | None:
-    """Return the input of the forward pool: the one that the node is named after, or those with its attributes."""
-    own = _windows_of(call.node)
-    pools = [node for node in call.forward("AveragePool") if _windows_of(node) == own]
-    named = [node for node in pools if node.proto.name and call.node.proto.name.startswith(f"{node.proto.name}_Grad/")]
-    chosen = named if len(named) == 1 else pools
-    shapes = {call.shape_of(node.input(0)) for node in chosen}
-    return chosen[0].input(0) if len(shapes) == 1 else None
-
-
-def _windows_of(node: Node) -> tuple[object, ...]:
-    pool = PoolAttributes.read(node)
-    counted = node.attributes.get("count_include_pad")
-    return pool, 0 if counted is None else counted.i
 
 
 def _require_few(call: Call, channels: int, windows: Sequence[AxisWindow], counts: Sequence[int]) -> None:

@@ -3,7 +3,8 @@
 """Ascend products and what their operators support: the table that legality, the command line and the docs read.
 
 Source: the operator pages of CANN's ops-nn documentation (MaxPool3DGradWithArgmax, MaxPoolGradWithArgmaxV3,
-AdaptiveMaxPool3DGrad) and the product list of its SoC names.
+AdaptiveMaxPool3DGrad, AvgPoolV2Grad, AvgPool3DGrad and the gradients of adaptive average pools) and the product list
+of its SoC names.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ ADAPTIVE_GRAD = "AdaptiveMaxPool3DGrad"
 MAX_POOL_3D = "MaxPool3DWithArgmaxV2"
 MAX_POOL_2D = "MaxPoolWithArgmaxV3"
 ADAPTIVE = "AdaptiveMaxPool3d"
+AVERAGE_3D_GRAD = "AvgPool3DGrad"
+AVERAGE_2D_GRAD = "AvgPoolV2Grad"
+ADAPTIVE_AVERAGE_GRAD = "AdaptiveAvgPool3dGrad"
+ADAPTIVE_AVERAGE_2D_GRAD = "AdaptiveAvgPool2dGrad"
 
 INT32_PLANE = 2**31 - 1
 """The largest plane, in elements, that any operator supports: argmax is int32."""
@@ -70,11 +75,16 @@ _A2_OPERATORS = {
     ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE),
     MAX_POOL_3D: Support(),
     ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
+    AVERAGE_3D_GRAD: Support(),
+    ADAPTIVE_AVERAGE_GRAD: Support(),
 }
-_950_OPERATORS = dict.fromkeys(
-    (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE),
-    Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True),
-)
+_950_OPERATORS = {
+    **dict.fromkeys(
+        (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE),
+        Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True),
+    ),
+    **dict.fromkeys((AVERAGE_3D_GRAD, AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD), Support()),
+}
 
 _950_PR = ("950z", "9579", "957b", "957bx", "957c", "957d", "9589", "958b", "9599")
 _950_DT = (
@@ -175,6 +185,8 @@ def _compact(name: str) -> str:
 
 _3D, _2D = "aclnnMaxPool3dWithArgmax", "aclnnMaxPool2dWithIndices"
 _ADAPTIVE_3D, _ADAPTIVE_2D = "aclnnAdaptiveMaxPool3d", "aclnnAdaptiveMaxPool2d"
+_AVERAGE_3D, _AVERAGE_2D = "aclnnAvgPool3dBackward", "aclnnAvgPool2dBackward"
+_ADAPTIVE_AVERAGE_3D, _ADAPTIVE_AVERAGE_2D = "aclnnAdaptiveAvgPool3dBackward", "aclnnAdaptiveAvgPool2dBackward"
 
 _FUNCTIONS: dict[str, dict[int, str]] = {
     MAX_POOL_3D_GRAD: dict.fromkeys((3, 4, 5), f"{_3D}Backward"),
@@ -183,6 +195,10 @@ _FUNCTIONS: dict[str, dict[int, str]] = {
     MAX_POOL_3D: dict.fromkeys((3, 4, 5), _3D),
     MAX_POOL_2D: {4: _2D},
     ADAPTIVE: dict.fromkeys((3, 4, 5), _ADAPTIVE_3D),
+    AVERAGE_3D_GRAD: {3: _AVERAGE_2D, 4: _AVERAGE_2D, 5: _AVERAGE_3D},
+    AVERAGE_2D_GRAD: {4: _AVERAGE_2D},
+    ADAPTIVE_AVERAGE_GRAD: {3: _ADAPTIVE_AVERAGE_2D, 4: _ADAPTIVE_AVERAGE_2D, 5: _ADAPTIVE_AVERAGE_3D},
+    ADAPTIVE_AVERAGE_2D_GRAD: {4: _ADAPTIVE_AVERAGE_2D},
 }
 
 

@@ -75,6 +75,35 @@ def test_every_window() -> None:
     assert canvases > 5
 
 
+def test_every_window_of_an_average_pool() -> None:
+    """Its windows are the pool's own, over x or over a canvas."""
+    canvases = lowered = 0
+    for attributes in (each for each in WINDOWS if each["dilations"] == [1]):
+        text = ", ".join(f"{name} = {value}" for name, value in attributes.items())
+        model = parse(
+            f"""g (float[1, 1, 7] X, float[1, 1, P] dY) => (float[1, 1, 7] dX) {{
+                Y = AveragePool<{text}>(X)
+                dX = AveragePoolGrad<{text}>(dY)
+            }}"""
+        )
+        report, recorder = observed(model, "ascend950")
+        [anchor], [record] = report.anchors, recorder.anchors
+        if record.lowering is None:
+            continue
+        assert anchor.attributes is not None
+        [axis] = record.lowering.derivation.axes
+        for step in axis.steps:
+            check(step)
+        assert last(axis, "kernel", "effective kernel k′") == anchor.attributes["ksize"][-1]
+        assert last(axis, "padding p", "padding") == anchor.attributes["pads"][-1]
+        assert axis.steps[-1].what.startswith("output size")
+        assert record.lowering.derivation.windows.endswith("the padding not counted")
+        lowered += 1
+        canvases += any(step.what == "canvas C" for step in axis.steps)
+    assert lowered > 30
+    assert canvases > 3
+
+
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("size", [6, 7])

@@ -70,7 +70,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.families.max_pool.forward_pools.missing_outputs: "
     "pool.output(1) is None and (not isinstance(site.forward, LoweredOp)) → pool.output(1) is None": _REMOVED_ANYWAY,
     "poolgrad_lowering.families.max_pool.emit._from_axis: 1 → 2": _STEPS_OVER,
-    "poolgrad_lowering.families.max_pool.emit.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
+    "poolgrad_lowering.families.emission.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
     "poolgrad_lowering.lowering.apply_plan._select: "
     "site.op if is_first else family_of(site.gradient).select(site.gradient, target, operator) → "
     "family_of(site.gradient).select(site.gradient, target, operator)": _ONLY_FOR_SPEED,
@@ -101,9 +101,9 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,
-    "poolgrad_lowering.families.max_pool.verify._is_computed_by.inputs: "
+    "poolgrad_lowering.families.checks._is_computed_by.inputs: "
     "maker.scope is node.scope and maker.position > node.position → maker.position > node.position": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.families.max_pool.verify._is_computed_by.inputs: "
+    "poolgrad_lowering.families.checks._is_computed_by.inputs: "
     "maker.position > node.position → maker.position >= node.position": _ONLY_FOR_SPEED,
     "poolgrad_lowering.lowering.lower.lower: len(gate.serialised(lowered)) if outcome.changed else bytes_before → "
     "len(gate.serialised(lowered))": _ONLY_FOR_SPEED,

@@ -17,11 +17,12 @@ from onnx import NodeProto, TensorProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.families.emission import canvas_extents, write_dx, write_grad
 from poolgrad_lowering.families.gradient import View
 from poolgrad_lowering.families.max_pool.forward_pools import LoweredMaxPool
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
-from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second, fits_reshape, size
+from poolgrad_lowering.ir.dims import fits_reshape, size
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
 
 
@@ -39,19 +40,7 @@ def emit(facts: Facts, site: Lowered[MaxPoolGradient], taken: set[str]) -> list[
         x = writer.reshape(x, gradient.x_shape, "x")
     if op.canvas:
         x = _onto_canvas(writer, x, op)
-    views = [
-        view
-        for view, needed in (
-            (_off_canvas, bool(op.canvas)),
-            (_channels_last, gradient.dx.view is View.CHANNELS_LAST),
-            (_reshaped, gradient.dx.view is View.FLAT),
-        )
-        if needed
-    ]
-    outputs = [None] * len(views) + [dx.name]  # the last of them writes dx
-    result = writer.write(op.name, [x, grad, argmax], op.name, domain=DOMAIN, output=outputs[0], stored=op.stored)
-    for view, output in zip(views, outputs[1:], strict=True):
-        result = view(writer, result, gradient, op, output)
+    write_dx(writer, gradient, op, [x, grad, argmax])
     return writer.nodes
 
 
@@ -69,16 +58,11 @@ def emit_forward(forward: LoweredMaxPool, taken: set[str]) -> list[NodeProto]:
 
 
 def _grad(writer: NodeWriter, gradient: MaxPoolGradient) -> str:
-    """The incoming gradient in the pooled shape, channels second."""
-    grad, view = gradient.grad.value.name, gradient.grad.view
-    if view is View.CHANNELS_LAST:
-        return writer.transpose(grad, channels_to_second(len(gradient.x_shape)), "grad")
-    if view is View.SAME:
-        return grad
-    if fits_reshape(gradient.pooled_shape):
-        return writer.reshape(grad, gradient.pooled_shape, "grad")
+    """The incoming gradient in the pooled shape, which is also that of the indices."""
+    if gradient.grad.view is not View.FLAT or fits_reshape(gradient.pooled_shape):
+        return write_grad(writer, gradient)
     shape = writer.write("Shape", [gradient.indices.value.name], "pooled_shape")
-    return writer.write("Reshape", [grad, shape], "grad")
+    return writer.write("Reshape", [gradient.grad.value.name, shape], "grad")
 
 
 def _onto_canvas(writer: NodeWriter, x: str, op: LoweredOp) -> str:
@@ -88,28 +72,6 @@ def _onto_canvas(writer: NodeWriter, x: str, op: LoweredOp) -> str:
     if writer.opset < 11:
         return writer.write("Pad", [x], "canvas", pads=before + after)
     return writer.write("Pad", [x, writer.constant(before + after, "margins")], "canvas")
-
-
-# -- views of the dialect's result
-
-
-def _off_canvas(writer: NodeWriter, result: str, gradient: MaxPoolGradient, op: LoweredOp, output: str | None) -> str:
-    sizes, _ = canvas_extents(gradient, op)
-    starts = [before for before, _ in op.canvas]
-    ends = [before + size for before, size in zip(starts, sizes, strict=True)]
-    axes = list(range(2, 2 + len(sizes)))
-    if writer.opset < 10:
-        return writer.write("Slice", [result], "plane_of_canvas", output=output, starts=starts, ends=ends, axes=axes)
-    bounds = [writer.constant(starts, "starts"), writer.constant(ends, "ends"), writer.constant(axes, "axes")]
-    return writer.write("Slice", [result, *bounds], "plane_of_canvas", output=output)
-
-
-def _channels_last(writer: NodeWriter, result: str, gradient: MaxPoolGradient, _: LoweredOp, output: str | None) -> str:
-    return writer.transpose(result, channels_to_last(len(gradient.x_shape)), "channels_last", output=output)
-
-
-def _reshaped(writer: NodeWriter, result: str, gradient: MaxPoolGradient, _: LoweredOp, output: str | None) -> str:
-    return writer.reshape(result, gradient.dx.shape or gradient.x_shape, "view", output=output)
 
 
 def plane_argmax(writer: NodeWriter, site: Lowered[MaxPoolGradient], *, is_int32: bool) -> str:
@@ -161,12 +123,6 @@ def _from_axis(writer: NodeWriter, argmax: str, gradient: MaxPoolGradient) -> st
     if step != 1:
         argmax = writer.write("Mul", [argmax, writer.constant(step, "axis_step")], "axis_offset")
     return writer.write("Add", [argmax, writer.constant(first, "first")], "plane_index") if first.any() else argmax
-
-
-def canvas_extents(gradient: MaxPoolGradient, op: LoweredOp) -> tuple[list[int], list[int]]:
-    """Static sizes of the plane and of the canvas (a canvas is planned only where they are known)."""
-    sizes = [dim.static or 0 for dim in gradient.x_shape[2:]]
-    return sizes, [extent + before + after for extent, (before, after) in zip(sizes, op.canvas, strict=True)]
 
 
 def _on_canvas(writer: NodeWriter, argmax: str, gradient: MaxPoolGradient, op: LoweredOp) -> str:

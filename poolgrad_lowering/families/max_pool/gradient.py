@@ -12,12 +12,8 @@ from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.gradient import Gradient, Operand
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
-
-
-@dataclass(frozen=True)
-class AdaptiveWindows:
-    """The windows of adaptive pooling: on an axis, window `o` spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1 (PyTorch)."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from poolgrad_lowering.dialect.attributes import default_proto, value_of
 from poolgrad_lowering.dialect.max_pool_ops import _index_type, _layout, _onnx_window, _window
 from poolgrad_lowering.dialect.op import Attribute
 
-INT, INTS, STRING = AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING
+INT, INTS, STRING, FLOAT = AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING, AttributeProto.FLOAT
 
 Rules = list[tuple[str, int, Any, int | None, int | None, Any]]
 """Name, type, default, length, least number, allowed values of each attribute."""
@@ -48,6 +48,15 @@ IN_ONNX: Rules = [
     ("onnx_dilations", INTS, None, None, 1, None),
     ("onnx_ceil_mode", INT, None, None, None, (0, 1)),
 ]
+AVERAGED: Rules = [
+    ("onnx_kernel_shape", INTS, None, None, 1, None),
+    ("onnx_strides", INTS, None, None, 1, None),
+    ("onnx_pads", INTS, None, None, 0, None),
+    ("onnx_output_padding", INTS, None, None, 0, None),
+    ("onnx_counted_pads", INTS, None, None, 0, None),
+    ("onnx_uncounted_pads", INTS, None, None, 0, None),
+    ("onnx_divisor", FLOAT, 0.0, None, None, None),
+]
 TABLE: dict[str, Rules] = {
     "MaxPool3DGradWithArgmax": window(3) + layout("NCDHW"),
     "MaxPoolGradWithArgmaxV3": window(2) + index_type("dtype") + layout("NCHW"),
@@ -55,6 +64,30 @@ TABLE: dict[str, Rules] = {
     "MaxPool3DWithArgmaxV2": window(3) + layout("NCDHW") + index_type("dtype") + IN_ONNX,
     "MaxPoolWithArgmaxV3": window(2) + index_type("dtype") + layout("NCHW") + IN_ONNX,
     "AdaptiveMaxPool3d": [("output_size", INTS, None, 3, 1, None), *index_type("indices_dtype")],
+    "AvgPool3DGrad": [
+        ("ksize", INTS, None, 3, 1, None),
+        ("strides", INTS, None, 3, 1, None),
+        ("pads", INTS, None, 6, 0, None),
+        ("ceil_mode", INT, 0, None, None, (0, 1)),
+        ("count_include_pad", INT, 1, None, None, (0, 1)),
+        ("divisor_override", INT, 0, None, 0, None),
+        ("data_format", STRING, "NCDHW", None, None, ("NCDHW",)),
+        *AVERAGED,
+    ],
+    "AvgPoolV2Grad": [
+        ("ksize", INTS, None, 4, 1, None),
+        ("strides", INTS, None, 4, 1, None),
+        ("padding_mode", STRING, "CALCULATED", None, None, ("CALCULATED",)),
+        ("pads", INTS, None, 4, 0, None),
+        ("data_format", STRING, "NCHW", None, None, ("NCHW",)),
+        ("global_pooling", INT, 0, None, None, (0,)),
+        ("ceil_mode", INT, 0, None, None, (0, 1)),
+        ("exclusive", INT, 1, None, None, (0, 1)),
+        ("divisor_override", INT, 0, None, 0, None),
+        *AVERAGED,
+    ],
+    "AdaptiveAvgPool3dGrad": [("data_format", STRING, "NCDHW", None, None, ("NCDHW",))],
+    "AdaptiveAvgPool2dGrad": [("orig_input_shape", INTS, None, 4, 1, None)],
 }
 
 

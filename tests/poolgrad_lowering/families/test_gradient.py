@@ -9,10 +9,11 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.families.gradient import Operand
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient, Reduction
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Scope
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from tests.pool_graphs import parse
 
 BODY = {

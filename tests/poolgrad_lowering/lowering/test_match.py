@@ -22,12 +22,13 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.max_pool import family
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.lowering import match as match_step
 from poolgrad_lowering.targets.table import Target
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from tests.pool_graphs import parse
 
 BUILT = Path(__file__).parents[3] / "models" / "built"

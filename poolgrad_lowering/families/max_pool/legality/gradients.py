@@ -16,11 +16,12 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.facts import type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.axis import AxisWindow
 
 INT32_CODE = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect.onnx_window import onnx_window
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient, Reduction
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.legality.gradients import (
     INT32_CODE,
     check_support,
@@ -21,6 +21,7 @@ from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.targets.table import ADAPTIVE, MAX_POOL_2D, MAX_POOL_3D, Support, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 

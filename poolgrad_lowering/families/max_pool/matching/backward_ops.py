@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from onnx import TensorProto
 
@@ -20,19 +19,13 @@ from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes, pooled_sizes
-
-
-class Windows(NamedTuple):
-    """The windows that a node states, with the output sizes where it states those too."""
-
-    attributes: PoolAttributes | AdaptiveWindows
-    sizes: Shape = ()
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
+from poolgrad_lowering.windows.onnx_pool import pooled_sizes
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, View
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, Pooled
 from poolgrad_lowering.families.max_pool.matching.views import find_result, find_source, view_sources
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 

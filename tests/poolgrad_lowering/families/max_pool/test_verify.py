@@ -16,11 +16,12 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, indices
 from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient, Reduction
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.lowering import match
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 from tests.pool_graphs import parse
 

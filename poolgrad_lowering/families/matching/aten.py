@@ -12,11 +12,10 @@ from collections.abc import Sequence
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import input_integers, static_integers
-from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows
-from poolgrad_lowering.families.max_pool.matching.backward_ops import Windows
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
@@ -47,14 +46,19 @@ def flag(facts: Facts, node: Node, position: int) -> bool | None:
     return bool(constant.item()) if constant is not None and constant.size == 1 else None
 
 
-def pool_arguments(facts: Facts, node: Node, x: Value | None, first: int, rank: int) -> Windows | None:
+def pool_arguments(
+    facts: Facts, node: Node, x: Value | None, first: int, rank: int, *, dilated: bool = True
+) -> Windows | None:
     """The windows over x of the arguments kernel_size, stride, padding, dilation, ceil_mode from input `first` on.
+
+    An average pool has no dilation: `dilated` is False.
 
     None where one is out of range or not constant. A kernel may also be made of x's own sizes, if each window then is
     a whole axis or one element of it.
     """
-    kernel, stride, padding, dilation = (number_list(facts, node, first + offset) for offset in range(4))
-    ceil = flag(facts, node, first + 4)
+    kernel, stride, padding = (number_list(facts, node, first + offset) for offset in range(3))
+    dilation = number_list(facts, node, first + 3) if dilated else []
+    ceil = flag(facts, node, first + 4 if dilated else first + 3)
     if padding is None or dilation is None or ceil is None:
         return None
     if kernel is not None and stride is not None:
@@ -88,7 +92,7 @@ def torch_windows(
     *,
     ceil: bool,
 ) -> PoolAttributes | None:
-    """PyTorch's max-pool arguments over `rank` spatial axes; None where one is malformed or out of range.
+    """The arguments of one of PyTorch's pools over `rank` spatial axes; None where one is malformed or out of range.
 
     A list of one number stands for all axes. An empty list is the default: the kernel for the stride, no padding, no
     dilation. The padding is the same at both ends.

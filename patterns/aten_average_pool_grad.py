@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""`dX[n, c][window o] += grad[n, c, o] / divisor(o)`, o running over the windows of an average pool.
+
+Graph: PyTorch's operators, kept in domain org.pytorch.aten. ORTModule runs 2-D average pools this way.
+
+    dX = avg_pool2d_backward(grad, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    dX = _adaptive_avg_pool2d_backward(grad, x)                                                   # or 3d, of both
+
+What must hold: the windows are constant, and the shape of x is known. The elements of x are not read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.shape_rules import static_integers
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.families.avg_pool.matching.sizes import pooled_shape
+from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, pool_arguments
+from poolgrad_lowering.ir.dims import Shape, Shown
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
+
+_WINDOWED = {"avg_pool2d_backward": 2, "avg_pool3d_backward": 3}
+_ADAPTIVE = {f"_adaptive_avg_pool{rank}d_backward": rank for rank in (2, 3)}
+_RANKS = _WINDOWED | _ADAPTIVE
+_GRAD, _X, _ARGUMENTS, _COUNTS, _DIVISOR = 0, 1, 2, 6, 7
+
+
+class _Average(NamedTuple):
+    """What the arguments of a node say: the windows, whether the padding counts, and the divisor, 0 for none."""
+
+    windows: Windows
+    count_include_pad: bool
+    divisor: int
+
+
+def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
+    """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
+    operator = aten_operator(facts, node) or ""
+    rank = _RANKS.get(operator)
+    if rank is None:
+        return None
+    grad, x, dx = node.input(_GRAD), node.input(_X), node.output(0)
+    if grad is None or x is None or dx is None:
+        raise Refuse(Code.ARITY, "{} '{}' lacks an operand", operator, node.label)
+    x_shape = facts.shape(x)
+    if x_shape is None:
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", x.name)
+    _check_rank(x, x_shape, rank)
+    average = (
+        _Average(Windows(AdaptiveWindows()), False, 0) if operator in _ADAPTIVE else _average(facts, node, x, rank)
+    )
+    attributes, sizes = average.windows
+    return AveragePoolGradient(
+        grad=Operand(grad),
+        dx=Operand(dx),
+        x=Operand(x),
+        element_type=next(filter(None, map(facts.element_type, (grad, x, dx))), 0),
+        windows=attributes,
+        x_shape=x_shape,
+        pooled_shape=(*x_shape[:2], *sizes) if sizes else pooled_shape(facts, grad, attributes, x_shape),
+        count_include_pad=average.count_include_pad,
+        divisor=average.divisor,
+    )
+
+
+def _average(facts: Facts, node: Node, x: Value, rank: int) -> _Average:
+    windows = pool_arguments(facts, node, x, _ARGUMENTS, rank, dilated=False)
+    counts, divisor = flag(facts, node, _COUNTS), _divisor(facts, node)
+    if windows is None or counts is None or divisor is None:
+        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+    if not isinstance(windows.attributes, AdaptiveWindows):
+        return _Average(windows, counts, divisor)
+    if divisor:  # windows of x's own sizes have no kernel to write
+        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has a divisor for windows of symbolic size", node.label)
+    return _Average(windows, False, 0)
+
+
+def _divisor(facts: Facts, node: Node) -> int | None:
+    """The divisor of all windows: 0 if there is none, None if it is not a constant above 0."""
+    if node.input(_DIVISOR) is None:
+        return 0
+    given = static_integers(facts, node, _DIVISOR)
+    return given[0] if given is not None and len(given) == 1 and given[0] > 0 else None
+
+
+def _check_rank(x: Value, x_shape: Shape, rank: int) -> None:
+    if len(x_shape) == rank + 1:
+        raise Refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", x.name, Shown(x_shape))
+    if len(x_shape) != rank + 2:
+        raise Refuse(Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", x.name, Shown(x_shape), rank)
+
+
+PATTERN = Pattern(
+    name="aten_average_pool_grad",
+    anchors=aten_anchors(*_RANKS),
+    summary="PyTorch operators in ONNX: avg_pool2d_backward, _adaptive_avg_pool2d_backward and those of 3-D pools",
+    match=match,
+    priority=40,
+)

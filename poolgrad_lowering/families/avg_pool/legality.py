@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Selects the operator and the windows that lower a gradient of an average pool on a target, or refuses.
+
+The conditions are those of CANN's operators AvgPoolV2Grad, AvgPool3DGrad, AdaptiveAvgPool2dGrad and
+AdaptiveAvgPool3dGrad, and of the aclnn functions that run them. Unlike those of a max pool, windows cannot be widened:
+every element of a window gets its part of the gradient. Where Ascend cannot express the windows over x, it can over a
+canvas, which is x with the padding that they reach. Where it would count their elements otherwise, all windows have the
+divisor 1, and the gradient is divided before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.facts import type_name
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.dialect.average_window import average_window
+from poolgrad_lowering.families.avg_pool.counting import AveragedAxis, Counted, counted
+from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.families.verdicts import LoweredOp
+from poolgrad_lowering.ir.dims import Shown, is_static
+from poolgrad_lowering.targets.table import (
+    ADAPTIVE_AVERAGE_2D_GRAD,
+    ADAPTIVE_AVERAGE_GRAD,
+    AVERAGE_2D_GRAD,
+    AVERAGE_3D_GRAD,
+    Target,
+)
+from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+_LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_OLDEST_OPSET_OF_2D = 12
+"""The first opset with a function body of AdaptiveAvgPool2dGrad."""
+
+
+def select_op(gradient: AveragePoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
+    """Return the operator for a gradient on a target, `operator` if it is given. Raises `Refuse` if there is none."""
+    rank = len(gradient.x_shape) - 2
+    if not 1 <= rank <= 3:
+        raise Refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
+    if gradient.element_type not in _LOWERABLE:
+        what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
+        raise Refuse(Code.DTYPE, what, gradient.grad.value.name, type_name(gradient.element_type))
+    able = operators_for(gradient)
+    if operator is not None and operator not in able:
+        what = "{} cannot express the windows of a pool of {} to {}"
+        raise Refuse(Code.OPERATOR_WINDOWS, what, operator, Shown(gradient.x_shape), Shown(gradient.pooled_shape))
+    chosen = operator or next((name for name in able if name in target.operators), able[-1])
+    op = _lowered(gradient, chosen)
+    support = target.operators.get(chosen)
+    if support is None:
+        raise Refuse(Code.TARGET, "{} has no {}", target.title, chosen)
+    if gradient.element_type not in support.element_types:
+        raise Refuse(Code.DTYPE, "{} on {} does not support this element type", chosen, target.title)
+    return op
+
+
+def operators_for(gradient: AveragePoolGradient) -> list[str]:
+    """Return the operators that can express the windows of a gradient, the preferred one first.
+
+    AdaptiveAvgPool3dGrad comes before AdaptiveAvgPool2dGrad: it takes a batch of any size, and aclnn has one function
+    for both.
+    """
+    rank = len(gradient.x_shape)
+    if isinstance(gradient.windows, AdaptiveWindows):
+        is_fixed = rank == 4 and is_static(gradient.x_shape)
+        is_new = gradient.dx.value.scope.opset >= _OLDEST_OPSET_OF_2D
+        return [ADAPTIVE_AVERAGE_GRAD, *([ADAPTIVE_AVERAGE_2D_GRAD] if is_fixed and is_new else [])]
+    return [*([AVERAGE_2D_GRAD] if rank == 4 else []), AVERAGE_3D_GRAD]
+
+
+def _lowered(gradient: AveragePoolGradient, name: str) -> LoweredOp:
+    if isinstance(gradient.windows, AdaptiveWindows):
+        if name == ADAPTIVE_AVERAGE_GRAD:
+            return LoweredOp(name, {"data_format": "NCDHW"})
+        return LoweredOp(name, {"orig_input_shape": [dim.coefficient for dim in gradient.x_shape]})
+    axes = _axes(gradient, gradient.windows)
+    windows, ceil = _legalize(axes, gradient.windows.ceil)
+    how = _counted(gradient, axes, windows)
+    margins = tuple((window.before, window.after) for window in windows)
+    attributes = _window_attributes(name, windows, how, ceil=ceil)
+    return LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
+
+
+def counted_windows(gradient: AveragePoolGradient) -> Counted:
+    """Return how the windows of a gradient that an operator was selected for are counted."""
+    if isinstance(gradient.windows, AdaptiveWindows):
+        return Counted(padded=False)
+    axes = _axes(gradient, gradient.windows)
+    return _counted(gradient, axes, _legalize(axes, gradient.windows.ceil)[0])
+
+
+def _counted(gradient: AveragePoolGradient, axes: Sequence[_Axis], windows: Sequence[AclnnWindow]) -> Counted:
+    averaged = [
+        AveragedAxis(axis.window, window, axis.extent, axis.count) for axis, window in zip(axes, windows, strict=True)
+    ]
+    return counted(averaged, padded=gradient.count_include_pad, divisor=gradient.divisor)
+
+
+def _window_attributes(
+    name: str, windows: Sequence[AclnnWindow], how: Counted, *, ceil: bool
+) -> dict[str, int | float | str | list[int]]:
+    """Return the attributes of an operator with windows. Axes that x lacks have a kernel of 1."""
+    missing = 2 if name == AVERAGE_2D_GRAD else 3 - len(windows)
+    pads = [window.pad for window in windows for _ in range(2)]
+    common: dict[str, int | float | str | list[int]] = {
+        "ksize": [1] * missing + [window.kernel for window in windows],
+        "strides": [1] * missing + [window.stride for window in windows],
+        "ceil_mode": int(ceil),
+        "divisor_override": how.divisor,
+        **average_window(
+            [AxisWindow(window.kernel, window.stride, window.pad, window.pad, 1) for window in windows],
+            ceil=ceil,
+            count_include_pad=how.padded,
+            divisor=how.divisor,
+        ),
+    }
+    if name == AVERAGE_3D_GRAD:
+        return {
+            **common,
+            "pads": [0, 0] * missing + pads,
+            "count_include_pad": int(how.padded),
+            "data_format": "NCDHW",
+        }
+    return {
+        **common,
+        "pads": pads,
+        "padding_mode": "CALCULATED",
+        "exclusive": int(not how.padded),
+        "global_pooling": 0,
+        "data_format": "NCHW",
+    }
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One spatial axis: ONNX's windows, and the sizes of x and of the output, None if symbolic."""
+
+    number: int
+    window: AxisWindow
+    extent: int | None
+    count: int | None
+
+    def check(self) -> None:
+        """Raise `Refuse` if windows have gaps inside, do not fit, contain no element or start in the padding."""
+        window = self.window
+        if window.dilation > 1 and window.kernel > 1:
+            what = "on spatial axis {} the windows have dilation {}"
+            raise Refuse(Code.DILATED_AVERAGE, what, self.number, window.dilation)
+        if self.extent is not None and window.begin + self.extent + window.end < window.extent:
+            what = "on spatial axis {} no window fits into {} elements"
+            raise Refuse(Code.OUTPUT_SIZE, what, self.number, self.extent)
+        if self.extent is None or self.count is None:
+            return
+        if starts_in_padding(window, self.extent, self.count):
+            what = "on spatial axis {} the last of {} windows starts in the padding after the input"
+            raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.count)
+        if has_empty_window(window, self.extent, self.count):
+            raise Refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
+
+    def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
+        """Return the windows as aclnn takes them over x, with rounding `ceil`; None if it does not.
+
+        The end padding of the pool changes only how many windows there are, and what is counted, not what they contain.
+        """
+        window = AclnnWindow(self.window.kernel, self.window.stride, self.window.begin)
+        if not window.is_legal():
+            return None
+        if self.extent is not None and self.count is not None:
+            return window if window.output_size(self.extent, ceil=ceil) == self.count else None
+        # For a symbolic size the rounding must be ONNX's, and the pads equal.
+        return window if ceil == onnx_ceil and self.window.begin == self.window.end else None
+
+    def canvas(self, *, ceil: bool) -> AclnnWindow | None:
+        """Return the windows on a canvas; None if a size is symbolic or the output size differs."""
+        if self.extent is None or self.count is None:
+            return None
+        window = on_canvas(self.window, self.extent, self.count)
+        return window if window.output_size(self.extent, ceil=ceil) == self.count else None
+
+
+def _axes(gradient: AveragePoolGradient, pool: PoolAttributes) -> list[_Axis]:
+    axes = []
+    for number, (extent, count_) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
+        window = pool.axis(number, extent)
+        if window is None:
+            what = "auto_pad={} on spatial axis {} of symbolic size {}"
+            raise Refuse(Code.AUTO_PAD_SYMBOLIC, what, pool.auto_pad, number, extent)
+        axis = _Axis(number, window, extent.static, count_.static)
+        axis.check()
+        axes.append(axis)
+    return axes
+
+
+def _legalize(axes: Sequence[_Axis], onnx_ceil: bool) -> tuple[list[AclnnWindow], bool]:
+    """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
+    roundings = (onnx_ceil, not onnx_ceil)
+    for with_canvas, ceil in product((False, True), roundings):
+        found = [
+            axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or (axis.canvas(ceil=ceil) if with_canvas else None)
+            for axis in axes
+        ]
+        windows = [window for window in found if window is not None]
+        if len(windows) == len(axes):
+            return windows, ceil
+    for axis in axes:
+        if axis.extent is None or axis.count is None:
+            pads = (axis.window.begin, axis.window.end)
+            if pads[0] == pads[1] and 2 * pads[0] <= axis.window.kernel:
+                continue
+            raise Refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
+    what = "no rounding mode gives the output sizes {} for the input sizes {} on all axes"
+    raise Refuse(Code.OUTPUT_SIZE, what, [axis.count for axis in axes], [axis.extent for axis in axes])

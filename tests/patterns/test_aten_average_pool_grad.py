@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""PyTorch's gradients of average pools as ATen nodes, text in and node out; near misses and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import adaptive_windows
+from tests.oracles.training_operators import average_windows_grad
+from tests.patterns.average_checks import check_average, of_pool
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+
+X = (2, 3, 9, 12)
+ADAPTIVE = "_adaptive_avg_pool2d_backward"
+
+
+def gradient(
+    *,
+    kernel: str = "{3,3}",
+    stride: str = "{2,2}",
+    padding: str = "{1,1}",
+    ceil: int = 0,
+    counts: int = 1,
+    divisor: str = "",
+    operator: str = "avg_pool2d_backward",
+    shape: str = "2,3,9,12",
+    pooled: str = "2,3,5,6",
+    backward: str = "",
+    more: str = "",
+) -> str:
+    """Return the text of the form with windows, some of its parts replaced."""
+    stride_list = f"s = Constant <value = int64[{stride.count(',') + 1 if stride != '{}' else 0}] {stride}> ()"
+    node = backward or f'dx = org.pytorch.aten.ATen <operator = "{operator}"> (dy, x, k, s, p, c, i, {divisor})'
+    return f"""<ir_version: 8, opset_import: ["" : 17, "org.pytorch.aten" : 1]>
+    g (float[{shape}] x, float[{pooled}] dy) => (float[{shape}] dx) {{
+        k = Constant <value = int64[{kernel.count(",") + 1}] {kernel}> ()
+        {stride_list}
+        p = Constant <value = int64[{padding.count(",") + 1}] {padding}> ()
+        c = Constant <value = bool {{{ceil}}}> ()
+        i = Constant <value = bool {{{counts}}}> ()
+        {more}
+        {node}
+    }}"""
+
+
+def adaptive(shape: str, pooled: str, operator: str = ADAPTIVE) -> str:
+    """Return the text of the form with windows of adaptive pooling."""
+    return f"""<ir_version: 8, opset_import: ["" : 17, "org.pytorch.aten" : 1]>
+    g (float[{shape}] x, float[{pooled}] dy) => (float[{shape}] dx) {{
+        dx = org.pytorch.aten.ATen <operator = "{operator}"> (dy, x)
+    }}"""
+
+
+WINDOWS = {
+    "the padding counts": (gradient(), of_pool(X, (3, 3), (2, 2), (1,) * 4, counts_padding=True), 1),
+    "the padding does not count": (gradient(counts=0), of_pool(X, (3, 3), (2, 2), (1,) * 4), 0),
+    "the stride is the kernel": (
+        gradient(stride="{}", padding="{0}", pooled="2,3,3,4"),
+        of_pool(X, (3, 3), (3, 3), counts_padding=True),
+        1,
+    ),
+    "one number": (
+        gradient(kernel="{3}", stride="{2}", padding="{1}", counts=0),
+        of_pool(X, (3, 3), (2, 2), (1,) * 4),
+        0,
+    ),
+    "rounded up": (
+        gradient(stride="{3,5}", ceil=1, pooled="2,3,4,3"),
+        of_pool(X, (3, 3), (3, 5), (1,) * 4, counts_padding=True),
+        1,
+    ),
+    "a divisor": (
+        gradient(divisor="d", more="d = Constant <value = int64 {5}> ()"),
+        of_pool(X, (3, 3), (2, 2), (1,) * 4, divisor=5),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(name: str) -> None:
+    text, expected, counts = WINDOWS[name]
+    override = 5 if "divisor" in name else 0
+    attributes = {"count_include_pad": counts, "divisor_override": override}
+    check_average(text, expected, op="AvgPool3DGrad", attributes=attributes)
+    exclusive = {"exclusive": 1 - counts, "divisor_override": override}
+    check_average(text, expected, op="AvgPoolV2Grad", target="ascend950", attributes=exclusive)
+
+
+def test_the_name_as_operator() -> None:
+    """The TorchScript exporter's fallback writes the name as op type."""
+    node = "dx = org.pytorch.aten.avg_pool2d_backward (dy, x, k, s, p, c, i, )"
+    expected = of_pool(X, (3, 3), (2, 2), (1,) * 4, counts_padding=True)
+    check_average(gradient(backward=node), expected, op="AvgPool3DGrad")
+
+
+def test_three_dimensions() -> None:
+    text = gradient(
+        kernel="{2,3,2}",
+        stride="{2,2,2}",
+        padding="{1,1,0}",
+        operator="avg_pool3d_backward",
+        shape="2,2,4,7,6",
+        pooled="2,2,3,4,3",
+    )
+    expected = of_pool((2, 2, 4, 7, 6), (2, 3, 2), (2, 2, 2), (1, 1, 0) * 2, counts_padding=True)
+    check_average(text, expected, op="AvgPool3DGrad", attributes={"pads": [1, 1, 1, 1, 0, 0]})
+
+
+def averages(x_shape: Sequence[int], counts: Sequence[int], grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    windows = [adaptive_windows(*axis) for axis in zip(x_shape[2:], counts, strict=True)]
+    return np.asarray(average_windows_grad(grad.astype(np.float64), x_shape, windows))
+
+
+ADAPTIVE_SIZES = {
+    "sizes that divide": ((2, 3, 8, 6), (4, 3), ADAPTIVE),
+    "sizes that do not": ((2, 3, 7, 8), (3, 5), ADAPTIVE),
+    "one element": ((2, 3, 3, 4), (1, 1), ADAPTIVE),
+    "three dimensions": ((1, 2, 5, 4, 3), (2, 2, 2), "_adaptive_avg_pool3d_backward"),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTIVE_SIZES)
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+def test_adaptive(name: str, target: str) -> None:
+    x_shape, counts, operator = ADAPTIVE_SIZES[name]
+    shape, pooled = (",".join(map(str, (*x_shape[:2], *spatial))) for spatial in (x_shape[2:], counts))
+    text = adaptive(shape, pooled, operator)
+    check_average(text, lambda grad: averages(x_shape, counts, grad), op="AdaptiveAvgPool3dGrad", target=target)
+
+
+def test_adaptive_over_symbolic_sizes() -> None:
+    """The operator reads the shape of x in each run."""
+    sizes = {"N": 2, "H": 7, "W": 8, "OH": 3, "OW": 5}
+    text = adaptive("N,3,H,W", "N,3,OH,OW")
+    check_average(text, lambda grad: averages((2, 3, 7, 8), (3, 5), grad), op="AdaptiveAvgPool3dGrad", sizes=sizes)
+
+
+def test_a_kernel_of_the_sizes_of_x() -> None:
+    """A pool over whole planes of any size: ORTModule exports its kernel as the sizes of x."""
+    more = """xs = Shape (x) two = Constant <value = int64[1] {2}> () four = Constant <value = int64[1] {4}> ()
+        ks = Slice (xs, two, four)"""
+    node = 'dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, x, ks, ks, p, c, i, )'
+    text = gradient(more=more, backward=node, padding="{0,0}", shape="N,3,H,W", pooled="N,3,1,1")
+    sizes = {"N": 2, "H": 3, "W": 4}
+    check_average(text, lambda grad: averages((2, 3, 3, 4), (1, 1), grad), op="AdaptiveAvgPool3dGrad", sizes=sizes)
+
+
+def test_the_operator_of_ascend_950_in_a_plan() -> None:
+    """AdaptiveAvgPool2dGrad needs the sizes of x: it is offered where they are numbers, and nowhere else."""
+    offered = {}
+    for shape in ("2,3,7,8", "N,3,7,8"):
+        [anchor] = lower(parsed(adaptive(shape, f"{shape[0]},3,3,5")), target="ascend950").report.anchors
+        offered[shape] = anchor.alternatives
+    assert offered == {"2,3,7,8": ["AdaptiveAvgPool2dGrad"], "N,3,7,8": []}
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+NEAR_MISSES: NearMisses = {
+    "a_kernel_that_is_no_constant": (
+        Code.POOL_ATTRIBUTES,
+        "'dx' has arguments that are not constant or out of range",
+        gradient(
+            backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, x, n, s, p, c, i, )'
+        ).replace("x, float", "x, int64[2] n, float"),
+    ),
+    "a_divisor_of_zero": (
+        Code.POOL_ATTRIBUTES,
+        "'dx' has arguments that are not constant or out of range",
+        gradient(divisor="d", more="d = Constant <value = int64 {0}> ()"),
+    ),
+    "no_batch": (
+        Code.UNBATCHED,
+        "'x' has shape [3, 9, 12], no batch axis",
+        gradient(shape="3,9,12", pooled="3,5,6"),
+    ),
+    "another_rank": (
+        Code.SPATIAL_RANK,
+        "'x' has shape [2, 9], the pool 2 spatial axes",
+        gradient(shape="2,9", pooled="2,5"),
+    ),
+    "another_number_of_windows": (
+        Code.GRAD_SHAPE,
+        "'dy' has shape [2, 3, 4, 6], the pool [2, 3, 5, 6]",
+        gradient(pooled="2,3,4,6"),
+    ),
+    "no_x": (
+        Code.ARITY,
+        "avg_pool2d_backward 'dx' lacks an operand",
+        gradient(backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, , k, s, p, c, i, )'),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_refused(code: Code, reason: str, model: str) -> None:
+    check_refused(model, code, reason)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""onnxruntime training's AveragePoolGrad, text in and node out; near misses and reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+
+from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.average_checks import check_average, of_pool
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+
+PADDED = "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"
+
+
+def gradient(
+    *,
+    attributes: str = PADDED,
+    pool: str = "y = AveragePool <{}> (x)",
+    shape: str = "2,3,9,12",
+    pooled: str = "2,3,5,6",
+    dx: str = "",
+    more: str = "",
+    elements: str = "float",
+    backward: str = "dx = AveragePoolGrad <{}> (dy)",
+    opset: int = 17,
+) -> str:
+    """Return the text of the form, some of its parts replaced."""
+    return f"""<ir_version: 8, opset_import: ["" : {opset}]>
+    g ({elements}[{shape}] x, {elements}[{pooled}] dy{more}) =>
+        ({elements}[{pooled}] y, {elements}[{dx or shape}] dx) {{
+        {pool.format(attributes)}
+        {backward.format(attributes)}
+    }}"""
+
+
+def test_the_node() -> None:
+    """On Atlas A2 the operator has three axes; sizes are a constant, and nothing else is left of the gradient."""
+    nodes = check_average(
+        gradient(),
+        of_pool((2, 3, 9, 12), (3, 3), (2, 2), (1, 1, 1, 1)),
+        op="AvgPool3DGrad",
+        attributes={
+            "ksize": [1, 3, 3],
+            "strides": [1, 2, 2],
+            "pads": [0, 0, 1, 1, 1, 1],
+            "ceil_mode": 0,
+            "count_include_pad": 0,
+            "divisor_override": 0,
+            "onnx_kernel_shape": [3, 3],
+        },
+    )
+    assert [node.op_type for node in nodes] == ["AveragePool", "Constant", "AvgPool3DGrad"]
+    assert nodes[2].input[1] == "dy"
+
+
+def test_the_node_of_ascend_950() -> None:
+    check_average(
+        gradient(),
+        of_pool((2, 3, 9, 12), (3, 3), (2, 2), (1, 1, 1, 1)),
+        op="AvgPoolV2Grad",
+        target="ascend950",
+        attributes={"ksize": [1, 1, 3, 3], "strides": [1, 1, 2, 2], "pads": [1, 1, 1, 1], "exclusive": 1},
+    )
+
+
+def windows(
+    kernel: str, strides: str, pads: str, pooled: str, expected: Any, *, shape: str = "2,3,9,12", more: str = ""
+) -> tuple[str, Any]:
+    attributes = f"kernel_shape=[{kernel}], strides=[{strides}], pads=[{pads}]{more}"
+    return gradient(attributes=attributes, pooled=pooled, shape=shape), expected
+
+
+X = (2, 3, 9, 12)
+WINDOWS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "the padding counts": (
+        *windows(
+            "3,3",
+            "2,2",
+            "1,1,1,1",
+            "2,3,5,6",
+            of_pool(X, (3, 3), (2, 2), (1,) * 4, counts_padding=True),
+            more=", count_include_pad=1",
+        ),
+        {"count_include_pad": 1, "divisor_override": 0},
+    ),
+    "gaps": (*windows("2,2", "4,3", "0,0,0,0", "2,3,2,4", of_pool(X, (2, 2), (4, 3))), {"pads": [0] * 6}),
+    "one dimension": (
+        *windows("3", "2", "1,1", "2,3,5", of_pool((2, 3, 9), (3,), (2,), (1, 1)), shape="2,3,9"),
+        {"ksize": [1, 1, 3]},
+    ),
+    "three dimensions": (
+        *windows(
+            "2,2,2",
+            "2,1,2",
+            "0,0,0,0,0,0",
+            "2,3,2,4,3",
+            of_pool((2, 3, 5, 5, 6), (2, 2, 2), (2, 1, 2)),
+            shape="2,3,5,5,6",
+        ),
+        {"ksize": [2, 2, 2], "strides": [2, 1, 2]},
+    ),
+    "rounded up": (
+        *windows("3,3", "2,2", "0,0,0,0", "2,3,4,6", of_pool(X, (3, 3), (2, 2)), more=", ceil_mode=1"),
+        {"ceil_mode": 1},
+    ),
+    # The end padding adds no window, and what is behind x does not count.
+    "unequal pads, same windows": (
+        *windows("3,3", "2,2", "1,0,1,0", "2,3,5,5", of_pool(X, (3, 3), (2, 2), (1, 0, 1, 0))),
+        {"pads": [0, 0, 1, 1, 0, 0], "divisor_override": 0},
+    ),
+    # Equal pads would give another number of windows: x is padded to a canvas, and no divisor is that of its windows.
+    "unequal pads": (
+        *windows("3,3", "2,2", "0,0,2,1", "2,3,5,6", of_pool(X, (3, 3), (2, 2), (0, 0, 2, 1))),
+        {"pads": [0] * 6, "divisor_override": 1},
+    ),
+    "unequal pads that count": (
+        *windows(
+            "3,3",
+            "2,2",
+            "0,0,2,1",
+            "2,3,5,6",
+            of_pool(X, (3, 3), (2, 2), (0, 0, 2, 1), counts_padding=True),
+            more=", count_include_pad=1",
+        ),
+        {"pads": [0] * 6, "divisor_override": 0},
+    ),
+    "large pads": (
+        *windows("3,3", "2,2", "2,2,2,2", "2,3,6,7", of_pool(X, (3, 3), (2, 2), (2,) * 4)),
+        {"pads": [0] * 6, "divisor_override": 1},
+    ),
+    # CANN divides one window over the whole plane by its size, padding or not.
+    "global with padding": (
+        *windows(
+            "10,12",
+            "30,30",
+            "1,1,1,1",
+            "2,3,1,1",
+            of_pool((2, 3, 10, 12), (10, 12), (30, 30), (1,) * 4),
+            shape="2,3,10,12",
+        ),
+        {"divisor_override": 99},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(name: str) -> None:
+    text, expected, attributes = WINDOWS[name]
+    check_average(text, expected, op="AvgPool3DGrad", attributes=attributes)
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13, 14, 18, 21])
+def test_opsets(opset: int) -> None:
+    expected = of_pool(X, (3, 3), (2, 2), (0, 0, 2, 1))
+    attributes = "kernel_shape=[3,3], strides=[2,2], pads=[0,0,2,1]"
+    check_average(gradient(attributes=attributes, opset=opset), expected, op="AvgPool3DGrad")
+
+
+@pytest.mark.parametrize(
+    ("auto_pad", "pads"), [("SAME_UPPER", (1, 0, 1, 1)), ("SAME_LOWER", (1, 1, 1, 0)), ("VALID", (0, 0, 0, 0))]
+)
+def test_auto_pad(auto_pad: str, pads: tuple[int, ...]) -> None:
+    attributes = f'kernel_shape=[3,3], strides=[2,2], auto_pad="{auto_pad}"'
+    pooled = "2,3,4,5" if auto_pad == "VALID" else "2,3,5,6"
+    check_average(gradient(attributes=attributes, pooled=pooled), of_pool(X, (3, 3), (2, 2), pads), op="AvgPool3DGrad")
+
+
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+def test_a_symbolic_batch(target: str) -> None:
+    """The sizes of x are those of grad's batch, and numbers."""
+    text = gradient(shape="N,3,9,12", pooled="N,3,5,6")
+    op = "AvgPool3DGrad" if target == "atlas-a2" else "AvgPoolV2Grad"
+    expected = of_pool(X, (3, 3), (2, 2), (1, 1, 1, 1))
+    nodes = check_average(text, expected, op=op, target=target, sizes={"N": 2})
+    assert [node.op_type for node in nodes if node.domain == ""] == [
+        *("AveragePool", "Shape", "Constant", "Gather", "Constant", "Concat", "Cast"),
+    ]
+
+
+def test_symbolic_sizes() -> None:
+    """The shape of x is that of the pool's input."""
+    text = gradient(shape="N,C,H,W", pooled="N,C,OH,OW")
+    sizes = {"N": 2, "C": 3, "H": 9, "W": 12, "OH": 5, "OW": 6}
+    expected = of_pool(X, (3, 3), (2, 2), (1, 1, 1, 1))
+    nodes = check_average(text, expected, op="AvgPool3DGrad", sizes=sizes)
+    assert [node.op_type for node in nodes if node.domain == ""] == ["AveragePool", "Shape", "Cast"]
+
+
+def test_the_shape_of_dx_without_a_pool() -> None:
+    """The graph declares the shape that onnxruntime's kernel uses; the pool may be in another model."""
+    expected = of_pool(X, (3, 3), (2, 2), (1, 1, 1, 1))
+    check_average(gradient(pool="y = Identity (dy)"), expected, op="AvgPool3DGrad")
+
+
+def test_the_pool_that_it_is_named_after() -> None:
+    """Of two pools with its attributes and output sizes, whose inputs differ, the name tells which one is meant."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,1,H] x, float[N,1,8] z, float[N,1,4] dy) => (float[N,1,4] y, float[N,1,4] w, float[N,1,L] dx) {
+        y = AveragePool <kernel_shape=[2], strides=[2]> (z)
+        w = AveragePool <kernel_shape=[2], strides=[2]> (x)
+        dx = AveragePoolGrad <kernel_shape=[2], strides=[2]> (dy)
+    }""")
+    reason = "no value has the shape [N, 1, L] of the pooled input of 'dx'"
+    check_refused(model, Code.UNKNOWN_SHAPE, reason)
+    model.graph.node[0].name, model.graph.node[2].name = "/first", "/first_Grad/AveragePoolGrad_0"
+    expected = of_pool((2, 1, 8), (2,), (2,))
+    check_average(model, expected, op="AvgPool3DGrad", sizes={"N": 2, "H": 9, "L": 8})
+
+
+NEAR_MISSES: NearMisses = {
+    "no_sizes": (
+        Code.UNKNOWN_SHAPE,
+        "neither the shape of 'd' nor that of its pool's input is known",
+        gradient(pool="y = Identity (dy)", backward="d = AveragePoolGrad <{}> (dy) dx = Identity (d)").replace(
+            "float[2,3,9,12] dx", "float[a] dx"
+        ),
+    ),
+    "two_inputs": (
+        Code.ARITY,
+        "AveragePoolGrad takes dY, here it has 2 inputs",
+        gradient(backward="dx = AveragePoolGrad <{}> (dy, x)"),
+    ),
+    "no_kernel": (
+        Code.POOL_ATTRIBUTES,
+        "AveragePoolGrad 'dx' has missing or malformed attributes",
+        gradient(backward="dx = AveragePoolGrad <strides=[2,2]> (dy)"),
+    ),
+    "dilation": (
+        Code.DILATED_AVERAGE,
+        "on spatial axis 0 the windows have dilation 2",
+        gradient(attributes="kernel_shape=[3,3], dilations=[2,2]", pooled="2,3,5,8", opset=19),
+    ),
+    "another_number_of_windows": (
+        Code.GRAD_SHAPE,
+        "'dy' has shape [2, 3, 5, 5], the pool [2, 3, 5, 6]",
+        gradient(pool="y = Identity (dy)", pooled="2,3,5,5"),
+    ),
+    "four_axes": (
+        Code.SPATIAL_RANK,
+        "the pool has 4 spatial axes; Ascend supports 1 to 3",
+        gradient(attributes="kernel_shape=[2,2,2,2]", shape="1,1,3,3,3,3", pooled="1,1,2,2,2,2"),
+    ),
+    "double": (
+        Code.DTYPE,
+        "'dy' is double; Ascend supports float32, float16 and bfloat16",
+        gradient(elements="double"),
+    ),
+    "unequal_pads_of_symbolic_sizes": (
+        Code.SYMBOLIC_CANVAS,
+        "pads (0, 1) need a canvas, but a size is symbolic",
+        gradient(attributes="kernel_shape=[3,3], strides=[2,2], pads=[0,0,1,1]", shape="2,3,H,12", pooled="2,3,OH,6"),
+    ),
+    "an_empty_window": (
+        Code.EMPTY_WINDOW,
+        "on spatial axis 0 a window contains no element",
+        gradient(attributes="kernel_shape=[3,3], pads=[3,1,1,1]", pooled="2,3,11,12"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_refused(code: Code, reason: str, model: str) -> None:
+    check_refused(model, code, reason)
+
+
+def test_no_operator_on_other_products() -> None:
+    check_refused(gradient(), Code.TARGET, "Atlas training has no AvgPool3DGrad", target="atlas-training")
