@@ -41,6 +41,12 @@ class Code(Diagnostic):
         "auto_pad SAME_* with a stride above 1 on an axis of symbolic size: the pads are not known.",
         "Use explicit pads instead of auto_pad, or give the axis a fixed size.",
     )
+    AVERAGE_DIVISORS = (
+        "A gradient is added to windows as that of an average pool, but it is divided by numbers that are not those of "
+        "an average pool over these windows.",
+        "Divide by the number of elements of each window, with or without its padding, or by one integer.",
+        *_OF_CONSTANTS,
+    )
     BASE_NOT_ZERO = (
         "The scatter adds onto a tensor that is not all +0.0, or not proven to be.",
         "Scatter onto zeros that the model contains (a ConstantOfShape or an initializer), and add other gradients "

@@ -224,6 +224,14 @@ class Value:
         return self.scope.uses(self.name)
 
     @property
+    def only_reader(self) -> Node | None:
+        """The node of its scope that alone uses it; None if there are others, or it is an output."""
+        uses = self.uses
+        if self.is_output or len(uses) != 1 or uses[0].scope is not self.scope or uses[0].position < 0:
+            return None
+        return self.scope.node(uses[0].position)
+
+    @property
     def use_count(self) -> int:
         """The number of uses, plus 1 if the value is an output of its scope."""
         if self._use_count < 0:

@@ -118,9 +118,25 @@ def adaptive_average_pool(x: Tensor, counts: Sequence[int]) -> Tensor:
 
 
 def adaptive_average_pool_backward(axes: int, dy: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of an adaptive average pool, in the same way."""
-    averages = [_averages(*axis) for axis in zip(x.shape[-axes:], dy.shape[-axes:], strict=True)]
-    return _along_axes(dy, [matrix.T for matrix in averages])
+    """Return the gradient of an adaptive average pool: each element of x gets the sum over the windows that contain it.
+
+    If the sizes divide, all windows have one size, and it is that of an average pool. Otherwise the elements of dy,
+    divided, are gathered by a table of the windows of each element of a plane.
+    """
+    sizes, counts = x.shape[-axes:], dy.shape[-axes:]
+    if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+        kernel = [size // count for size, count in zip(sizes, counts, strict=True)]
+        return average_pool_backward(axes, dy, x, kernel, kernel, [0] * axes, False, False, None)
+    along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
+    elements = torch.tensor([math.prod(map(len, window)) for window in product(*along)]).reshape(list(counts))
+    divided = dy.to(_wide(dy)) / elements
+    windows = _positions(counts, sizes)  # elements are to windows what windows are to elements
+    most = max(map(len, windows))
+    table = torch.tensor([each + each[-1:] * (most - len(each)) for each in windows])
+    mask = torch.tensor([[number < len(each) for number in range(most)] for each in windows])
+    outer = x.shape[:-axes]
+    gathered = divided.reshape(*outer, -1).index_select(-1, table.reshape(-1)).reshape(*outer, *table.shape)
+    return torch.where(mask, gathered, 0.0).sum(-1).reshape(x.shape).to(dy.dtype)
 
 
 def _wide(x: Tensor) -> torch.dtype:

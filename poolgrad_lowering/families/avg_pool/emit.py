@@ -35,11 +35,19 @@ def emit(site: Lowered[AveragePoolGradient], taken: set[str]) -> list[NodeProto]
         if operand.type_variable == SHAPE:
             inputs.append(_sizes(writer, site, grad))
         elif operand.name == "x":
-            inputs.append(gradient.x.value.name if gradient.x is not None else "")
+            inputs.append(_zeros(writer, site, grad) if gradient.x is None else gradient.x.value.name)
         else:
             inputs.append(_divided(writer, gradient, grad, counted_windows(gradient)))
     write_dx(writer, gradient, op, inputs)
     return writer.nodes
+
+
+def _zeros(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
+    """A tensor in x's shape and type, for an operator that reads no more of x where no form knows it."""
+    element_type = helper.tensor_dtype_to_np_dtype(site.gradient.element_type)
+    zero = numpy_helper.from_array(np.zeros(1, element_type))
+    wide = writer.write("Cast", [_sizes(writer, site, grad)], "wide_sizes", to=TensorProto.INT64)
+    return writer.write("ConstantOfShape", [wide], "x", value=zero)
 
 
 def _sizes(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:

@@ -22,7 +22,7 @@ from poolgrad_lowering.families.checks import (
     malformed,
 )
 from poolgrad_lowering.families.gradient import Operand, View
-from poolgrad_lowering.ir.dims import Shown, differ, fits_reshape
+from poolgrad_lowering.ir.dims import Shown, differ, fits_reshape, is_static
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.onnx_pool import pooled_sizes
@@ -58,7 +58,8 @@ def check_operands(gradient: AveragePoolGradient) -> None:
     if gradient.grad.view is View.FLAT and not fits_reshape(gradient.pooled_shape):
         what = "'{}' cannot be given the shape {}: sizes are not known"
         raise Refuse(Code.UNKNOWN_SHAPE, what, gradient.grad.value.name, Shown(gradient.pooled_shape))
-    if gradient.reads_x and (gradient.x is None or gradient.x.view is not View.SAME):
+    is_held = gradient.x is not None and gradient.x.view is View.SAME
+    if gradient.reads_x and not is_held and not is_static(gradient.x_shape[2:]):
         what = "no value has the shape {} of the pooled input of '{}'"
         raise Refuse(Code.UNKNOWN_SHAPE, what, Shown(gradient.x_shape), gradient.dx.value.name)
 

@@ -70,7 +70,7 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
             if shape in shapes:
                 return Operand.of(value, shape, pooled.x_shape)
             rows = rows or value
-        reader = _only_reader(value)
+        reader = value.only_reader
         if reader is None or not _keeps_elements(facts, reader, value, pooled):
             break
         if (following := reader.output(0)) is None:
@@ -129,10 +129,3 @@ def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
         and facts.shape(others[0]) is not None
         and facts.shape(others[0]) == facts.shape(value)
     )
-
-
-def _only_reader(value: Value) -> Node | None:
-    uses = value.uses
-    if value.is_output or len(uses) != 1 or uses[0].scope is not value.scope or uses[0].position < 0:
-        return None
-    return value.scope.node(uses[0].position)

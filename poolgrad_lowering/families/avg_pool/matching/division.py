@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The division in front of a gradient that is written out: the incoming gradient by constants, one for each window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.dims import Shape, is_static
+from poolgrad_lowering.ir.scopes import Value
+
+
+@dataclass(frozen=True)
+class Division:
+    """The quotient that `grad`, of `shape` (N, C, spatial…), gives by `divisors`, which have a value for each window.
+
+    `wide_of` is the value of a half type that `grad` is cast from, and `narrow` that type; None where it is not cast.
+    """
+
+    grad: Value
+    shape: Shape
+    divisors: npt.NDArray[np.float64]
+    wide_of: Value | None
+    narrow: int | None
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of windows along each spatial axis."""
+        return self.divisors.shape
+
+    def source(self, element_type: int | None) -> Value:
+        """Return the gradient in the element type of the result."""
+        return self.wide_of if self.wide_of is not None and element_type == self.narrow else self.grad
+
+
+def division(facts: Facts, quotient: Value) -> Division | None:
+    """Return the division whose result a value is, perhaps in another shape; None if it is none of the kind."""
+    *_, divided = quotient.sources(facts.is_view)
+    node = divided.producer
+    if node is None or not node.is_a("Div"):
+        return None
+    grad, by = node.input(0), node.input(1)
+    divisors = None if by is None else facts.constant(by)
+    shape = None if grad is None else facts.shape(grad)
+    if grad is None or divisors is None or shape is None or len(shape) < 3 or not is_static(shape[2:]):
+        return None
+    counts = tuple(dim.coefficient for dim in shape[2:])
+    leading = divisors.shape[: max(divisors.ndim - len(counts), 0)]
+    if divisors.ndim > len(shape) or any(size != 1 for size in leading):
+        return None
+    spatial = divisors.reshape(divisors.shape[len(leading) :]).astype(np.float64)
+    wide_of, narrow = _narrow(facts, grad)
+    return Division(grad, shape, np.broadcast_to(spatial, counts), wide_of, narrow)
+
+
+def _narrow(facts: Facts, grad: Value) -> tuple[Value | None, int | None]:
+    """The value of a half type from which the gradient was cast to float32, and its type."""
+    node = grad.producer
+    source = node.input(0) if node is not None and node.is_a("Cast") else None
+    element_type = None if source is None else facts.element_type(source)
+    return (source, element_type) if element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16) else (None, None)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""PyTorch's gradient of an adaptive average pool as a sum over gathered windows; near misses and reasons."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import adaptive_windows
+from tests.oracles.training_operators import average_windows_grad
+from tests.patterns.average_checks import check_average
+from tests.patterns.lowering_checks import check_refused
+
+X, COUNTS = (2, 3, 7, 8), (3, 5)
+Ints = npt.NDArray[np.int64]
+
+
+def tables(
+    sizes: tuple[int, ...], counts: tuple[int, ...]
+) -> tuple[Ints, npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
+    """The windows of each element, the last one repeated, the mask of those that are not repeated, and the divisors."""
+    along = [adaptive_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
+    numbers = np.arange(prod(counts)).reshape(counts)
+    rows = [
+        [
+            int(numbers[place])
+            for place in product(*map(range, counts))
+            if all(at in windows[number] for at, windows, number in zip(element, along, place, strict=True))
+        ]
+        for element in product(*map(range, sizes))
+    ]
+    most = max(map(len, rows))
+    mask = np.array([[tap < len(row) for tap in range(most)] for row in rows])
+    divisors = np.array([prod(map(len, each)) for each in product(*along)], np.float32).reshape(counts)
+    return np.array([row + row[-1:] * (most - len(row)) for row in rows]), mask, divisors
+
+
+def gradient(
+    *,
+    sizes: tuple[int, ...] = X[2:],
+    batch: int | str = 2,
+    table: Ints | None = None,
+    mask: npt.NDArray[np.bool_] | None = None,
+    divisors: npt.NDArray[np.float32] | None = None,
+    fill: float = 0.0,
+    axis: int = -1,
+) -> onnx.ModelProto:
+    """The form, with what is given in place of its tables."""
+    own_table, own_mask, own_divisors = tables(X[2:], COUNTS)
+    table, mask = own_table if table is None else table, own_mask if mask is None else mask
+    constants = {
+        "table": table.reshape(-1),
+        "mask": mask,
+        "elements": own_divisors if divisors is None else divisors,
+        "zero": np.array(fill, np.float32),
+        "flat": np.array([0, 0, -1]),
+        "rows": np.array([-1 if batch == "N" else 2, 3, *mask.shape]),
+        "last": np.array([axis]),
+        "xs": np.array([-1 if batch == "N" else 2, 3, *sizes]),
+    }
+    nodes = [
+        helper.make_node("Div", ["dy", "elements"], ["mean"]),
+        helper.make_node("Reshape", ["mean", "flat"], ["windows"]),
+        helper.make_node("Gather", ["windows", "table"], ["picked"], axis=-1),
+        helper.make_node("Reshape", ["picked", "rows"], ["gathered"]),
+        helper.make_node("Where", ["mask", "gathered", "zero"], ["kept"]),
+        helper.make_node("ReduceSum", ["kept", "last"], ["sums"], keepdims=0),
+        helper.make_node("Reshape", ["sums", "xs"], ["dx"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("dy", TensorProto.FLOAT, [batch, 3, *COUNTS])],
+        [helper.make_tensor_value_info("dx", TensorProto.FLOAT, [batch, 3, *sizes])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def expected(grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    windows = [adaptive_windows(*axis) for axis in zip(X[2:], COUNTS, strict=True)]
+    return np.asarray(average_windows_grad(grad.astype(np.float64), X, windows))
+
+
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+@pytest.mark.parametrize("batch", [2, "N"])
+def test_the_operator_gets_zeros_in_the_shape_of_x(batch: int | str, target: str) -> None:
+    model = gradient(batch=batch)
+    nodes = check_average(model, expected, op="AdaptiveAvgPool3dGrad", target=target, sizes={"N": 2})
+    [made] = [node for node in nodes if node.op_type == "ConstantOfShape"]
+    assert nodes[-1].input[1] == made.output[0]
+
+
+TABLE, MASK, DIVISORS = tables(X[2:], COUNTS)
+SWAPPED = TABLE.copy()
+SWAPPED[[0, -1]] = TABLE[[-1, 0]]
+SHOWN = MASK.copy()
+SHOWN[:, 1] = True
+LESS = DIVISORS.copy()
+LESS[1, 1] -= 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(
+            gradient(table=SWAPPED), id="windows of other elements", marks=pytest.mark.refusal("window-tables")
+        ),
+        pytest.param(gradient(mask=SHOWN), id="repeated windows", marks=pytest.mark.refusal("window-tables")),
+        pytest.param(gradient(divisors=LESS), id="a divisor", marks=pytest.mark.refusal("window-tables")),
+    ],
+)
+def test_other_tables_are_refused(model: onnx.ModelProto) -> None:
+    check_refused(
+        model, Code.WINDOW_TABLES, "the tables of 'sums' are not those of adaptive pooling from [7, 8] to [3, 5]"
+    )
+
+
+def test_another_plane_is_refused() -> None:
+    model = gradient(sizes=(8, 7))
+    check_refused(
+        model, Code.WINDOW_TABLES, "the tables of 'sums' are not those of adaptive pooling from [8, 7] to [3, 5]"
+    )
+
+
+@pytest.mark.parametrize("changed", [{"fill": 1.0}, {"axis": 0}])
+def test_other_sums_are_no_anchors(changed: dict[str, float]) -> None:
+    model = gradient(**changed)  # type: ignore[arg-type]
+    if "axis" in changed:
+        del model.graph.node[-1:]
+        model.graph.node[-1].output[0] = "dx"
+        del model.graph.output[0].type.tensor_type.shape.dim[:]
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert lower(model).report.anchors == ()

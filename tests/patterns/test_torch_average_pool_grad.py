@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""PyTorch's gradient of an average pool as a ConvTranspose with ones, text in and node out; near misses and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import onnx
+import pytest
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.average_checks import check_average, of_pool
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+
+
+def floats(values: Sequence[float], shape: str) -> str:
+    return f"float[{shape}] {{{', '.join(map(str, values))}}}"
+
+
+ONES = f"w = Constant <value = {floats([1.0] * 9, '1,1,3,3')}> ()"
+NINES = f"d = Constant <value = {floats([9.0] * 30, '5,6')}> ()"
+
+
+def clipped(size: int, count: int) -> list[int]:
+    """The elements in x of windows of 3 with stride 2 and padding 1."""
+    return [min(2 * o + 2, size) - max(2 * o - 1, 0) for o in range(count)]
+
+
+INSIDE = f"d = Constant <value = {floats([prod(each) for each in product(clipped(9, 5), clipped(12, 6))], '5,6')}> ()"
+CUT = """b = Constant <value = int64[2] {1,1}> () e = Constant <value = int64[2] {10,13}> ()
+        a = Constant <value = int64[2] {2,3}> () cut = Slice (sums, b, e, a)"""
+
+
+def gradient(
+    *,
+    divisors: str = NINES,
+    weight: str = ONES,
+    attributes: str = "strides = [2,2]",
+    cut: str = CUT,
+    shape: str = "2,3,9,12",
+    pooled: str = "2,3,5,6",
+    planes: str = "-1,1,5,6",
+    divide: str = "mean = Div (dy, d)",
+    end: str = "dx = Reshape (cut, xs)",
+    outputs: str = "",
+    elements: str = "float",
+    opset: int = 18,
+) -> str:
+    """Return the text of the form over a 3×3 window with stride 2 and padding 1, some of its parts replaced.
+
+    By default the padding counts, and the sums, of 11×13 elements, are cut to 9×12.
+    """
+    return f"""<ir_version: 8, opset_import: ["" : {opset}]>
+    g ({elements}[{pooled}] dy) => ({elements}[{shape}] dx{outputs}) {{
+        {divisors}
+        {weight}
+        {divide}
+        ps = Constant <value = int64[4] {{{planes}}}> ()
+        planes = Reshape (mean, ps)
+        sums = ConvTranspose <{attributes}> (planes, w)
+        {cut}
+        xs = Constant <value = int64[4] {{{shape.replace("N", "-1")}}}> ()
+        {end}
+    }}"""
+
+
+X = (2, 3, 9, 12)
+COUNTED = of_pool(X, (3, 3), (2, 2), (1,) * 4, counts_padding=True)
+
+
+def crop(*pads: int) -> str:
+    values = ",".join(map(str, pads))
+    return f"p = Constant <value = int64[8] {{{values}}}> () cut = Pad (sums, p)"
+
+
+WITH_PADS = {
+    # The ConvTranspose cuts the begin and the end itself.
+    "pads of the operator": (gradient(attributes="strides = [2,2], pads = [1,1,1,0]", cut="cut = Identity (sums)"), 1),
+    "a Pad that cuts": (gradient(cut=crop(0, 0, -1, -1, 0, 0, -1, 0)), 1),
+    "two Slices": (
+        gradient(
+            cut="""b = Constant <value = int64[1] {1}> () e = Constant <value = int64[1] {10}> ()
+        f = Constant <value = int64[1] {13}> () h = Constant <value = int64[1] {2}> ()
+        i = Constant <value = int64[1] {3}> () rows = Slice (sums, b, e, h) cut = Slice (rows, b, f, i)"""
+        ),
+        1,
+    ),
+    "as torch's exporter writes it": (gradient(), 1),
+    "the padding does not count": (gradient(divisors=INSIDE), 0),
+    "one divisor": (gradient(divisors="d = Constant <value = float {9.0}> ()"), 1),
+    "an older opset": (gradient(opset=11), 1),
+}
+
+
+@pytest.mark.parametrize("name", WITH_PADS)
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+def test_forms_with_padding(name: str, target: str) -> None:
+    """The same windows, however the result is cut; nothing of the form is left."""
+    text, counts = WITH_PADS[name]
+    expected = COUNTED if counts else of_pool(X, (3, 3), (2, 2), (1,) * 4)
+    op, attribute = ("AvgPool3DGrad", "count_include_pad") if target == "atlas-a2" else ("AvgPoolV2Grad", "exclusive")
+    attributes = {"ceil_mode": 0, "divisor_override": 0, attribute: counts if target == "atlas-a2" else 1 - counts}
+    nodes = check_average(text, expected, op=op, target=target, attributes=attributes)
+    assert [node.op_type for node in nodes] == ["Constant", op]
+
+
+def test_another_divisor() -> None:
+    text = gradient(divisors="d = Constant <value = float {5.0}> ()")
+    expected = of_pool(X, (3, 3), (2, 2), (1,) * 4, divisor=5)
+    check_average(text, expected, op="AvgPool3DGrad", attributes={"divisor_override": 5})
+
+
+def test_zeros_behind_the_last_window() -> None:
+    """Windows that leave gaps do not reach the end of x."""
+    text = gradient(
+        weight=f"w = Constant <value = {floats([1.0] * 4, '1,1,2,2')}> ()",
+        divisors=f"d = Constant <value = {floats([4.0] * 6, '2,3')}> ()",
+        attributes="strides = [4,4]",
+        pooled="2,3,2,3",
+        planes="-1,1,2,3",
+        cut=crop(0, 0, 0, 0, 0, 0, 3, 2),
+    )
+    expected = of_pool(X, (2, 2), (4, 4))
+    check_average(text, expected, op="AvgPool3DGrad", attributes={"strides": [1, 4, 4], "pads": [0] * 6})
+
+
+def test_groups() -> None:
+    """A channel a group: the planes are not viewed as a batch, and neither is the result."""
+    text = gradient(
+        weight=f"w = Constant <value = {floats([1.0] * 27, '3,1,3,3')}> ()",
+        attributes="strides = [2,2], group = 3",
+        planes="2,3,5,6",
+        end="dx = Identity (cut)",
+    )
+    check_average(text, COUNTED, op="AvgPool3DGrad")
+
+
+def test_a_symbolic_batch() -> None:
+    text = gradient(shape="N,3,9,12", pooled="N,3,5,6")
+    check_average(text, COUNTED, op="AvgPool3DGrad", sizes={"N": 2})
+
+
+def test_half_types_are_computed_in_the_operator() -> None:
+    text = gradient(
+        elements="float16",
+        divide="wide = Cast <to = 1> (dy) mean = Div (wide, d)",
+        end="viewed = Reshape (cut, xs) dx = Cast <to = 10> (viewed)",
+    )
+    model = onnx.parser.parse_model(text)
+    nodes = lower(model).model.graph.node
+    assert [node.op_type for node in nodes] == ["Constant", "AvgPool3DGrad"]
+    assert nodes[1].input[1] == "dy"
+
+
+LEFT = {
+    "other weights": gradient(weight=f"w = Constant <value = {floats([1.0] * 8 + [2.0], '1,1,3,3')}> ()"),
+    "weights of zero": gradient(weight=f"w = Constant <value = {floats([0.0] * 9, '1,1,3,3')}> ()"),
+    "several channels from one": gradient(
+        weight=f"w = Constant <value = {floats([1.0] * 18, '1,2,3,3')}> ()",
+        cut="x = Identity (sums)",
+        end="dx = Identity (x)",
+        shape="6,2,11,13",
+    ),
+    "no division": gradient(divide="mean = Identity (dy)"),
+    "a division by what is no constant": gradient(divide="dd = Identity (dy) mean = Div (dy, dd)"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_no_anchors(name: str) -> None:
+    """A transposed convolution of another kind is not even an anchor."""
+    assert lower(onnx.parser.parse_model(LEFT[name])).report.anchors == ()
+
+
+ODD = f"d = Constant <value = {floats([9.0] * 29 + [8.0], '5,6')}> ()"
+NEAR_MISSES: NearMisses = {
+    "other_divisors": (
+        Code.AVERAGE_DIVISORS,
+        "the gradient is divided by 9.0, … before ConvTranspose 'sums', its windows have 3×3 elements",
+        gradient(divisors=ODD),
+    ),
+    "a_fraction": (
+        Code.AVERAGE_DIVISORS,
+        "the gradient is divided by 4.5, … before ConvTranspose 'sums', its windows have 3×3 elements",
+        gradient(divisors="d = Constant <value = float {4.5}> ()"),
+    ),
+    "dilation": (
+        Code.DILATED_AVERAGE,
+        "ConvTranspose 'sums' has dilations [2, 1]",
+        gradient(attributes="strides = [2,2], dilations = [2,1]"),
+    ),
+    "auto_pad": (
+        Code.POOL_ATTRIBUTES,
+        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
+        gradient(attributes='strides = [2,2], auto_pad = "SAME_UPPER"'),
+    ),
+    "padded_with_ones": (
+        Code.DX_SHAPE,
+        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
+        gradient(
+            cut="""p = Constant <value = int64[8] {0,0,-1,-1,0,0,-1,0}> ()
+        one = Constant <value = float {1.0}> () cut = Pad (sums, p, one)"""
+        ),
+    ),
+    "another_reader": (
+        Code.DX_SHAPE,
+        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
+        gradient(outputs=", float[6,1,11,13] sums"),
+    ),
+    "zeros_before": (
+        Code.DX_SHAPE,
+        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
+        gradient(cut=crop(0, 0, 1, 0, 0, 0, 0, 0), shape="2,3,12,13"),
+    ),
+    "zeros_in_place_of_sums": (
+        Code.DX_SHAPE,
+        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
+        gradient(
+            cut="""b = Constant <value = int64[2] {1,1}> () e = Constant <value = int64[2] {8,13}> ()
+        a = Constant <value = int64[2] {2,3}> () less = Slice (sums, b, e, a)
+        p = Constant <value = int64[8] {0,0,0,0,0,0,2,0}> () cut = Pad (less, p)"""
+        ),
+    ),
+    "fewer_windows_than_fit": (
+        Code.OUTPUT_SIZE,
+        "the windows of ConvTranspose 'sums' over [13, 12] elements are [5, 6], more or fewer than a pool has",
+        gradient(cut=crop(0, 0, -1, -1, 0, 0, 3, 0), shape="2,3,13,12"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_refused(code: Code, reason: str, model: str) -> None:
+    check_refused(model, code, reason)
