@@ -24,22 +24,10 @@ def infer_windowed_average(op: Op, context: InferenceContext) -> None:
     """
     node = CheckedNode(op, context)
     values = node.attribute_values()
-    windows = windows_of(values)
+    if (flaw := window_flaw(values)) is not None:
+        node.fail(f"{flaw}.")
     rank = len(values[average_window.KERNEL])
-    leading, spatial = windows[: len(windows) - rank], windows[len(windows) - rank :]
-    if not 0 < rank <= len(windows) or any(window != AxisWindow(1, 1, 0, 0, 1) for window in leading):
-        node.fail(f"{average_window.KERNEL} has {rank} values, and ksize, strides and pads are for other axes.")
-    for window in spatial:
-        if window.begin != window.end or window.begin > window.kernel // 2:
-            node.fail(f"attribute pads has {window.begin} and {window.end} for a window of {window.kernel}.")
-    expected = average_window.average_window(
-        spatial,
-        ceil=bool(values["ceil_mode"]),
-        count_include_pad=counts_padding(values),
-        divisor=values["divisor_override"],
-    )
-    if (difference := average_window.difference(values, expected)) is not None:
-        node.fail(f"the window attributes contradict each other: {difference}.")
+    spatial = windows_of(values)[-rank:]
     sizes, grad = _sizes(node, context), node.tensor(1)
     grad_shape = shape_of(grad)
     if grad_shape is not None and len(grad_shape) != 2 + rank:
@@ -47,6 +35,26 @@ def infer_windowed_average(op: Op, context: InferenceContext) -> None:
     if sizes is not None:
         _require_windows(node, sizes, grad_shape, spatial, ceil=bool(values["ceil_mode"]))
     _set(context, grad, sizes if sizes is not None else _batch_of(grad_shape))
+
+
+def window_flaw(values: Mapping[str, Any]) -> str | None:
+    """Return a text on the first window attribute that is not allowed, or not for the body what it is for Ascend."""
+    windows = windows_of(values)
+    rank = len(values[average_window.KERNEL])
+    leading, spatial = windows[: len(windows) - rank], windows[len(windows) - rank :]
+    if not 0 < rank <= len(windows) or any(window != AxisWindow(1, 1, 0, 0, 1) for window in leading):
+        return f"{average_window.KERNEL} has {rank} values, and ksize, strides and pads are for other axes"
+    for window in spatial:
+        if window.begin != window.end or window.begin > window.kernel // 2:
+            return f"attribute pads has {window.begin} and {window.end} for a window of {window.kernel}"
+    expected = average_window.average_window(
+        spatial,
+        ceil=bool(values["ceil_mode"]),
+        count_include_pad=counts_padding(values),
+        divisor=values["divisor_override"],
+    )
+    difference = average_window.difference(values, expected)
+    return None if difference is None else f"the window attributes contradict each other: {difference}"
 
 
 def windows_of(values: Mapping[str, Any]) -> list[AxisWindow]:

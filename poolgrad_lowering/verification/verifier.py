@@ -19,7 +19,7 @@ from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
-from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO
+from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO, ONLY_MULTIPLES
 from poolgrad_lowering.verification.running.evaluator import require_provider
 from poolgrad_lowering.verification.running.operators import compare_operators
 from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe, write_reproducer
@@ -84,7 +84,13 @@ def verify(
         progress(len(cases), len(cases), "")
     if whole_model:
         rounded = with_rounded_forms(original, given)
-        whole = compare_whole(rounded, given, seed, spares_zero_signs=_spares_zero_signs(results))
+        whole = compare_whole(
+            rounded,
+            given,
+            seed,
+            spares_zero_signs=_all_proven_without(NO_NEGATIVE_ZERO, results),
+            reorders_sums=_all_proven_without(ONLY_MULTIPLES, results),
+        )
     else:
         whole = WholeModel("skipped", "not requested")
     seconds = time.perf_counter() - started
@@ -93,9 +99,9 @@ def verify(
     return Verification(seed, backend or "bodies", *proofs, whole, seconds, inputs, operators)
 
 
-def _spares_zero_signs(sites: Collection[SiteResult]) -> bool:
-    """Whether only the data that proven sites were not run with can make the whole models differ by -0.0."""
-    return all(site.status == "proven" for site in sites) and any(NO_NEGATIVE_ZERO in site.not_drawn for site in sites)
+def _all_proven_without(data: str, sites: Collection[SiteResult]) -> bool:
+    """Whether all sites are proven, and one was not run with this data: it can make the whole models differ."""
+    return all(site.status == "proven" for site in sites) and any(data in site.not_drawn for site in sites)
 
 
 def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:

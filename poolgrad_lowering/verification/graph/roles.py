@@ -8,6 +8,8 @@ of the values, which have the same elements, are followed backwards.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.verification.graph.flat import FlatNode
@@ -15,16 +17,41 @@ from poolgrad_lowering.verification.graph.protos import text_of
 
 ATEN = "org.pytorch.aten"
 TENSORFLOW = ("", "ai.onnx.converters.tensorflow")
+AVERAGE_POOL_GRADIENT = "AveragePoolGrad"
+"""onnxruntime-training's operator of the default domain, whose only operand is the incoming gradient."""
 
 _VIEWS = {"Cast", "CastLike", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 _SCATTERS = {"Scatter", "ScatterElements", "ScatterND"}
+
+
+class GradientOperands(NamedTuple):
+    """The positions of a gradient's inputs: the incoming gradient, the pooled tensor, and one like the gradient."""
+
+    gradient: int
+    pooled: int | None = None
+    same_shape: int | None = None
+
+
 _TENSORFLOW_GRADIENTS = {
-    ("MaxPoolGrad", 3): 2,
-    ("MaxPoolGradV2", 5): 2,
-    ("MaxPool3DGrad", 3): 2,
-    ("MaxPoolGradWithArgmax", 3): 1,
+    ("AvgPoolGrad", 2): GradientOperands(1),
+    ("AvgPool3DGrad", 2): GradientOperands(1),
+    ("MaxPoolGrad", 3): GradientOperands(2, 0, 1),
+    ("MaxPoolGradV2", 5): GradientOperands(2, 0, 1),
+    ("MaxPool3DGrad", 3): GradientOperands(2, 0, 1),
+    ("MaxPoolGradWithArgmax", 3): GradientOperands(1, 0, 2),
 }
-"""The position of the incoming gradient, by the operator and the number of its inputs."""
+"""The inputs by the operator and their number."""
+
+
+def _dialect_operands(names: tuple[str, ...]) -> GradientOperands:
+    """Return the positions by the names that the dialect gives its operands."""
+    gradient = next(position for position, name in enumerate(names) if "grad" in name)
+    return GradientOperands(gradient, *(names.index(name) if name in names else None for name in ("x", "argmax")))
+
+
+_DIALECT_GRADIENTS = {
+    name: _dialect_operands(tuple(operand.name for operand in op.inputs)) for name, op in OPS.items() if "Grad" in name
+}
 
 
 def is_view(node: FlatNode) -> bool:
@@ -33,8 +60,19 @@ def is_view(node: FlatNode) -> bool:
 
 
 def is_dialect_gradient(node: FlatNode) -> bool:
-    """Whether the node is a gradient of the dialect, `op(x, grad, argmax)`."""
-    return node.op[0] == DOMAIN and node.op[1] in OPS and "Grad" in node.op[1]
+    """Whether the node is a gradient of the dialect."""
+    return node.op[0] == DOMAIN and node.op[1] in _DIALECT_GRADIENTS
+
+
+def is_average_gradient(node: FlatNode) -> bool:
+    """Whether the node is a gradient of an average pool: of the dialect or of a training runtime."""
+    domain, op_type = node.op
+    if is_dialect_gradient(node):
+        return _DIALECT_GRADIENTS[op_type].same_shape is None
+    if is_tensorflow_gradient(node):
+        return op_type.startswith("Avg")
+    aten = aten_operator(node) or ""
+    return (domain, op_type) == ("", AVERAGE_POOL_GRADIENT) or ("avg_pool" in aten and "backward" in aten)
 
 
 def is_dialect(node: FlatNode) -> bool:
@@ -60,14 +98,12 @@ def incoming_gradient(node: FlatNode) -> str | None:
     """Return the input of a gradient node, of any form, that is the gradient of the pooled tensor; None if none is."""
     domain, op_type = node.op
     position: int | None = None
-    if is_dialect_gradient(node):
-        position = 1
-    elif is_tensorflow_gradient(node):
-        position = _TENSORFLOW_GRADIENTS[op_type, len(node.inputs)]
+    if (operands := _operands(node)) is not None:
+        position = operands.gradient
     elif domain == "" and op_type in _SCATTERS:
         position = 2
     elif (
-        (domain, op_type) == ("", "MaxPoolGrad")
+        (domain == "" and op_type in ("MaxPoolGrad", AVERAGE_POOL_GRADIENT))
         or "backward" in (aten_operator(node) or "")
         or (domain == DOMAIN and op_type.endswith("Backward"))
     ):
@@ -79,10 +115,30 @@ def pooled(node: FlatNode) -> str | None:
     """Return the input of a pool or gradient node that is the pooled tensor, or None."""
     domain, op_type = node.op
     aten = aten_operator(node) or ""
+    if (operands := _operands(node)) is not None:
+        return _read(node, operands.pooled)
+    if is_average_gradient(node):
+        return _read(node, 1)
     is_pool = (domain, op_type) == ("", "MaxPool") or is_dialect(node) or (aten and "backward" not in aten)
-    if is_pool or is_tensorflow_gradient(node) or (domain == DOMAIN and op_type.endswith("WithIndices")):
-        return _read(node, 0)
-    return None
+    return _read(node, 0) if is_pool or (domain == DOMAIN and op_type.endswith("WithIndices")) else None
+
+
+def _operands(node: FlatNode) -> GradientOperands | None:
+    """Return the inputs of a gradient of the dialect or of TensorFlow."""
+    if is_dialect_gradient(node):
+        return _DIALECT_GRADIENTS[node.op[1]]
+    return _TENSORFLOW_GRADIENTS[node.op[1], len(node.inputs)] if is_tensorflow_gradient(node) else None
+
+
+def shape_operand(node: FlatNode) -> str | None:
+    """Return the input of an average pool's gradient that has the shape of the pooled tensor, or None."""
+    is_shaped = is_average_gradient(node) and len(node.inputs) == 2 and incoming_gradient(node) == node.inputs[1]
+    return _read(node, 0) if is_shaped else None
+
+
+def has_channels_last(node: FlatNode) -> bool:
+    """Whether the node is a gradient of TensorFlow of tensors whose last axis are the channels."""
+    return is_tensorflow_gradient(node) and (text_of(node.proto, "data_format") or "NHWC").endswith("C")
 
 
 def _read(node: FlatNode, position: int | None) -> str | None:
@@ -92,10 +148,10 @@ def _read(node: FlatNode, position: int | None) -> str | None:
 def same_shape(node: FlatNode) -> str | None:
     """Return the input of a gradient node with its incoming gradient's shape (indices or pooled output), or None."""
     domain, op_type = node.op
-    if is_dialect_gradient(node):
-        return _read(node, 2)
-    if is_tensorflow_gradient(node):
-        return _read(node, 2 if op_type == "MaxPoolGradWithArgmax" else 1)
+    if (operands := _operands(node)) is not None:
+        return _read(node, operands.same_shape)
+    if is_average_gradient(node):
+        return None
     if domain == "" and op_type in ("Scatter", "ScatterElements", "MaxPoolGrad"):
         return _read(node, 1)
     if "pool" in (aten_operator(node) or "") or domain == DOMAIN:

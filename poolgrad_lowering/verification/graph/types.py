@@ -77,14 +77,15 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
 def function_types(model: ModelProto) -> dict[str, TensorType]:
     """Return the types of a function that is a main graph, whose `value_info` no runtime checks.
 
-    The results of pools and gradients that onnx does not know have the element types of their first operands.
+    The results of pools and gradients that onnx does not know have the element types of these.
     """
     bare = deepcopy(model)
     bare.graph.ClearField("value_info")
     computed, behind = tensor_types(bare), {}
     for node in main_unit(bare).nodes:
-        if node.scope == MAIN and any(node.outputs[:1]) and (roles.pooled(node) or roles.incoming_gradient(node)):
-            behind[node.outputs[0]] = node.inputs[0]
+        operand = roles.pooled(node) or roles.incoming_gradient(node)
+        if node.scope == MAIN and any(node.outputs[:1]) and operand:
+            behind[node.outputs[0]] = operand
     while learned := {y: computed[x] for y, x in behind.items() if y not in computed and x in computed}:
         bare.graph.value_info.extend(value_info(y, replace(found, dims=None)) for y, found in learned.items())
         computed = tensor_types(bare)

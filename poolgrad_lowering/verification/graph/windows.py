@@ -18,8 +18,11 @@ Constants = Mapping[str, list[int]]
 
 _KERNELS = {"kernel_size": ("stride", "padding", "dilation"), "ksize": ("strides", "pads", "dilation")}
 """The attributes of windows by that of the kernel: those of a user's operator, and Ascend's."""
-_ATEN_POOLS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
-"""PyTorch's pools, with their numbers of spatial axes."""
+_ATEN_POOLS = {
+    **{f"avg_pool{rank}d_backward": (rank, 2, 5) for rank in (1, 2, 3)},
+    **{f"max_pool{rank}d_with_indices": (rank, 1, 5) for rank in (2, 3)},
+}
+"""PyTorch's operators with windows: the number of spatial axes, and which inputs are the windows, first and end."""
 
 
 class StridedWindow(NamedTuple):
@@ -48,18 +51,36 @@ def windows_of(node: FlatNode, constants: Constants) -> list[StridedWindow]:
     values = attribute_values(node.proto)
     aten = roles.aten_operator(node) or ""
     try:
-        if node.op == ("", "MaxPool"):
+        if node.op in (("", "MaxPool"), ("", roles.AVERAGE_POOL_GRADIENT)):
             return _onnx_windows(values)
         if roles.is_tensorflow_gradient(node):
-            return _windows(values["ksize"][1:-1], values["strides"][1:-1])
+            spatial = slice(2, None) if values.get("data_format", b"").startswith(b"NC") else slice(1, -1)
+            return _windows(values["ksize"][spatial], values["strides"][spatial])
         if aten in _ATEN_POOLS:
-            kernel, *others = (constants.get(name, []) for name in node.inputs[1:5])
-            return _windows(kernel * (_ATEN_POOLS[aten] if len(kernel) == 1 else 1), *others)
+            rank, first, end = _ATEN_POOLS[aten]
+            kernel, *others = (constants.get(name, []) for name in node.inputs[first:end])
+            return _windows(kernel * (rank if len(kernel) == 1 else 1), *others)
+        if roles.is_average_gradient(node):
+            return average_windows_of(values) if "ksize" in values else []
         kernel_name = next((name for name in _KERNELS if name in values), None)
         names = () if kernel_name is None else (kernel_name, *_KERNELS[kernel_name])
         return _windows(*(values[name] for name in names)) if names else []
     except (KeyError, TypeError, ValueError):  # what the node lacks or has too much of is said elsewhere
         return []
+
+
+def average_windows_of(values: Mapping[str, Any]) -> list[StridedWindow]:
+    """Return the windows along the axes of one of Ascend's gradients of average pools, which have two pads each.
+
+    `ksize` and `strides` can also have entries for the batch and the channels. Raises `ValueError` if those are not 1.
+    """
+    kernel, strides, pads = (list(values[name]) for name in ("ksize", "strides", "pads"))
+    axes = len(pads) // 2
+    others = kernel[: len(kernel) - axes] + strides[: len(strides) - axes]
+    if any(number != 1 for number in others):
+        raise ValueError("the attributes pool the batch or the channels")
+    rows = zip(kernel[-axes:], strides[-axes:], pads[0::2], pads[1::2], strict=True)
+    return [StridedWindow(*row) for row in rows]
 
 
 def _onnx_windows(values: Mapping[str, Any]) -> list[StridedWindow]:

@@ -5,12 +5,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+from poolgrad_lowering.verification.operators.average import (
+    AverageWindows,
+    adaptive_windows,
+    average_gradient,
+    average_pool,
+    fixed_windows,
+)
 from poolgrad_lowering.verification.operators.pool import adaptive_max_pool, gradient_of, max_pool, plane_starts
 
 Numbers = Sequence[int] | IntArray
@@ -40,6 +48,49 @@ def _adaptive(x: AnyArray, size: Numbers) -> tuple[AnyArray, IntArray]:
     return adaptive_max_pool(x, [int(count) for count in size])
 
 
+def average_windows(rank: int, sizes: Sequence[int], kernel: Numbers, *others: Any) -> AverageWindows:
+    """Return the windows of avg_pool{1,2,3}d over axes of these sizes.
+
+    `others` are stride, padding, ceil_mode, count_include_pad and divisor_override, as many as there are. An empty
+    stride means the kernel; a single number applies to all axes.
+    """
+    defaults: tuple[Any, ...] = ((), (0,), False, True, None)
+    stride, padding, ceil, counts_padding, divisor = (*others, *defaults[len(others) :])
+    kernels, steps, pads = (
+        [int(number) for number in numbers] * (rank if len(numbers) == 1 else 1)
+        for numbers in (kernel, kernel if stride is None or not len(stride) else stride, padding)
+    )
+    fixed = 0 if divisor is None or not np.size(divisor) else int(np.reshape(divisor, ()))
+    return fixed_windows(
+        sizes, kernels, steps, (pads, pads), ceil=bool(ceil), counts_padding=bool(counts_padding), divisor=fixed
+    )
+
+
+def _average(x: AnyArray, *arguments: Any, rank: int) -> AnyArray:
+    return average_pool(x, average_windows(rank, x.shape[-rank:], *arguments))
+
+
+def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int) -> AnyArray:
+    windows = average_windows(rank, x.shape[-rank:], *arguments)
+    return _like(x, average_gradient(x.shape[-rank:], dy, windows))
+
+
+def _adaptive_average(x: AnyArray, size: Numbers, *, rank: int) -> AnyArray:
+    return average_pool(x, adaptive_windows(x.shape[-rank:], [int(count) for count in size]))
+
+
+def _adaptive_average_backward(dy: AnyArray, x: AnyArray, *, rank: int) -> AnyArray:
+    windows = adaptive_windows(x.shape[-rank:], dy.shape[-rank:])
+    return _like(x, average_gradient(x.shape[-rank:], dy, windows))
+
+
+def _like(x: AnyArray, dx: AnyArray) -> AnyArray:
+    """Return dx. Raises `ValueError` if it does not have the shape and element type of x, as PyTorch does."""
+    if (dx.shape, dx.dtype) != (x.shape, x.dtype):
+        raise ValueError(f"x has type {x.dtype} and shape {x.shape}, its gradient {dx.dtype} and {dx.shape}")
+    return dx
+
+
 def _maximum(x: AnyArray, dim: AnyArray, keepdim: AnyArray) -> tuple[AnyArray, IntArray]:
     axis, keep = int(dim), bool(keepdim)
     return x.max(axis, keepdims=keep), x.argmax(axis, keepdims=keep)
@@ -58,6 +109,10 @@ def _selecting_backward(dy: AnyArray, dim: AnyArray, indices: IntArray, sizes: I
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{f"_adaptive_avg_pool{rank}d": partial(_adaptive_average, rank=rank) for rank in (2, 3)},
+    **{f"_adaptive_avg_pool{rank}d_backward": partial(_adaptive_average_backward, rank=rank) for rank in (2, 3)},
+    **{f"avg_pool{rank}d": partial(_average, rank=rank) for rank in (1, 2, 3)},
+    **{f"avg_pool{rank}d_backward": partial(_average_backward, rank=rank) for rank in (1, 2, 3)},
     "adaptive_max_pool2d": _adaptive,
     "adaptive_max_pool2d_backward": plane_gradient,
     "adaptive_max_pool3d": _adaptive,

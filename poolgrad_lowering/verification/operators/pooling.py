@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""MaxPool, onnxruntime training's MaxPoolGrad, and ReduceMax."""
+"""MaxPool, onnxruntime training's gradients of pools, and ReduceMax."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators import tensorflow
+from poolgrad_lowering.verification.operators.average import average_gradient, fixed_windows
 from poolgrad_lowering.verification.operators.pool import Pads, max_pool, plane_starts, same_pads, scatter_gradient
 
 
@@ -33,18 +34,60 @@ class MaxPool(OpRun):
     ) -> tuple[AnyArray, ...]:
         rank = len(kernel_shape)
         steps, spacing = strides or [1] * rank, dilations or [1] * rank
-        both = list(pads or [0] * 2 * rank)
-        padding: Pads = both[:rank], both[rank:]
-        if auto_pad.startswith("SAME"):
-            upper = auto_pad == "SAME_UPPER"
-            padding = same_pads(x.shape[2:], kernel_shape, steps, spacing, upper=upper)
-        elif auto_pad == "VALID":
-            padding = [0] * rank, [0] * rank
+        padding = _padding(x.shape[2:], kernel_shape, steps, spacing, pads=pads, auto_pad=auto_pad)
         y, positions = max_pool(x, kernel_shape, steps, spacing, padding, ceil=bool(ceil_mode))
         if storage_order:
             coordinates = np.unravel_index(positions, x.shape[2:])
             positions = np.ravel_multi_index(coordinates, x.shape[2:], order="F")
         return (y, positions + plane_starts(x.shape))[: len(self.onnx_node.output)]
+
+
+class AveragePoolGrad(OpRun):
+    """AveragePoolGrad(dY) with dX's shape as a second input, which the evaluator adds."""
+
+    def _run(
+        self,
+        dy: AnyArray,
+        shape: AnyArray,
+        *,
+        kernel_shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        pads: Sequence[int] | None = None,
+        dilations: Sequence[int] | None = None,
+        auto_pad: str = "NOTSET",
+        ceil_mode: int = 0,
+        count_include_pad: int = 0,
+    ) -> tuple[AnyArray]:
+        rank, sizes = len(kernel_shape), shape.tolist()[2:]
+        steps, spacing = strides or [1] * rank, dilations or [1] * rank
+        padding = _padding(sizes, kernel_shape, steps, spacing, pads=pads, auto_pad=auto_pad)
+        windows = fixed_windows(
+            sizes,
+            kernel_shape,
+            steps,
+            padding,
+            dilations=spacing,
+            ceil=bool(ceil_mode),
+            counts_padding=bool(count_include_pad),
+        )
+        return (average_gradient(sizes, dy, windows),)
+
+
+def _padding(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    *,
+    pads: Sequence[int] | None,
+    auto_pad: str,
+) -> Pads:
+    """Return the pads of a pool of ONNX."""
+    rank = len(kernel)
+    if auto_pad.startswith("SAME"):
+        return same_pads(sizes, kernel, strides, dilations, upper=auto_pad == "SAME_UPPER")
+    both = [0] * 2 * rank if auto_pad == "VALID" or not pads else list(pads)
+    return both[:rank], both[rank:]
 
 
 class MaxPoolGrad(OpRun):
@@ -84,4 +127,4 @@ class ReduceMax(OpRun):
         return (maxima.reshape(shape),)
 
 
-OPERATORS = (MaxPool, MaxPoolGrad, ReduceMax)
+OPERATORS = (AveragePoolGrad, MaxPool, MaxPoolGrad, ReduceMax)

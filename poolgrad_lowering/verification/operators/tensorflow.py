@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""TensorFlow's gradients of max pools as tf2onnx exports them, by TensorFlow's operator definitions.
+"""TensorFlow's gradients of pools as tf2onnx exports them, by TensorFlow's operator definitions.
 
-They recompute the maxima from x; of equal ones the first in row-major order gets the gradient.
+Those of max pools recompute the maxima from x; of equal ones the first in row-major order gets the gradient. Those of
+average pools have the shape of x as an operand, and divide by the number of elements of x in a window.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.operators.average import average_gradient, fixed_windows
 from poolgrad_lowering.verification.operators.pool import Pads, gradient_of, max_pool, plane_starts, same_pads
 
 
@@ -47,6 +49,30 @@ def pool_gradient(
     return moved
 
 
+def average_pool_gradient(
+    shape: Sequence[int],
+    dy: AnyArray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str = "NHWC",
+    **_: Any,
+) -> AnyArray:
+    """Return dx of AvgPoolGrad and AvgPool3DGrad; `shape` is that of x, in the layout `data_format` as dy."""
+    channels = data_format.index("C")
+    spatial = [axis for axis in range(dy.ndim) if axis not in (0, channels)]
+    sizes, kernel, steps = ([numbers[axis] for axis in spatial] for numbers in (shape, ksize, strides))
+    none = [0] * len(spatial)
+    pads = same_pads(sizes, kernel, steps, [1] * len(spatial), upper=True) if padding == "SAME" else (none, none)
+    planes: AnyArray = np.moveaxis(dy, channels, 1)
+    dx = average_gradient(sizes, planes, fixed_windows(sizes, kernel, steps, pads))
+    moved: AnyArray = np.moveaxis(dx, 1, channels)
+    if moved.shape != tuple(shape):
+        raise ValueError(f"x has shape {tuple(shape)}, its gradient {moved.shape}")
+    return moved
+
+
 class _Gradient(OpRun):
     """MaxPoolGrad(x, y, dy) and MaxPool3DGrad."""
 
@@ -73,7 +99,16 @@ class _GradientWithArgmax(OpRun):
         return (gradient_of(x, dy, argmax + first),)
 
 
+class _AverageGradient(OpRun):
+    """AvgPoolGrad(orig_input_shape, dy) and AvgPool3DGrad."""
+
+    def _run(self, shape: AnyArray, dy: AnyArray, **attributes: Any) -> tuple[AnyArray]:
+        return (average_pool_gradient(shape.tolist(), dy, **attributes),)
+
+
 _KERNELS: dict[str, type[OpRun]] = {
+    "AvgPoolGrad": _AverageGradient,
+    "AvgPool3DGrad": _AverageGradient,
     "MaxPoolGrad": _Gradient,
     "MaxPool3DGrad": _Gradient,
     "MaxPoolGradV2": _GradientV2,

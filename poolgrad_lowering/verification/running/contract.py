@@ -15,11 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from poolgrad_lowering.dialect.average_inference import window_flaw
 from poolgrad_lowering.dialect.onnx_window import window_difference
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
+from poolgrad_lowering.verification.operators.average import average_gradient
 from poolgrad_lowering.verification.operators.pool import window_count
+from poolgrad_lowering.verification.running.averages import meant_by
+from poolgrad_lowering.verification.running.compare import compare
 
 WindowBounds = tuple[IntArray, IntArray, int]
 """The windows of one axis: the first position of each, the position after its last, and the step between positions."""
@@ -40,6 +45,35 @@ def check_gradient_contract(node: FlatNode, operands: Sequence[AnyArray]) -> str
     if "dtype" in attributes and argmax.dtype != _ASCEND_TYPES.get(attributes["dtype"]):
         return f"argmax has type {argmax.dtype}, which is not Ascend's type number {attributes['dtype']}"
     return _check_windows(attributes, x.shape[2:], argmax, pooled=False)
+
+
+def check_average_contract(
+    node: FlatNode, operands: Sequence[AnyArray], result: AnyArray, *, exact: bool
+) -> str | None:
+    """Return a text on the first violation by the operands of the gradient of an average pool, or None.
+
+    The result is that of the function body; with `exact`, it has the bits that Ascend's attributes give.
+    """
+    grad = operands[node.inputs.index(roles.incoming_gradient(node) or "")]
+    others = [operand for operand in operands if operand is not grad]
+    attributes = attribute_values(node.proto)
+    if others and "ksize" not in attributes and others[0].dtype != grad.dtype:
+        return f"the gradient has type {grad.dtype}, x has type {others[0].dtype}"
+    if "ksize" in attributes and (others[0].dtype.name, others[0].ndim) != ("int32", 1):
+        return f"orig_input_shape has type {others[0].dtype} and rank {others[0].ndim}"
+    try:
+        shape, windows = meant_by(node, operands)
+        if "ksize" in attributes and (flaw := window_flaw(attributes)) is not None:
+            return flaw
+        with np.errstate(all="ignore"):
+            meant = average_gradient(shape[2:], grad, windows)
+    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+        return f"the attributes do not fit x: {error}"
+    if shape != result.shape:
+        return f"the shape of x is {shape} by the node, its gradient has {result.shape}"
+    if exact and (different := compare(meant, result, run=0, output="")) is not None:
+        return f"the function body computes something else than the attributes say: {different.what}"
+    return None
 
 
 def check_pool_contract(node: FlatNode, x: AnyArray, argmax: AnyArray) -> str | None:

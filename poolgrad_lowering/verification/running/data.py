@@ -39,6 +39,8 @@ NO_NAN_POOLED = "NaN in the pooled tensor"
 NO_INFINITE_POOLED = "infinities in the pooled tensor"
 NO_NEGATIVE_ZERO = "-0.0 in the incoming gradient"
 ONLY_WHOLE = "gradients whose sums are rounded"
+ONLY_MULTIPLES = "gradients that are no multiples of their windows' divisors"
+NO_INFINITE_GRADIENT = "infinities and NaN in the incoming gradient"
 
 
 class Format(NamedTuple):
@@ -49,12 +51,16 @@ class Format(NamedTuple):
     exact: float
 
 
-_FORMATS = {
+FORMATS = {
     "float16": Format(2.0**-24, 65504.0, 2.0**11),
     "bfloat16": Format(2.0**-133, 2.0**127, 2.0**8),
     "float32": Format(2.0**-149, 2.0**127, 2.0**24),
     "float64": Format(5e-324, 2.0**1023, 2.0**53),
 }
+
+LARGEST_QUOTIENT = 4
+_QUOTIENTS = [1.0, 2.0, 4.0, -1.0, -2.0, -4.0]
+"""Powers of two: their product with a divisor is exact wherever the divisor is."""
 
 _DRAWS: dict[str, Draw] = {
     "values": lambda random, at, _: random.standard_normal(at.size),
@@ -72,12 +78,19 @@ _DRAWS: dict[str, Draw] = {
         [np.inf, -np.inf, limits.largest, -limits.largest, 1.0, -0.0], at.size
     ),
     "nothing": lambda _random, at, _: np.full(at.size, -np.inf),
+    "quotients": lambda random, at, _: random.choice(_QUOTIENTS, at.size),
+    "single": lambda random, at, _: random.choice(_QUOTIENTS, at.size) * (random.random(at.size) < 0.1),
+    "small": lambda random, at, limits: random.choice(_QUOTIENTS, at.size) * limits.smallest,
+    "unbounded": lambda random, at, _: random.choice([np.inf, -np.inf, 0.0, 1.0, 2.0], at.size),
+    "unknown": lambda random, at, _: np.where(random.random(at.size) < 0.1, np.nan, random.choice(_QUOTIENTS, at.size)),
     "nan": lambda random, at, _: np.where(random.random(at.size) < 0.2, np.nan, random.integers(-3, 4, at.size)),
 }
 """The kinds of data by name; sums of magnitudes depend on the order of their terms."""
 
 POOLED = ("values", "ties", "zeros", "ramp", "falling", "denormals", "extremes", "nothing", "nan")
 GRADIENT = ("values", "whole", "magnitudes", "denormals", "zeros", "extremes", "nan")
+AVERAGED = ("quotients", "single", "small", "unbounded", "unknown")
+_NOT_FINITE = {"unbounded", "unknown"}
 _LEFT_OUT = {NO_NAN_POOLED: {"nan"}, NO_INFINITE_POOLED: {"extremes", "nothing"}}
 
 KINDS = max(len(POOLED), len(GRADIENT))
@@ -92,10 +105,12 @@ def draw(
     role: Role,
     run: int,
     not_drawn: Sequence[str] = (),
+    divisors: AnyArray | None = None,
 ) -> AnyArray:
     """Return data of element type `element` for one input. The kind depends on the plane (the first two axes) and run.
 
-    Integers are 0 or 1, booleans False or True. Kinds in `not_drawn` are excluded.
+    Integers are 0 or 1, booleans False or True. Kinds in `not_drawn` are excluded. `divisors` has what the gradient of
+    an average pool divides each element by: the elements are multiples.
     """
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
     if dtype.kind in "biu":
@@ -108,7 +123,10 @@ def draw(
     data = np.empty(size, np.float64)
     for number, name in enumerate(kinds):
         chosen = at[kind == number]
-        data[chosen] = _DRAWS[name](random, chosen, _FORMATS[dtype.name])
+        data[chosen] = _DRAWS[name](random, chosen, FORMATS[dtype.name])
+    if role is Role.GRADIENT and ONLY_MULTIPLES in not_drawn:
+        data *= 1.0 if divisors is None else divisors.reshape(-1)
+        data += 0.0
     if role is Role.GRADIENT and NO_NEGATIVE_ZERO in not_drawn:
         data += 0.0
     with np.errstate(all="ignore"):
@@ -116,6 +134,8 @@ def draw(
 
 
 def _kinds(role: Role, not_drawn: Sequence[str]) -> tuple[str, ...]:
+    if role is Role.GRADIENT and ONLY_MULTIPLES in not_drawn:
+        return tuple(kind for kind in AVERAGED if NO_INFINITE_GRADIENT not in not_drawn or kind not in _NOT_FINITE)
     if role is Role.GRADIENT:
         return ("signs",) if ONLY_WHOLE in not_drawn else GRADIENT
     if role is Role.POOLED:
@@ -134,9 +154,20 @@ def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: boo
         NO_NAN_POOLED: on_provider or any(map(_is_framework_pool, cut.region.removed)),
         NO_INFINITE_POOLED: on_provider or _is_decomposed(cut),
         NO_NEGATIVE_ZERO: any(map(_overwrites, cut.region.removed)),
+        ONLY_MULTIPLES: any(map(_is_average, cut.region.added)),
+        NO_INFINITE_GRADIENT: any(map(_is_average, cut.region.added)) and any(map(_multiplies, cut.region.removed)),
         ONLY_WHOLE: any(_adds_in_halves(node, types) for node in cut.region.removed),
     }
     return tuple(kind for kind, left_out in reasons.items() if left_out)
+
+
+def _is_average(node: FlatNode) -> bool:
+    return roles.is_dialect_gradient(node) and roles.is_average_gradient(node)
+
+
+def _multiplies(node: FlatNode) -> bool:
+    """Whether the node multiplies, maybe by 0, which gives NaN for an infinity."""
+    return node.op[0] == "" and node.op[1] in ("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "Mul")
 
 
 def _is_decomposed(cut: Cut) -> bool:
@@ -147,6 +178,8 @@ def _is_decomposed(cut: Cut) -> bool:
 
 def _is_framework_pool(node: FlatNode) -> bool:
     """Whether the node pools as PyTorch or TensorFlow do, which treat NaN differently from ONNX."""
+    if roles.is_average_gradient(node):
+        return False
     return roles.is_tensorflow_gradient(node) or (roles.pooled(node) is not None and node.op != ("", "MaxPool"))
 
 

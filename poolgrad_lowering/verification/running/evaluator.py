@@ -17,6 +17,7 @@ from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import subgraphs
+from poolgrad_lowering.verification.graph.roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
 
@@ -41,8 +42,9 @@ class _Evaluator(ReferenceEvaluator):
 def reference_runner(model: ModelProto) -> Runner:
     """Return a runner of a model in onnx's reference evaluator.
 
-    onnxruntime's MaxPoolGrad has no input with the shape of dX: the shape is the declared one, or else that of the
-    tensor whose MaxPool recorded the indices. Raises `UnprovenError` for operators that cannot be evaluated.
+    onnxruntime's MaxPoolGrad and AveragePoolGrad have no input with the shape of dX: the shape is the declared one, or
+    else that of the pooled tensor: the one whose MaxPool recorded the indices, or the operand that
+    `sites.pooled.with_pooled` adds. Raises `UnprovenError` for operators that cannot be evaluated.
     """
     complete = deepcopy(model)
     _give_gradient_shapes(complete.graph, {})
@@ -91,7 +93,7 @@ def provider_runner(model: ModelProto, backend: str) -> Runner:
 
 
 def _give_gradient_shapes(graph: GraphProto, around: Mapping[str, str]) -> None:
-    """Add a third input with dX's shape to each MaxPoolGrad(dY, Indices), also in subgraphs."""
+    """Add an input with dX's shape to each MaxPoolGrad(dY, Indices) and AveragePoolGrad, also in subgraphs."""
     declared = {value.name: value for value in (*graph.value_info, *graph.output)}
     pooled = dict(around)
     nodes = list(graph.node)
@@ -104,21 +106,27 @@ def _give_gradient_shapes(graph: GraphProto, around: Mapping[str, str]) -> None:
         if node.op_type == "MaxPoolGrad" and len(node.input) == 2 and node.output:
             graph.node.append(_shape_node(node, declared.get(node.output[0]), pooled.get(node.input[1])))
             node.input.append(graph.node[-1].output[0])
+        elif node.op_type == AVERAGE_POOL_GRADIENT and node.input and node.output:
+            pooled_one = node.input[1] if len(node.input) > 1 else None
+            graph.node.append(_shape_node(node, declared.get(node.output[0]), pooled_one, first=2))
+            node.input[1:] = [graph.node[-1].output[0]]
         for _, subgraph in subgraphs(node):
             _give_gradient_shapes(subgraph, pooled)
         graph.node.append(node)
 
 
-def _shape_node(node: NodeProto, declared: onnx.ValueInfoProto | None, pooled: str | None) -> NodeProto:
+def _shape_node(node: NodeProto, declared: onnx.ValueInfoProto | None, pooled: str | None, first: int = 0) -> NodeProto:
+    """Return the node that gives dX's shape, of which the kernel needs the sizes from axis `first` on."""
     output = f"{node.output[0]}/shape"
     dims = [] if declared is None else list(declared.type.tensor_type.shape.dim)
-    if dims and all(dim.HasField("dim_value") for dim in dims):
+    if dims and all(dim.HasField("dim_value") for dim in dims[first:]):
         sizes = np.array([dim.dim_value for dim in dims], np.int64)
         return onnx.helper.make_node("Constant", [], [output], value=onnx.numpy_helper.from_array(sizes))
     if pooled is None:
-        raise UnprovenError(
-            f"the shape of '{node.output[0]}' is not known: no MaxPool recorded the Indices of '{node.name}'"
-        )
+        missing = f"no MaxPool recorded the Indices of '{node.name}'"
+        if node.op_type == AVERAGE_POOL_GRADIENT:
+            missing = f"its sizes are not declared, and no AveragePool is the forward pool of '{node.name}'"
+        raise UnprovenError(f"the shape of '{node.output[0]}' is not known: {missing}")
     return onnx.helper.make_node("Shape", [pooled], [output])
 
 

@@ -21,15 +21,9 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.exports.rewritten import RewrittenNode
 from poolgrad_lowering.verification.result import OperatorResult
+from poolgrad_lowering.verification.running.compare import ERRORS, largest, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line
 from poolgrad_lowering.verification.running.whole import LEVELS, RunError, drawn_inputs, run_model
-
-ERRORS = {"float64": 1e-10, "float32": 2e-5, "float16": 1e-2, "bfloat16": 8e-2}
-"""The largest difference of two results, relative to the largest element.
-
-Sums are added up in other orders: those of n terms differ by about √n units in the last place. These are some hundred
-units, for sums of 10,000 terms; a half is also rounded in between by one of the two.
-"""
 
 _GAINS = (1.4, 1.0, 0.7, 0.5, 0.25)
 """Sizes of weights, from those that keep the size of values behind a ReLU to those for many residual connections."""
@@ -134,7 +128,7 @@ def _moderate(model: ModelProto, feeds: Mapping[str, AnyArray], gain: float) -> 
 
 def _is_dead(array: AnyArray) -> bool:
     """Whether an array of floats has no finite element that is not 0."""
-    return array.dtype.kind not in "biu" and _largest(array) == 0
+    return array.dtype.kind not in "biu" and largest(array) == 0
 
 
 def _stored(model: ModelProto) -> dict[str, AnyArray]:
@@ -254,18 +248,12 @@ def _errors(
     Terms of a sum may cancel, to 0 for the bias before a normalization. The sum is then not more exact than its terms:
     the difference is relative to the sum of their absolutes, which is the operator's result for absolute operands.
     """
-    found = [_relative(before, results[name], before) for name, before in zip(results, expected, strict=True)]
+    found = [relative_error(before, results[name], before) for name, before in zip(results, expected, strict=True)]
     if node.op_type in _SUMS and any(not error <= ERRORS["float32"] for error in found):
         whole = of_absolutes()
         pairs = zip(results.values(), expected, whole, strict=True)
-        found = [_relative(before, after, scale) for after, before, scale in pairs]
+        found = [relative_error(before, after, scale) for after, before, scale in pairs]
     return found
-
-
-def _relative(before: AnyArray, after: AnyArray, scale: AnyArray) -> float:
-    if after.shape != before.shape or after.dtype != before.dtype:
-        return float("inf")
-    return _difference(before, after) / (_largest(scale) or 1.0)
 
 
 def _absolute(feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -322,20 +310,3 @@ def _model(
     tensors = [numpy_helper.from_array(array, name) for name, array in feeds.items() if name in stored]
     graph = helper.make_graph(nodes, "operator", inputs, outputs, tensors)
     return helper.make_model(graph, opset_imports=like.opset_import, ir_version=min(like.ir_version, 10))
-
-
-def _largest(array: AnyArray) -> float:
-    wide = np.abs(np.asarray(array, np.float64)) if array.dtype.kind not in "biu" else np.zeros(0)
-    finite = wide[np.isfinite(wide)]
-    return float(finite.max()) if finite.size else 0.0
-
-
-def _difference(before: AnyArray, after: AnyArray) -> float:
-    """Return the largest difference; NaNs and infinities have to be in the same places."""
-    one, other = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    if not one.size:
-        return 0.0
-    odd = ~np.isfinite(one) | ~np.isfinite(other)
-    if not np.array_equal(one[odd], other[odd], equal_nan=True):
-        return float("inf")
-    return float(np.abs(np.where(odd, 0, one) - np.where(odd, 0, other)).max())

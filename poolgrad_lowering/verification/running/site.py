@@ -24,10 +24,16 @@ from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
+from poolgrad_lowering.verification.running.averages import Divisors, divisors
 from poolgrad_lowering.verification.running.compare import compare
-from poolgrad_lowering.verification.running.contract import check_gradient_contract, check_pool_contract
-from poolgrad_lowering.verification.running.data import DRAWN, draw, excluded_data
+from poolgrad_lowering.verification.running.contract import (
+    check_average_contract,
+    check_gradient_contract,
+    check_pool_contract,
+)
+from poolgrad_lowering.verification.running.data import DRAWN, ONLY_MULTIPLES, draw, excluded_data
 from poolgrad_lowering.verification.running.evaluator import Runner, first_line, provider_runner, reference_runner
+from poolgrad_lowering.verification.running.rounding import are_exact, multiplies_by_fractions, rounding_bounds
 from poolgrad_lowering.verification.running.side import side_model
 from poolgrad_lowering.verification.running.sizes import ConcreteShape, choices, element_count, shapes, symbols
 from poolgrad_lowering.verification.sites.cut import Cut, Role
@@ -81,6 +87,7 @@ class DifferentialTest:
         made = {value for node in cut.lowered for value in node.outputs if value}
         operands = [value for node in self._gradients.values() for value in node.inputs]
         operands += [value for node in self._pools.values() for value in (*node.inputs, *node.outputs[1:])]
+        operands += [value for value, node in self._gradients.items() if roles.is_average_gradient(node)]
         watched = [value for value in operands if value in made]
         running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
         backend = settings.backend
@@ -88,6 +95,9 @@ class DifferentialTest:
         self._find: Runner = reference_runner(running) if backend is None else provider_runner(running, backend)
         self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
         self.not_drawn = excluded_data(cut, self._types, on_provider=backend is not None)
+        self._divisors: dict[ConcreteShape, dict[str, Divisors]] = {}
+        averages = ONLY_MULTIPLES in self.not_drawn
+        self._rounds = averages and (backend is not None or multiplies_by_fractions(cut))
 
     def check(self) -> tuple[int, Failure | None]:
         """Return the number of runs, and the first case in which the sides differ, at the smallest sizes, or None.
@@ -130,10 +140,28 @@ class DifferentialTest:
 
     def _feeds(self, run: int, sizes: Mapping[str, ConcreteShape]) -> dict[str, AnyArray]:
         random, types = np.random.default_rng([self._settings.seed, run]), self._types
+        divided = self._divisors_at(sizes)
         return {
-            value: draw(random, sizes[value], types[value].element, role=role, run=run, not_drawn=self.not_drawn)
+            value: draw(
+                random,
+                sizes[value],
+                types[value].element,
+                role=role,
+                run=run,
+                not_drawn=self.not_drawn,
+                divisors=divided[value].of_elements if value in divided else None,
+            )
             for value, role in self._cut.inputs.items()
         }
+
+    def _divisors_at(self, sizes: Mapping[str, ConcreteShape]) -> dict[str, Divisors]:
+        """Return what elements of the incoming gradients are divided by at these sizes, for average pools."""
+        if ONLY_MULTIPLES not in self.not_drawn:
+            return {}
+        key = tuple(size for shape in sizes.values() for size in shape)
+        if key not in self._divisors:
+            self._divisors[key] = divisors(self._cut, self._sources[1], sizes)
+        return self._divisors[key]
 
     def _run(self, run: int, sizes: Mapping[str, ConcreteShape]) -> Failure | None:
         feeds = self._feeds(run, sizes)
@@ -149,12 +177,29 @@ class DifferentialTest:
             found = self._find(feeds)
         except Exception as error:  # as above; the original ran with these inputs
             return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {first_line(error)}")
+        divided = self._divisors_at({value: array.shape for value, array in feeds.items()})
+        exact = ONLY_MULTIPLES not in self.not_drawn or are_exact(self._cut, divided, feeds)
+        bounds: Mapping[str, AnyArray] | None = None
         for name, value in expected.items():
-            if bad := compare(value, found[name], run=run, output=name):
+            bad = compare(value, found[name], run=run, output=name)
+            if bad and (self._rounds or not exact):
+                bounds = rounding_bounds(self._expect, self._cut, divided, feeds) if bounds is None else bounds
+                bad = compare(value, found[name], run=run, output=name, bound=bounds.get(name))
+            if bad:
                 return bad
+        return self._contract_mismatch(run, feeds, found, exact=exact)
+
+    def _contract_mismatch(
+        self, run: int, feeds: Mapping[str, AnyArray], found: Mapping[str, AnyArray], *, exact: bool
+    ) -> Mismatch | None:
+        """Return the first violation of the contract between attributes and operands of the dialect's nodes."""
         known = {**self._constants, **feeds, **found}
         for name, node in self._gradients.items():
-            if wrong := check_gradient_contract(node, [known[value] for value in node.inputs if value]):
+            if roles.is_average_gradient(node):
+                operands, by_body = [known[value] for value in node.inputs], exact and self._settings.backend is None
+                if wrong := check_average_contract(node, operands, known[name], exact=by_body):
+                    return Mismatch(run, name, wrong)
+            elif wrong := check_gradient_contract(node, [known[value] for value in node.inputs if value]):
                 return Mismatch(run, name, wrong)
         for name, node in self._pools.items():
             if wrong := check_pool_contract(node, *[known[value] for value in (*node.inputs, *node.outputs[1:])]):

@@ -2,7 +2,8 @@
 
 """Chooses numbers for the symbolic sizes of a site's inputs.
 
-Symbols of the pooled tensors are chosen; those of incoming gradients are computed by running the forward pools.
+Symbols of the pooled tensors are chosen; those of incoming gradients are computed by running the forward pools, or for
+average pools from the windows of the gradient.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
+from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
-from poolgrad_lowering.verification.graph.windows import StridedWindow
+from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
+from poolgrad_lowering.verification.operators.pool import window_count
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.running.evaluator import reference_runner
 from poolgrad_lowering.verification.running.side import independent, side_model
@@ -97,14 +101,18 @@ def shapes(
         known[value] = shape
     gradients = [value for value, role in cut.inputs.items() if role is Role.GRADIENT]
     dims = {value: types[value].dims if value in types else None for value in gradients}
-    probed: dict[str, ConcreteShape] | None = None
+    probed: dict[str, AnyArray] | None = None
     for value in gradients:
         shape = _bind(dims[value], bound)
         if shape is None:
             if probed is None:
                 probed = _probe(cut, sources, types, known, gradients)
-                _learn(bound, probed, types)
-            shape = _bind(dims[value], bound) or _like_its_indices(cut, value, dims[value], probed)
+                _learn(bound, {name: array.shape for name, array in probed.items()}, types)
+            shape = (
+                _bind(dims[value], bound)
+                or _like_its_indices(cut, value, dims[value], probed)
+                or _by_its_windows(cut, value, dims[value], probed)
+            )
         if shape is None:
             raise UnprovenError(f"the shape of the incoming gradient '{value}' is not known")
         known[value] = shape
@@ -124,18 +132,18 @@ def _probe(
     types: Mapping[str, TensorType],
     known: Mapping[str, ConcreteShape],
     gradients: Sequence[str],
-) -> dict[str, ConcreteShape]:
-    """Return the shapes of all values that do not depend on an incoming gradient, by running both sides on zeros."""
+) -> dict[str, AnyArray]:
+    """Return all values that do not depend on an incoming gradient, by running both sides on zeros."""
     feeds = {
         value: np.zeros(shape, onnx.helper.tensor_dtype_to_np_dtype(types[value].element))
         for value, shape in known.items()
     }
-    found: dict[str, ConcreteShape] = dict(known)
+    found: dict[str, AnyArray] = dict(feeds)
     for source, nodes in zip(sources, (cut.original, cut.lowered), strict=True):
         forward = independent(nodes, gradients)
         made = [value for node in forward for value in node.outputs if value]
         results = reference_runner(side_model(source, cut, forward, types, made))(feeds)
-        found.update((value, np.shape(result)) for value, result in results.items())
+        found.update((value, np.asarray(result)) for value, result in results.items())
     return found
 
 
@@ -150,19 +158,74 @@ def _learn(bound: dict[str, int], probed: Mapping[str, ConcreteShape], types: Ma
 
 
 def _like_its_indices(
-    cut: Cut, value: str, dims: Sequence[AxisSize] | None, probed: Mapping[str, ConcreteShape]
+    cut: Cut, value: str, dims: Sequence[AxisSize] | None, probed: Mapping[str, AnyArray]
 ) -> ConcreteShape | None:
     """Return the shape of the indices of a gradient, in a layout that matches its known sizes, or None."""
     for node in (*cut.region.removed, *cut.region.added):
         operand, other = roles.incoming_gradient(node), roles.same_shape(node)
         if operand is None or other is None or other not in probed or _base(cut, operand) != value:
             continue
-        shape = probed[other]
-        layouts = [shape] if operand == value else [shape, (shape[0], *shape[2:], *shape[1:2])]
-        for layout in layouts:
-            if dims is None or _fits(layout, dims):
-                return layout
+        shape = _in_layout(probed[other].shape, dims, moved=operand != value)
+        if shape is not None:
+            return shape
     return None
+
+
+def _by_its_windows(
+    cut: Cut, value: str, dims: Sequence[AxisSize] | None, probed: Mapping[str, AnyArray]
+) -> ConcreteShape | None:
+    """Return the shape of the gradient of an average pool, in a layout that matches its known sizes, or None.
+
+    The number of adaptive windows is nothing that x determines: it is chosen so that most windows overlap.
+    """
+    constants = known_integers((*cut.original, *cut.lowered), cut.constants)
+    for node in (*cut.original, *cut.lowered):
+        operand = roles.incoming_gradient(node)
+        if operand is None or not roles.is_average_gradient(node) or _base(cut, operand) != value:
+            continue
+        sizes = _pooled_sizes(node, probed, constants)
+        if sizes is None:
+            continue
+        first = 1 if roles.has_channels_last(node) else 2
+        windows, ends = windows_of(node, constants), len(sizes) - 1 if first == 1 else len(sizes)
+        spatial = sizes[first:ends]
+        counts = [
+            _count(node, *pair, constants) for pair in zip(windows[-len(spatial) :], spatial, strict=bool(windows))
+        ]
+        counts = counts or [(2 * size + 2) // 3 for size in spatial]
+        shape = _in_layout((*sizes[:first], *counts, *sizes[ends:]), dims, moved=operand != value)
+        if shape is not None:
+            return shape
+    return None
+
+
+def _pooled_sizes(
+    node: FlatNode, probed: Mapping[str, AnyArray], constants: Mapping[str, list[int]]
+) -> ConcreteShape | None:
+    """Return the shape of x: that of the operand x, the one in an operand, or in an attribute."""
+    x = roles.pooled(node)
+    if x is not None:
+        return probed[x].shape if x in probed else None
+    shape = roles.shape_operand(node)
+    if shape is not None:
+        known = constants.get(shape) or (probed[shape].tolist() if shape in probed else None)
+        return None if known is None else tuple(known)
+    return tuple(attribute_values(node.proto).get("orig_input_shape", ())) or None
+
+
+def _count(node: FlatNode, window: StridedWindow, size: int, constants: Mapping[str, list[int]]) -> int:
+    """Return the number of windows along an axis."""
+    values = attribute_values(node.proto)
+    if values.get("auto_pad", values.get("padding", b"")) in (b"SAME", b"SAME_LOWER", b"SAME_UPPER"):
+        return -(-size // window.stride)
+    ceil = constants.get(node.inputs[5], [0])[0] if roles.aten_operator(node) else values.get("ceil_mode", 0)
+    return window_count(size, window.extent, window.stride, window.begin, window.end, ceil=bool(ceil))
+
+
+def _in_layout(shape: ConcreteShape, dims: Sequence[AxisSize] | None, *, moved: bool) -> ConcreteShape | None:
+    """Return the shape, or if the value is `moved` that with the channels last, as it fits the known sizes; or None."""
+    layouts = [shape, (shape[0], *shape[2:], *shape[1:2])] if moved else [shape]
+    return next((layout for layout in layouts if dims is None or _fits(layout, dims)), None)
 
 
 def _fits(shape: ConcreteShape, dims: Sequence[AxisSize]) -> bool:

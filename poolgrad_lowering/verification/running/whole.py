@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from poolgrad_lowering.verification.graph.flat import all_units
 from poolgrad_lowering.verification.graph.protos import replace_entries, subgraphs
 from poolgrad_lowering.verification.outside.inputs import with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
-from poolgrad_lowering.verification.running.compare import compare
+from poolgrad_lowering.verification.running.compare import ERRORS, compare, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line
 
 DEFAULT = "default"
@@ -33,6 +33,8 @@ _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rand
 
 _SPARED = "a scatter that overwrites keeps the sign of a gradient of -0.0, which the lowered node adds to +0.0"
 
+_REORDERED = "the gradients of average pools add up the same quotients in another order, or multiply by a reciprocal"
+
 _READS_DECLARED = "AveragePoolGrad"
 """The operator whose kernel ends the process if a size that its result is declared with is a symbol."""
 
@@ -44,7 +46,12 @@ _LARGEST = 1 << 28
 
 
 def compare_whole(
-    original: ModelProto, lowered: ModelProto, seed: int, *, spares_zero_signs: bool = False
+    original: ModelProto,
+    lowered: ModelProto,
+    seed: int,
+    *,
+    spares_zero_signs: bool = False,
+    reorders_sums: bool = False,
 ) -> WholeModel:
     """Run both models on the same inputs: integers 0 or 1, floats of a normal distribution, equal symbolic sizes.
 
@@ -53,6 +60,9 @@ def compare_whole(
 
     `spares_zero_signs`: whether all sites are proven, and the data of one had no -0.0 (`data.NO_NEGATIVE_ZERO`). The
     data of whole models may have it: a level at which outputs differ only in the sign of zeros is then skipped.
+
+    `reorders_sums`: whether all sites are proven, and one is an average pool's, proven with data whose sums are exact.
+    Those of whole models are rounded: a level at which no output differs by more than `ERRORS` is then skipped.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415 - optional
@@ -67,7 +77,15 @@ def compare_whole(
         original, _ = with_inputs_of(lowered, original)
     except Exception as error:  # numpy and onnx raise errors of many classes
         return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
-    levels = [_compare_at(level, original, lowered, choices, spares_zero_signs) for level in LEVELS]
+    explained = {
+        reason: equal
+        for reason, equal, applies in (
+            (f"only in the sign of zeros: {_SPARED}", _same_but_zero_signs, spares_zero_signs),
+            (f"only by roundings: {_REORDERED}", _same_but_roundings, reorders_sums),
+        )
+        if applies
+    }
+    levels = [_compare_at(level, original, lowered, choices, explained) for level in LEVELS]
     if any(level.status == "differs" for level in levels) and has_half_precision(original):
         levels = _without_lost_roundings(levels, original, lowered, choices)
     return WholeModel.of_levels(tuple(levels))
@@ -89,7 +107,7 @@ def _without_lost_roundings(
     If that one is the same, a level at which outputs differ is skipped: there onnxruntime left out other roundings of
     one model than of the other.
     """
-    rounded = _compare_at(LEVELS[0], with_every_rounding(original), with_every_rounding(lowered), choices, False)
+    rounded = _compare_at(LEVELS[0], with_every_rounding(original), with_every_rounding(lowered), choices, {})
     if rounded.status != "same":
         return levels
     lost = "onnxruntime leaves out roundings of half precision; with all of them the outputs are the same"
@@ -114,9 +132,16 @@ class RunError(Exception):
 
 
 def _compare_at(
-    level: str, original: ModelProto, lowered: ModelProto, choices: list[dict[str, AnyArray]], spares_zero_signs: bool
+    level: str,
+    original: ModelProto,
+    lowered: ModelProto,
+    choices: list[dict[str, AnyArray]],
+    explained: Mapping[str, Callable[[AnyArray, AnyArray], bool]],
 ) -> LevelResult:
-    """Compare at one level, with the first of the choices of inputs with which the original runs."""
+    """Compare at one level, with the first of the choices of inputs with which the original runs.
+
+    The level is skipped if one of the tests in `explained` accepts all outputs that differ; the key says why.
+    """
     names = [value.name for value in original.graph.output]
     reason = ""
     for feeds in choices:
@@ -137,8 +162,9 @@ def _compare_at(
     differences = _differences(names, expected, found)
     if not differences:
         return LevelResult(level, "same")
-    if spares_zero_signs and not _differences(names, *(map(_without_zero_signs, each) for each in (expected, found))):
-        return LevelResult(level, "skipped", f"{differences[0]}, only in the sign of zeros: {_SPARED}")
+    for reason, equal in explained.items():
+        if all(map(equal, expected, found)):
+            return LevelResult(level, "skipped", f"{differences[0]}, {reason}")
     return LevelResult(level, "differs", differences[0])
 
 
@@ -151,8 +177,14 @@ def _differences(names: Iterable[str], expected: Iterable[AnyArray], found: Iter
     return [f"output '{name}': {mismatch.what}" for name, mismatch in mismatches if mismatch is not None]
 
 
-def _without_zero_signs(array: AnyArray) -> AnyArray:
-    return np.where(array == 0, np.zeros_like(array), array)
+def _same_but_zero_signs(before: AnyArray, after: AnyArray) -> bool:
+    one, other = (np.where(array == 0, np.zeros_like(array), array) for array in (before, after))
+    return compare(one, other, run=0, output="") is None
+
+
+def _same_but_roundings(before: AnyArray, after: AnyArray) -> bool:
+    is_same = compare(before, after, run=0, output="") is None
+    return is_same or relative_error(before, after, before) <= ERRORS.get(str(before.dtype), 0.0)
 
 
 def run_model(model: ModelProto, level: str, names: list[str], feeds: dict[str, AnyArray]) -> list[AnyArray]:

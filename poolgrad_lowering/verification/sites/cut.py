@@ -20,6 +20,7 @@ from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode, Unit
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.result import UnprovenError
+from poolgrad_lowering.verification.sites.pooled import with_pooled
 from poolgrad_lowering.verification.sites.regions import ChangedRegion
 
 
@@ -45,7 +46,8 @@ class Cut:
 def cut_out(region: ChangedRegion, units: tuple[Unit, Unit], types: Mapping[str, TensorType]) -> Cut:
     """Return the cut of a region. Raises `UnprovenError` if it needs a node with subgraphs inside a subgraph."""
     constants = ChainMap(units[0].constants, units[1].constants)
-    sides = [_Side(region.removed, *units), _Side(region.added, *reversed(units))]
+    removed = tuple(with_pooled(node, units[0], types) for node in region.removed)
+    sides = [_Side(removed, *units), _Side(region.added, *reversed(units))]
     passed: set[str] = set()
     before: tuple[dict[str, Role], int] | None = None
     while (state := (_ends(sides, constants, passed, types), len(passed))) != before:
@@ -54,6 +56,8 @@ def cut_out(region: ChangedRegion, units: tuple[Unit, Unit], types: Mapping[str,
             side.walk(state[0], constants, passed)
     ends = state[0]
     first, second = (_ordered(unit, side) for unit, side in zip(units, sides, strict=True))
+    given = {node.key: node for node in removed}
+    first = tuple(given.get(node.key, node) for node in first)
     inputs = {value: ends.get(value, Role.OTHER) for side in sides for value in side.inputs}
     used = {value: constants[value] for side in sides for value in sorted(side.constants)}
     return Cut(region, first, second, inputs, used)

@@ -51,24 +51,31 @@ def _other_windows(cut: Cut) -> str | None:
     known.
     """
     constants = known_integers(cut.original, cut.constants)
-    pools = [windows_of(node, constants) for node in cut.original if roles.pooled(node) or node.op[1] in _MAXIMA]
+    pools = [windows_of(node, constants) for node in cut.original if _has_windows(node)]
     if not all(pools):
         return None
     for node in cut.region.added:
         own = windows_of(node, {}) if roles.is_dialect_gradient(node) else []
-        if own and pools and not any(_fit(own, pool) for pool in pools):
+        widens = not roles.is_average_gradient(node)
+        if own and pools and not any(_fit(own, pool, widens=widens) for pool in pools):
             return f"the windows of '{node.label}' are not those of the pool"
     return None
 
 
-def _fit(own: Sequence[StridedWindow], pool: Sequence[StridedWindow]) -> bool:
-    """Whether windows of a gradient are those of a pool, or widened to have the same padding at both ends."""
+def _has_windows(node: FlatNode) -> bool:
+    """Whether the node is a pool, or a gradient that has the windows of its pool."""
+    return roles.pooled(node) is not None or node.op[1] in _MAXIMA or roles.is_average_gradient(node)
+
+
+def _fit(own: Sequence[StridedWindow], pool: Sequence[StridedWindow], *, widens: bool) -> bool:
+    """Whether windows of a gradient are those of a pool, or with `widens` wider, for the same padding at both ends."""
     missing = len(own) - len(pool)
     return (
         missing >= 0
         and all(window == (1, 1, 0, 0) for window in own[:missing])
         and all(
-            window.stride == of_pool.stride and window.extent in (of_pool.extent, of_pool.widest)
+            window.stride == of_pool.stride
+            and window.extent in (of_pool.extent, of_pool.widest if widens else of_pool.extent)
             for window, of_pool in zip(own[missing:], pool, strict=True)
         )
     )

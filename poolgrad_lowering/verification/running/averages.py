@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the gradients of average pools of a site divide by, from the lowered nodes and the sizes of a run.
+
+Sums of quotients depend on their order, unless the quotients are small integers. So each element of an incoming
+gradient is drawn as a multiple of the divisor of its window. If the lowered node states another divisor than the
+original has, only the results of the original are rounded, and the results differ.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import ModelProto
+from onnx.numpy_helper import to_array
+
+from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph import roles
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import attribute_values
+from poolgrad_lowering.verification.graph.windows import average_windows_of
+from poolgrad_lowering.verification.operators.average import (
+    AverageWindows,
+    adaptive_windows,
+    average_gradient,
+    fixed_windows,
+)
+from poolgrad_lowering.verification.running.evaluator import first_line, reference_runner
+from poolgrad_lowering.verification.running.side import side_model
+from poolgrad_lowering.verification.running.sizes import ConcreteShape
+from poolgrad_lowering.verification.sites.cut import Cut, Role
+
+logger = logging.getLogger(__name__)
+
+_MOVING = {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+"""Operators whose results are elements of their first input, or padding."""
+
+
+@dataclass(frozen=True)
+class Divisors:
+    """The divisor of each element of an incoming gradient; `most` is the most windows that contain an element of x."""
+
+    of_elements: AnyArray
+    most: int
+
+
+def meant_by(node: FlatNode, operands: Sequence[AnyArray]) -> tuple[tuple[int, ...], AverageWindows]:
+    """Return the shape of x and the windows that Ascend's attributes and the operands of a dialect node state.
+
+    Raises `KeyError` or `ValueError` if they contradict each other.
+    """
+    values = attribute_values(node.proto)
+    if "ksize" not in values:
+        shape = tuple(values["orig_input_shape"]) if "orig_input_shape" in values else operands[1].shape
+        return shape, adaptive_windows(shape[2:], operands[0].shape[2:])
+    shape = tuple(operands[0].tolist())
+    axes = average_windows_of(values)
+    missing = len(axes) - len(shape[2:])
+    if missing < 0 or any(window != (1, 1, 0, 0) for window in axes[:missing]):
+        raise ValueError("they pool an axis that x does not have")
+    windows = fixed_windows(
+        shape[2:],
+        [window.extent for window in axes[missing:]],
+        [window.stride for window in axes[missing:]],
+        ([window.begin for window in axes[missing:]], [window.end for window in axes[missing:]]),
+        ceil=bool(values["ceil_mode"]),
+        counts_padding=bool(values["count_include_pad"]) if "count_include_pad" in values else not values["exclusive"],
+        divisor=values["divisor_override"],
+    )
+    return shape, windows
+
+
+def divisors(cut: Cut, source: ModelProto, sizes: Mapping[str, ConcreteShape]) -> dict[str, Divisors]:
+    """Return the divisors for each incoming gradient of the cut that only moves to an average pool's gradient.
+
+    `source` is the lowered model; it is run on the positions of elements, to find where each one moves to.
+    """
+    found: dict[str, Divisors] = {}
+    producers = {value: node for node in cut.lowered for value in node.outputs if value}
+    for node in cut.region.added:
+        if not roles.is_dialect_gradient(node) or not roles.is_average_gradient(node):
+            continue
+        value = _origin(cut, producers, roles.incoming_gradient(node) or "")
+        if value is None:
+            continue
+        try:
+            operands = _operands(cut, source, producers, node, (value, sizes))
+            shape, windows = meant_by(node, operands)
+            positions = operands[node.inputs.index(roles.incoming_gradient(node))]
+            numbers = np.broadcast_to(windows.divisors(), positions.shape)
+            contained = average_gradient(shape[2:], numbers.astype(np.float64), windows)
+        except Exception as error:  # the evaluator raises errors of many classes; that of the site finds them too
+            logger.info("no divisors of '%s': %s", node.label, first_line(error))
+            continue
+        elements = np.ones(sizes[value])
+        elements.reshape(-1)[positions[positions > 0] - 1] = numbers[positions > 0]
+        found[value] = Divisors(elements, int(contained.max(initial=0)))
+    return found
+
+
+def _origin(cut: Cut, producers: Mapping[str, FlatNode], value: str) -> str | None:
+    """Return the incoming gradient of the cut whose elements the value has, or None."""
+    while value not in cut.inputs:
+        node = producers.get(value)
+        if node is None or node.op[0] or node.op[1] not in _MOVING or not node.inputs:
+            return None
+        value = node.inputs[0]
+    return value if cut.inputs[value] is Role.GRADIENT else None
+
+
+def _operands(
+    cut: Cut,
+    source: ModelProto,
+    producers: Mapping[str, FlatNode],
+    node: FlatNode,
+    given: tuple[str, Mapping[str, ConcreteShape]],
+) -> list[AnyArray]:
+    """Return the operands of a node; of the gradient `given`, with all sizes, the positions of its elements from 1."""
+    value, sizes = given
+    feeds = {name: np.zeros(shape, np.int64) for name, shape in sizes.items()}
+    feeds[value] = np.arange(1, feeds[value].size + 1, dtype=np.int64).reshape(feeds[value].shape)
+    needed, pending = set[bytes](), list(node.inputs)
+    while pending:
+        made_by = producers.get(pending.pop())
+        if made_by is not None and made_by.key not in needed:
+            needed.add(made_by.key)
+            pending += [*made_by.inputs, *made_by.captured]
+    nodes = [_exact(other) for other in cut.lowered if other.key in needed]
+    made = [name for name in dict.fromkeys(node.inputs) if name in producers]
+    known = dict(feeds)
+    for name, tensor in cut.constants.items():
+        if name in node.inputs:
+            known[name] = to_array(tensor)
+    if made:
+        known.update(reference_runner(side_model(source, cut, nodes, {}, made))(feeds))
+    return [known[name] for name in node.inputs]
+
+
+def _exact(node: FlatNode) -> FlatNode:
+    """Return the node; of a Cast an Identity, because positions may be no numbers of the type."""
+    if node.op != ("", "Cast"):
+        return node
+    proto = deepcopy(node.proto)
+    proto.op_type = "Identity"
+    proto.ClearField("attribute")
+    return replace(node, proto=proto)

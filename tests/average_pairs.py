@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hand-made pairs of models: the gradient of an average pool in a producer's operators, and lowered to the dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from tests.average_models import ADAPTIVE_3D, SHAPED, AverageCase, average_node
+
+OPSET = 17
+_ATEN = "org.pytorch.aten"
+Pair = tuple[ModelProto, ModelProto]
+
+
+def pair(case: AverageCase, spelling: str, *, element: int = TensorProto.FLOAT, symbolic: bool = False) -> Pair:
+    """The gradient `dx` of x from `dy` by a producer's nodes, and by one node of the dialect.
+
+    With `symbolic`, x has named sizes; so has dy, unless the number of windows is adaptive.
+    """
+    names = [f"s{axis}" for axis in range(len(case.x_shape))]
+    shape: list[Any] = names if symbolic else list(case.x_shape)
+    of_dy: list[Any] = [*names[:2], *(f"w{axis}" for axis in range(len(names) - 2))] if symbolic else [*case.grad_shape]
+    if symbolic and case.output_size:
+        of_dy[2:] = case.output_size
+    nodes, constants = ORIGINALS[spelling](case)
+    original = _model(nodes, constants, element, (shape, of_dy))
+    for opset in original.opset_import:
+        opset.version = OPSET if opset.domain == "" else 1
+    return original, lowered(original, case, element=element, symbolic=symbolic)
+
+
+def lowered(original: ModelProto, case: AverageCase, *, element: int = TensorProto.FLOAT, symbolic: bool) -> ModelProto:
+    """The original with a node of the dialect in place of all nodes but a forward pool."""
+    model = deepcopy(original)
+    graph = model.graph
+    node = average_node(case)
+    renamed = {"grad": "dy", "sizes": "site_sizes"}
+    node.input[:] = [renamed.get(name, name) for name in node.input]
+    kept = [forward for forward in graph.node if forward.op_type == "AveragePool"]
+    made = [node]
+    if _is_channels_last(original):
+        node.input[:] = ["site_dy" if name == "dy" else name for name in node.input]
+        made = [_moved("dy", "site_dy", first=False), node, _moved("site_dx", "dx", first=True)]
+    if case.op in SHAPED and symbolic:
+        made.insert(0, helper.make_node("Cast", ["site_shape"], ["site_sizes"], to=TensorProto.INT32))
+        moves = _is_channels_last(original)
+        made.insert(0, helper.make_node("Shape", ["site_x" if moves else "x"], ["site_shape"]))
+        if moves:
+            made.insert(0, _moved("x", "site_x", first=False))
+    node.output[0] = "site_dx" if len(made) > 1 and made[-1] is not node else "dx"
+    del graph.node[:]
+    graph.node.extend([*kept, *made])
+    read = {name for each in graph.node for name in each.input}
+    stored = [tensor for tensor in graph.initializer if tensor.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend(stored)
+    if "site_sizes" in read and not symbolic:
+        graph.initializer.append(numpy_helper.from_array(np.array(case.x_shape, np.int32), "site_sizes"))
+    imports = [entry for entry in model.opset_import if entry.domain in ("", *(kept_one.domain for kept_one in kept))]
+    del model.opset_import[:]
+    model.opset_import.extend([*imports, helper.make_opsetid(DOMAIN, VERSION)])
+    model.functions.append(function_body(case.op, OPSET, [element]))
+    return model
+
+
+def _model(nodes: list[NodeProto], constants: Mapping[str, Any], element: int, shapes: tuple[Any, Any]) -> ModelProto:
+    shape, of_dy = shapes
+    last = any(attribute.name == "data_format" for node in nodes for attribute in node.attribute)
+    x, dy = (_last(list(each)) if last else list(each) for each in (shape, of_dy))
+    y = [helper.make_tensor_value_info("y", element, None)] if any(n.op_type == "AveragePool" for n in nodes) else []
+    graph = helper.make_graph(
+        nodes,
+        "average",
+        [helper.make_tensor_value_info("x", element, x), helper.make_tensor_value_info("dy", element, dy)],
+        [helper.make_tensor_value_info("dx", element, x), *y],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    domains = {"", *(node.domain for node in nodes)}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(one, 1) for one in domains], ir_version=8)
+
+
+def _last(sizes: list[Any]) -> list[Any]:
+    return [sizes[0], *sizes[2:], sizes[1]]
+
+
+def _is_channels_last(model: ModelProto) -> bool:
+    return any(attribute.name == "data_format" for node in model.graph.node for attribute in node.attribute)
+
+
+def _moved(value: str, result: str, *, first: bool) -> NodeProto:
+    return helper.make_node("Transpose", [value], [result], perm=[0, 2, 3, 1] if first else [0, 3, 1, 2])
+
+
+def _attributes(case: AverageCase) -> dict[str, Any]:
+    counts = {"count_include_pad": int(case.count_include_pad), "ceil_mode": int(case.ceil_mode)}
+    return {"kernel_shape": case.ksize, "strides": case.strides, "pads": [*case.pads, *case.pads], **counts}
+
+
+def _training(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+    """onnxruntime-training's operator, with the forward pool."""
+    attributes = _attributes(case)
+    pool = helper.make_node("AveragePool", ["x"], ["y"], name="pool", **attributes)
+    gradient = helper.make_node("AveragePoolGrad", ["dy"], ["dx"], name="pool_Grad/AveragePoolGrad_0", **attributes)
+    return [pool, gradient], {}
+
+
+def _aten_operands(case: AverageCase) -> tuple[str, list[str], dict[str, Any]]:
+    rank = len(case.x_shape) - 2
+    if case.output_size:
+        return f"_adaptive_avg_pool{rank}d_backward", ["dy", "x"], {}
+    constants: dict[str, Any] = {
+        "kernel": np.array(case.ksize, np.int64),
+        "stride": np.array(case.strides, np.int64),
+        "padding": np.array(case.pads, np.int64),
+        "ceil": np.array(case.ceil_mode),
+        "counts": np.array(case.count_include_pad),
+    }
+    divisor = {"divisor": np.array(case.divisor_override, np.int64)} if case.divisor_override else {}
+    inputs = ["dy", "x", *constants, next(iter(divisor), "")]
+    return f"avg_pool{rank}d_backward", inputs, constants | divisor
+
+
+def _aten(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+    """ORTModule's node, with the operator as an attribute."""
+    operator, inputs, constants = _aten_operands(case)
+    return [helper.make_node("ATen", inputs, ["dx"], domain=_ATEN, operator=operator)], constants
+
+
+def _named(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+    """The operator by its own name."""
+    operator, inputs, constants = _aten_operands(case)
+    return [helper.make_node(operator, inputs, ["dx"], domain=_ATEN)], constants
+
+
+def _tensorflow(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+    """TensorFlow's operator as tf2onnx leaves it."""
+    attributes = {
+        "ksize": [1, *case.ksize, 1],
+        "strides": [1, *case.strides, 1],
+        "padding": "SAME" if any(case.pads) else "VALID",
+        "data_format": "NHWC",
+    }
+    shape = helper.make_node("Shape", ["x"], ["shape"])
+    return [shape, helper.make_node("AvgPoolGrad", ["shape", "dy"], ["dx"], **attributes)], {}
+
+
+def _decomposed(case: AverageCase, *, multiplies: bool = False) -> tuple[list[NodeProto], dict[str, Any]]:
+    """PyTorch's decomposition of a pool without padding whose windows have one size: Div and ConvTranspose."""
+    channels, number = case.x_shape[1], np.float32(np.prod(case.ksize))
+    pairs = zip(case.x_shape[2:], case.grad_shape[2:], case.strides, case.ksize, strict=True)
+    ends = [size - (count - 1) * stride - kernel for size, count, stride, kernel in pairs]
+    constants = {
+        "number": 1 / number if multiplies else number,
+        "ones": np.ones([channels, 1, *case.ksize], np.float32),
+    }
+    attributes = {"strides": case.strides, "group": channels, "output_padding": ends}
+    return [
+        helper.make_node("Mul" if multiplies else "Div", ["dy", "number"], ["means"]),
+        helper.make_node("ConvTranspose", ["means", "ones"], ["dx"], **attributes),
+    ], constants
+
+
+def _reciprocal(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+    """The same with a Mul by the rounded reciprocal."""
+    return _decomposed(case, multiplies=True)
+
+
+ORIGINALS: dict[str, Callable[[AverageCase], tuple[list[NodeProto], dict[str, Any]]]] = {
+    "aten": _aten,
+    "decomposed": _decomposed,
+    "named": _named,
+    "reciprocal": _reciprocal,
+    "tensorflow": _tensorflow,
+    "training": _training,
+}
+
+
+def site_node(model: ModelProto) -> NodeProto:
+    """The node of the dialect."""
+    return next(node for node in model.graph.node if node.domain == DOMAIN)
+
+
+def changed(model: ModelProto, **attributes: Any) -> ModelProto:
+    """The model with other attributes of the node of the dialect."""
+    edited = deepcopy(model)
+    node = site_node(edited)
+    kept = [attribute for attribute in node.attribute if attribute.name not in attributes]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())])
+    return edited
+
+
+def is_adaptive(model: ModelProto) -> bool:
+    """Whether x is an operand of the node of the dialect."""
+    return site_node(model).op_type == ADAPTIVE_3D
+
+
+def with_sizes(model: ModelProto, sizes: Any) -> ModelProto:
+    """The model with another constant for orig_input_shape."""
+    edited = deepcopy(model)
+    [tensor] = [tensor for tensor in edited.graph.initializer if tensor.name == "site_sizes"]
+    tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(sizes), "site_sizes"))
+    return edited

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Gradients of average pools are proven in every producer's operators; whatever is wrong in one is found."""
+
+from __future__ import annotations
+
+import itertools
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+
+from poolgrad_lowering import verify
+from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.verification.running.data import NO_INFINITE_GRADIENT, ONLY_MULTIPLES
+from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
+from tests.average_pairs import Pair, changed, pair, site_node, with_sizes
+
+WINDOWED = {name: case for name, case in CASES.items() if not case.output_size}
+ADAPTIVE = {name: case for name, case in CASES.items() if case.output_size}
+TILES = AverageCase(AVERAGE_2D, (2, 3, 7, 8), (3, 3), (2, 2), (0, 0))
+
+
+def check(models: Pair) -> Verification:
+    found = verify(*models, whole_model=False)
+    assert found.proven, (found.differences, [(site.reason, site.mismatch) for site in found.sites])
+    assert [site.gradients for site in found.sites] == [("dx",)] or found.sites[0].gradients == ("site_dx",)
+    return found
+
+
+@pytest.mark.parametrize("spelling", ["aten", "named"])
+@pytest.mark.parametrize("name", WINDOWED)
+def test_pytorch(name: str, spelling: str) -> None:
+    check(pair(WINDOWED[name], spelling))
+
+
+@pytest.mark.parametrize("name", [name for name, case in WINDOWED.items() if not case.divisor_override])
+def test_training(name: str) -> None:
+    check(pair(WINDOWED[name], "training"))
+
+
+@pytest.mark.parametrize("name", [name for name in ADAPTIVE if "1d" not in name])
+def test_adaptive(name: str) -> None:
+    check(pair(ADAPTIVE[name], "aten"))
+
+
+@pytest.mark.parametrize("op", [AVERAGE_2D, AVERAGE_3D])
+@pytest.mark.parametrize("pads", [(0, 0), (1, 1)])
+def test_tensorflow(op: str, pads: tuple[int, int]) -> None:
+    """With padding SAME, 9 elements in windows of 3 have 1 element of padding at both ends."""
+    check(pair(AverageCase(op, (2, 3, 9, 9), (3, 3), (2, 2), pads), "tensorflow"))
+
+
+@pytest.mark.parametrize("spelling", ["decomposed", "reciprocal"])
+def test_decomposed(spelling: str) -> None:
+    check(pair(TILES, spelling))
+
+
+@pytest.mark.parametrize("spelling", ["aten", "tensorflow", "training"])
+@pytest.mark.parametrize("op", [AVERAGE_2D, AVERAGE_3D])
+def test_named_sizes(op: str, spelling: str) -> None:
+    check(pair(replace(TILES, op=op), spelling, symbolic=True))
+
+
+def test_named_sizes_of_adaptive_windows() -> None:
+    check(pair(AverageCase(ADAPTIVE_3D, (2, 3, 7, 8), output_size=(3, 5)), "aten", symbolic=True))
+
+
+@pytest.mark.parametrize("element", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+@pytest.mark.parametrize("name", ["2d", "2d, ceil, beyond", "3d", "2d, global"])
+def test_halves(name: str, element: int) -> None:
+    check(pair(WINDOWED[name], "aten", element=element))
+
+
+def mutants_of(case: AverageCase, model: ModelProto) -> dict[str, ModelProto]:
+    """The lowered model with one number of the windows changed, in Ascend's attributes and in the body's alike.
+
+    Left out are those that have the same gradient by the definition: `count_include_pad` without padding, for one.
+    """
+    variants: dict[str, AverageCase] = {
+        "ceil": replace(case, ceil_mode=not case.ceil_mode),
+        "counts": replace(case, count_include_pad=not case.count_include_pad),
+        "divisor": replace(case, divisor_override=case.divisor_override + 1),
+    }
+    for field in ("ksize", "strides", "pads"):
+        for axis, step in itertools.product(range(len(case.ksize)), (-1, 1)):
+            numbers = list(getattr(case, field))
+            numbers[axis] += step
+            variants[f"{field}[{axis}] {step:+}"] = replace(case, **{field: tuple(numbers)})
+    return {
+        name: changed(model, **variant.attributes())
+        for name, variant in variants.items()
+        if min(*variant.ksize, *variant.strides) > 0 and min(variant.pads) >= 0 and not same_gradient(case, variant)
+    }
+
+
+def same_gradient(case: AverageCase, other: AverageCase) -> bool:
+    """Whether two pools of x have the same gradient by the definition."""
+    if min(other.grad_shape) < 1 or other.grad_shape != case.grad_shape:
+        return False
+    dy = np.random.default_rng(0).standard_normal(case.grad_shape)
+    return bool(np.allclose(case.expected(dy), other.expected(dy)))
+
+
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.FLOAT16])
+@pytest.mark.parametrize("name", ["2d", "2d, padding counts", "2d, ceil, beyond", "2d, ceil, a divisor", "3d"])
+def test_other_windows(name: str, element: int) -> None:
+    case = WINDOWED[name]
+    original, model = pair(case, "aten", element=element)
+    mutants = mutants_of(case, model)
+    assert len(mutants) > 8
+    assert [name for name, each in mutants.items() if verify(original, each, whole_model=False, runs=3).proven] == []
+
+
+@pytest.mark.parametrize("spelling", ["decomposed", "reciprocal", "tensorflow", "training"])
+def test_other_windows_of_each_producer(spelling: str) -> None:
+    original, model = pair(TILES, spelling)
+    assert [name for name, mutant in mutants_of(TILES, model).items() if verify(original, mutant).proven] == []
+
+
+@pytest.mark.parametrize("spelling", ["aten", "training"])
+def test_other_windows_of_named_sizes(spelling: str) -> None:
+    """Whatever is the same at some sizes is another gradient at others."""
+    case = replace(TILES, pads=(1, 0), strides=(3, 2))
+    original, model = pair(case, spelling, symbolic=True)
+    mutants = mutants_of(case, model)
+    mutants["ceil"] = changed(model, **replace(case, ceil_mode=True).attributes())
+    assert [name for name, mutant in mutants.items() if verify(original, mutant).proven] == []
+
+
+SHAPES = {
+    "batch": (1, 3, 9, 8),
+    "channels": (2, 2, 9, 8),
+    "height": (2, 3, 10, 8),
+    "width": (2, 3, 9, 9),
+    "exchanged": (2, 3, 8, 9),
+    "missing": (2, 3, 9),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_another_shape(shape: tuple[int, ...]) -> None:
+    original, model = pair(WINDOWED["2d"], "aten")
+    assert verify(original, model).proven
+    found = verify(original, with_sizes(model, np.array(shape, np.int32)))
+    assert found.sites[0].status == "differs"
+
+
+@pytest.mark.parametrize("sizes", [np.array(WINDOWED["2d"].x_shape), np.array([WINDOWED["2d"].x_shape], np.int32)])
+def test_a_shape_of_another_type_or_rank(sizes: Any) -> None:
+    original, model = pair(WINDOWED["2d"], "aten")
+    [site] = verify(original, with_sizes(model, sizes), whole_model=False).sites
+    assert site.mismatch is not None
+    assert "orig_input_shape has type" in site.mismatch.what or "does not run" in site.mismatch.what
+
+
+def test_another_shape_as_an_attribute() -> None:
+    original, model = pair(CASES["adaptive, shape"], "aten")
+    mutant = changed(model, orig_input_shape=[2, 3, 7, 9])
+    assert verify(original, mutant).sites[0].status == "differs"
+
+
+ASCENDS = {
+    "ksize": [1, 1, 3, 3],
+    "strides": [1, 1, 2, 2],
+    "pads": [1, 1, 0, 0],
+    "exclusive": 0,
+    "ceil_mode": 1,
+    "divisor_override": 4,
+    "onnx_kernel_shape": [3, 3],
+    "onnx_strides": [2, 2],
+    "onnx_pads": [1, 0, 0, 0],
+    "onnx_output_padding": [1, 1],
+    "onnx_counted_pads": [1, 1, 1, 1],
+    "onnx_uncounted_pads": [0, 0, 0, 0],
+    "onnx_divisor": 4.0,
+}
+
+
+@pytest.mark.parametrize("name", ASCENDS)
+def test_attributes_that_contradict_each_other(name: str) -> None:
+    """The body reads ONNX's attributes alone, a kernel Ascend's."""
+    original, model = pair(WINDOWED["2d"], "aten")
+    assert not verify(original, changed(model, **{name: ASCENDS[name]})).proven
+
+
+@pytest.mark.parametrize("name", ["padding_mode", "data_format", "global_pooling"])
+def test_attributes_with_one_value(name: str) -> None:
+    original, model = pair(WINDOWED["2d"], "aten")
+    values: dict[str, Any] = {"padding_mode": "SAME", "data_format": "NHWC", "global_pooling": 1}
+    found = verify(original, changed(model, **{name: values[name]}))
+    assert any(name in difference.what for difference in found.differences)
+
+
+def test_exchanged_operands() -> None:
+    original, model = pair(CASES["adaptive 2d"], "aten")
+    for names in (["x", "dy"], ["dy", "dy"], ["x", "x"]):
+        site_node(model).input[:] = names
+        assert not verify(original, model).proven
+    original, model = pair(WINDOWED["2d"], "aten")
+    site_node(model).input[:] = ["dy", "site_sizes"]
+    assert not verify(original, model).proven
+
+
+def test_another_element_type_of_x() -> None:
+    """x gives its shape alone to the function body, and its type to the kernel."""
+    original, model = pair(CASES["adaptive 2d"], "aten")
+    model.graph.node.insert(0, onnx.helper.make_node("Cast", ["x"], ["half"], to=TensorProto.FLOAT16))
+    site_node(model).input[1] = "half"
+    [site] = verify(original, model, whole_model=False).sites
+    assert site.mismatch is not None
+    assert "x has type float16" in site.mismatch.what
+
+
+def without_declared_sizes(model: ModelProto) -> ModelProto:
+    edited = deepcopy(model)
+    for dim in edited.graph.output[0].type.tensor_type.shape.dim:
+        dim.dim_param = "unknown"
+    return edited
+
+
+def test_the_shape_of_x_is_that_of_the_forward_pool() -> None:
+    """onnxruntime's operator has no operand with it; without the declared one, the forward pool's is taken."""
+    models = [without_declared_sizes(model) for model in pair(WINDOWED["2d"], "training")]
+    assert verify(*models).proven
+    assert not verify(models[0], with_sizes(models[1], np.array([2, 3, 9, 9], np.int32))).proven
+
+
+def test_an_unknown_shape_of_x() -> None:
+    models = [without_declared_sizes(model) for model in pair(WINDOWED["2d"], "training")]
+    for model in models:
+        pool = next(node for node in model.graph.node if node.op_type == "AveragePool")
+        pool.attribute.append(onnx.helper.make_attribute("dilations", [1, 2]))
+    [site] = verify(*models, whole_model=False).sites
+    assert site.reason is not None
+    assert "no AveragePool is the forward pool of" in site.reason
+
+
+def test_what_is_not_drawn() -> None:
+    for spelling, reasons in (
+        ("aten", (ONLY_MULTIPLES,)),
+        ("decomposed", (ONLY_MULTIPLES, NO_INFINITE_GRADIENT)),
+    ):
+        assert check(pair(TILES, spelling)).sites[0].not_drawn == reasons
+
+
+def test_other_divisors_are_no_roundings() -> None:
+    """A Mul by a rounded reciprocal is compared up to a bound, which is less than any other divisor makes."""
+    original, model = pair(TILES, "reciprocal")
+    near = {number: changed(model, **replace(TILES, divisor_override=number).attributes()) for number in (8, 9, 10)}
+    assert [number for number, mutant in near.items() if verify(original, mutant, whole_model=False).proven] == [9]
+
+
+def test_another_stride_of_a_single_window() -> None:
+    """The results are the same at this size; a proof needs the windows of the pool."""
+    case = WINDOWED["2d, global"]
+    original, model = pair(case, "aten")
+    [site] = verify(original, changed(model, **replace(case, strides=(1, 1)).attributes())).sites
+    assert (site.status, site.reason) == (
+        "unproven",
+        f"the windows of '{site_node(model).name}' are not those of the pool",
+    )
+
+
+@pytest.mark.parametrize("spelling", ["decomposed", "reciprocal"])
+def test_whole_models(spelling: str) -> None:
+    """onnxruntime runs PyTorch's nodes and the function body; sums of random numbers can differ by roundings."""
+    found = verify(*pair(TILES, spelling))
+    assert found.proven
+    reasons = [level.reason or "" for level in found.whole_model.levels if level.status == "skipped"]
+    assert all("only by roundings" in reason for reason in reasons)
+    assert len(reasons) == (0 if spelling == "decomposed" else 2)
