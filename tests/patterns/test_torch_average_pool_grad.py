@@ -104,7 +104,8 @@ def test_forms_with_padding(name: str, target: str) -> None:
     expected = COUNTED if counts else of_pool(X, (3, 3), (2, 2), (1,) * 4)
     op, attribute = ("AvgPool3DGrad", "count_include_pad") if target == "atlas-a2" else ("AvgPoolV2Grad", "exclusive")
     attributes = {"ceil_mode": 0, "divisor_override": 0, attribute: counts if target == "atlas-a2" else 1 - counts}
-    nodes = check_average(text, expected, op=op, target=target, attributes=attributes)
+    negative = name == "a Pad that cuts"  # onnx's reference evaluator has no negative pads
+    nodes = check_average(text, expected, op=op, target=target, attributes=attributes, is_verified=not negative)
     assert [node.op_type for node in nodes] == ["Constant", op]
 
 

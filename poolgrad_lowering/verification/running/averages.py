@@ -21,7 +21,7 @@ from onnx.numpy_helper import to_array
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.protos import attribute_values
+from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.windows import average_windows_of
 from poolgrad_lowering.verification.operators.average import (
     AverageWindows,
@@ -84,14 +84,14 @@ def divisors(cut: Cut, source: ModelProto, sizes: Mapping[str, ConcreteShape]) -
     for node in cut.region.added:
         if not roles.is_dialect_gradient(node) or not roles.is_average_gradient(node):
             continue
-        value = _origin(cut, producers, roles.incoming_gradient(node) or "")
+        value, before = _origin(cut, producers, roles.incoming_gradient(node) or "")
         if value is None:
             continue
         try:
             operands = _operands(cut, source, producers, node, (value, sizes))
             shape, windows = meant_by(node, operands)
             positions = operands[node.inputs.index(roles.incoming_gradient(node))]
-            numbers = np.broadcast_to(windows.divisors(), positions.shape)
+            numbers = np.broadcast_to(windows.divisors() * before, positions.shape)
             contained = average_gradient(shape[2:], numbers.astype(np.float64), windows)
         except Exception as error:  # the evaluator raises errors of many classes; that of the site finds them too
             logger.info("no divisors of '%s': %s", node.label, first_line(error))
@@ -102,14 +102,25 @@ def divisors(cut: Cut, source: ModelProto, sizes: Mapping[str, ConcreteShape]) -
     return found
 
 
-def _origin(cut: Cut, producers: Mapping[str, FlatNode], value: str) -> str | None:
-    """Return the incoming gradient of the cut whose elements the value has, or None."""
+def _origin(cut: Cut, producers: Mapping[str, FlatNode], value: str) -> tuple[str | None, AnyArray]:
+    """Return the incoming gradient of the cut whose elements the value has, or None, and what they are divided by."""
+    before: AnyArray = np.ones(())
     while value not in cut.inputs:
         node = producers.get(value)
-        if node is None or node.op[0] or node.op[1] not in _MOVING or not node.inputs:
-            return None
+        by = None if node is None else _divided_by(node, producers)
+        if node is None or node.op[0] or not node.inputs or (by is None and node.op[1] not in _MOVING):
+            return None, before
+        if by is not None:
+            before = before * by.astype(np.float64)
         value = node.inputs[0]
-    return value if cut.inputs[value] is Role.GRADIENT else None
+    return (value if cut.inputs[value] is Role.GRADIENT else None), before
+
+
+def _divided_by(node: FlatNode, producers: Mapping[str, FlatNode]) -> AnyArray | None:
+    """Return the divisors of a node that divides by constants, None of any other."""
+    made_by = producers.get(node.inputs[1]) if node.op == ("", "Div") else None
+    tensor = None if made_by is None else constant_tensor(made_by.proto)
+    return None if tensor is None else to_array(tensor)
 
 
 def _operands(
@@ -141,10 +152,11 @@ def _operands(
 
 
 def _exact(node: FlatNode) -> FlatNode:
-    """Return the node; of a Cast an Identity, because positions may be no numbers of the type."""
-    if node.op != ("", "Cast"):
+    """Return the node; of a Cast or Div an Identity: positions may be no numbers of the type, and no multiples."""
+    if node.op not in (("", "Cast"), ("", "Div")):
         return node
     proto = deepcopy(node.proto)
+    del proto.input[1:]
     proto.op_type = "Identity"
     proto.ClearField("attribute")
-    return replace(node, proto=proto)
+    return replace(node, proto=proto, inputs=node.inputs[:1])

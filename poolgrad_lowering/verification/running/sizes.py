@@ -39,13 +39,17 @@ For windows that are larger, there are more: see `choices`.
 
 
 def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
-    """Return the symbols to choose, each with the first axis on which it occurs."""
+    """Return the symbols to choose, each with the first axis on which it occurs.
+
+    Those of incoming gradients follow from them, unless a site has no other input: one of an average pool may read
+    nothing else.
+    """
     found: dict[str, int] = {}
-    for value, role in cut.inputs.items():
-        if role is not Role.GRADIENT:
-            for axis, dim in enumerate(named_dims(value, types)):
-                if isinstance(dim, str):
-                    found.setdefault(dim, axis)
+    others = [value for value, role in cut.inputs.items() if role is not Role.GRADIENT]
+    for value in others or cut.inputs:
+        for axis, dim in enumerate(named_dims(value, types)):
+            if isinstance(dim, str):
+                found.setdefault(dim, axis)
     return found
 
 
@@ -178,7 +182,8 @@ def _by_its_windows(
 
     The number of adaptive windows is nothing that x determines: it is chosen so that most windows overlap.
     """
-    constants = known_integers((*cut.original, *cut.lowered), cut.constants)
+    computed = {name: array.tolist() for name, array in probed.items() if array.dtype == np.int64 and array.ndim == 1}
+    constants = computed | known_integers((*cut.original, *cut.lowered), cut.constants)
     for node in (*cut.original, *cut.lowered):
         operand = roles.incoming_gradient(node)
         if operand is None or not roles.is_average_gradient(node) or _base(cut, operand) != value:

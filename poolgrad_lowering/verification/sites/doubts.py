@@ -84,7 +84,8 @@ def _fit(own: Sequence[StridedWindow], pool: Sequence[StridedWindow], *, widens:
 _MOVING = frozenset({"Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators whose results are elements of their first input, or padding."""
 _ARITHMETIC = frozenset(
-    {"Add", "Cast", "Concat", "Constant", "Div", "Gather", "MaxPool", "Mod", "Mul", "ReduceProd", "Shape", "Sub"}
+    {"Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "MaxPool", "Mod", "Mul"}
+    | {"ReduceProd", "Shape", "Sub"}
 )
 """Operators by which indices and shapes are computed."""
 
@@ -108,7 +109,7 @@ def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | 
         made_by = producers.get(value)
         if made_by is None or value in seen or _is_pool_of_the_original(region, made_by):
             continue
-        if made_by.op[1] not in _MOVING or not made_by.inputs:
+        if not made_by.inputs or not (made_by.op[1] in _MOVING or _divides(made_by, producers, region)):
             return _text(made_by)
         seen.add(value)
         pending.append(made_by.inputs[0])
@@ -118,13 +119,21 @@ def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | 
 def _values(region: ChangedRegion, types: Mapping[str, TensorType]) -> Iterator[str]:
     """Yield the values that must have flowed through operators that move elements: results, x and gradients."""
     for node in region.added:
-        for value in (roles.pooled(node), roles.incoming_gradient(node)):
+        x = None if roles.is_average_gradient(node) else roles.pooled(node)  # of an average's x only the sizes are read
+        for value in (x, roles.incoming_gradient(node)):
             if value is not None:
                 yield value
     yield from (gradient.grad for gradient in region.expanded)
     for value in region.outputs:
         if value not in types or types[value].element not in _INTEGERS:
             yield value
+
+
+def _divides(node: FlatNode, producers: Mapping[str, FlatNode], region: ChangedRegion) -> bool:
+    """Whether the node divides the gradient of an average pool by constants: the divisors of its windows."""
+    by = producers.get(node.inputs[1]) if node.op == ("", "Div") else None
+    users = [other for other in region.added if roles.incoming_gradient(other) == node.outputs[0]]
+    return by is not None and by.op == ("", "Constant") and any(map(roles.is_average_gradient, users))
 
 
 def _is_pool_of_the_original(region: ChangedRegion, node: FlatNode) -> bool:
