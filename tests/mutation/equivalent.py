@@ -142,9 +142,8 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.ir.scopes.Value.use_count: self._use_count < 0 → self._use_count <= 0": _ONLY_FOR_SPEED,
     "poolgrad_lowering.ir.scopes.Value.use_count: 0 → 1": _ONLY_FOR_SPEED,
     "poolgrad_lowering.lowering.plan_file.read_plan: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
-    "poolgrad_lowering.families.max_pool.matching.views._only_reader: "
-    "uses[0].position < 0 → uses[0].position <= 0": _NOT_FIRST,
-    "poolgrad_lowering.families.max_pool.matching.views._only_reader: 0 → 1 #3": _NOT_FIRST,
+    "poolgrad_lowering.ir.scopes.Value.only_reader: uses[0].position < 0 → uses[0].position <= 0": _NOT_FIRST,
+    "poolgrad_lowering.ir.scopes.Value.only_reader: 0 → 1 #3": _NOT_FIRST,
     "poolgrad_lowering.families.max_pool.matching.window_tables.adaptive_counts: "
     "np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)) → "
     "same_windows(table, adaptive_table(sizes, counts))": _ONLY_FOR_SPEED,

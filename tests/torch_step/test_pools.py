@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 from torch import Tensor, nn  # noqa: E402
 
-from poolgrad_lowering import export_atc, lower  # noqa: E402
+from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
 from poolgrad_lowering.torch import export_training_step  # noqa: E402
 from poolgrad_lowering.torch.pools import (  # noqa: E402
     adaptive_average_pool,
@@ -105,22 +105,22 @@ def test_adaptive_max_pools(counts: tuple[int, ...], batch: tuple[int, ...]) -> 
     assert_close(max_pool_backward(axes, dy, x, indices), backward(dy, x, indices))
 
 
-STEPS: dict[str, tuple[int, Callable[[], nn.Module], int]] = {
-    "average 1-D": (1, lambda: nn.AvgPool1d(3, 2, 1), 0),
-    "average": (2, lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), 0),
-    "its own divisor": (2, lambda: nn.AvgPool2d(3, 2, divisor_override=5), 0),
-    "average 3-D": (3, lambda: nn.AvgPool3d(3, 2, 1), 0),
-    "power average": (2, lambda: nn.LPPool2d(2, 2), 0),
-    "adaptive average": (2, lambda: nn.AdaptiveAvgPool2d((4, 3)), 0),
-    "adaptive average 3-D": (3, lambda: nn.AdaptiveAvgPool3d((3, 4, 3)), 0),
-    "adaptive 1-D": (1, lambda: nn.AdaptiveMaxPool1d(4), 1),
-    "adaptive": (2, lambda: nn.AdaptiveMaxPool2d((4, 3)), 1),
-    "adaptive 3-D": (3, lambda: nn.AdaptiveMaxPool3d((3, 4, 3)), 1),
+STEPS: dict[str, tuple[int, Callable[[], nn.Module]]] = {
+    "average 1-D": (1, lambda: nn.AvgPool1d(3, 2, 1)),
+    "average": (2, lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False)),
+    "its own divisor": (2, lambda: nn.AvgPool2d(3, 2, divisor_override=5)),
+    "average 3-D": (3, lambda: nn.AvgPool3d(3, 2, 1)),
+    "power average": (2, lambda: nn.LPPool2d(2, 2)),
+    "adaptive average": (2, lambda: nn.AdaptiveAvgPool2d((4, 3))),
+    "adaptive average 3-D": (3, lambda: nn.AdaptiveAvgPool3d((3, 4, 3))),
+    "adaptive 1-D": (1, lambda: nn.AdaptiveMaxPool1d(4)),
+    "adaptive": (2, lambda: nn.AdaptiveMaxPool2d((4, 3))),
+    "adaptive 3-D": (3, lambda: nn.AdaptiveMaxPool3d((3, 4, 3))),
 }
 
 
 def exported(name: str, **options: Any) -> Any:
-    axes, pool, _ = STEPS[name]
+    axes, pool = STEPS[name]
     torch.manual_seed(1)
     model, x = nn.Sequential(CONVOLUTIONS[axes](2, 3, 1), pool()), drawn(2, 2, *INPUTS[axes])
     target = drawn(*model(x).shape)
@@ -129,17 +129,22 @@ def exported(name: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_steps(name: str) -> None:
-    """A max pool's gradient lowers; those of the others are no anchors, and ATC has operators for them."""
+    """The gradient of each pool lowers, and the power average's inside: it is that of an average of powers."""
     step = exported(name)
     step.check(tolerance=1e-5)
-    report = lower(step.model).report
-    assert (len(report.lowered), len(report.anchors)) == (STEPS[name][2],) * 2
+    lowered = lower(step.model)
+    assert (len(lowered.report.lowered), len(lowered.report.anchors)) == (1, 1)
+    assert verify(step.model, lowered.model).proven
     assert not export_atc(step.model).report.obstacles
 
 
 @pytest.mark.parametrize("name", ["average", "adaptive average", "adaptive"])
 def test_a_dynamic_batch(name: str) -> None:
-    exported(name, dynamic_batch=True).check(tolerance=1e-5)
+    step = exported(name, dynamic_batch=True)
+    step.check(tolerance=1e-5)
+    lowered = lower(step.model)
+    assert len(lowered.report.lowered) == (1 if "average" in name else 0)
+    assert verify(step.model, lowered.model).proven
 
 
 @pytest.mark.parametrize("name", ["adaptive 1-D", "adaptive", "adaptive 3-D"])
@@ -152,7 +157,12 @@ def test_a_dynamic_batch_of_sizes_that_do_not_divide_is_refused(name: str) -> No
 @pytest.mark.parametrize("name", ["average", "adaptive average", "adaptive"])
 def test_mixed_precision(name: str, dtype: Any) -> None:
     with torch.autocast("cpu", dtype):
-        exported(name).check()
+        step = exported(name)
+    step.check()
+    if "average" in name:
+        lowered = lower(step.model)
+        assert [anchor.status for anchor in lowered.report.anchors] == ["lowered"]
+        assert verify(step.model, lowered.model).proven
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
