@@ -59,6 +59,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
         windows=AdaptiveWindows(),
         x_shape=(*divided.shape[:2], *static_dims(sizes)),
         pooled_shape=divided.shape,
+        spelled=True,
     )
 
 

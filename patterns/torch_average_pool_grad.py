@@ -58,6 +58,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
         pooled_shape=divided.shape,
         count_include_pad=padded,
         divisor=divisor,
+        spelled=True,
     )
 
 

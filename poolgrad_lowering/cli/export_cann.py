@@ -25,6 +25,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         ),
     )
     add_files(parser)
+    parser.add_argument(
+        "--lower-onnx",
+        action="store_true",
+        help="also lower gradients of average pools that are in ONNX's own operators, which CANN's graph engine runs",
+    )
     add_export(parser, force="write the model even if graph mode cannot run it")
     return parser
 
@@ -33,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from poolgrad_lowering.entry.export_files import export_cann_file  # noqa: PLC0415 - `--help` must not load onnx
 
-    report, proofs = export(export_cann_file, options)
+    report, proofs = export(export_cann_file, options, lower_onnx=options.lower_onnx)
     written = [f"wrote {options.output}: {report.edits.text}"]
     refused = f"graph mode: {counted(len(report.obstacles), 'obstacle')}"
     return print_export(report, options, proofs, written=written, refused=refused)

@@ -159,6 +159,11 @@ class Code(Diagnostic):
         "If no caller overrides it, lower with --trust-defaults (trust_defaults=True). Or export the model without "
         "keep_initializers_as_inputs.",
     )
+    IN_ONNX = (
+        "The gradient of an average pool is written in ONNX's own operators, which CANN's graph engine runs. Beside "
+        "onnxruntime's CANN provider a node of the dialect would end a part of the graph, so `export-cann` leaves it.",
+        "Export with --lower-onnx (lower_onnx=True), or lower the model first.",
+    )
     LAST_MAXIMUM = (
         "An ArgMax selects the last of equal maxima, while a pool's gradient goes to the first.",
         "Set select_last_index to 0.",

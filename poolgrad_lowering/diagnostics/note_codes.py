@@ -24,6 +24,12 @@ class NoteCode(Diagnostic):
         Severity.NOTE,
     )
     INLINED_BODIES = "A tool has inlined function bodies of gradients, all or some.", _LOWER_LAST, Severity.WARNING
+    IN_ONNX = (
+        "Gradients of average pools were written in operators of ONNX. As nodes of the dialect they are faster on the "
+        "provider alone; beside the CANN provider each ends a part of the graph.",
+        "For a session beside the CANN provider, `poolgrad export-cann` on the original leaves them as they are.",
+        Severity.NOTE,
+    )
     MISSING_ATTRIBUTES = "A tool has removed attributes of the dialect's operators.", _LOWER_LAST, Severity.WARNING
     MISTYPED_BODIES = "A tool has changed types: the function bodies take others.", _LOWER_LAST, Severity.WARNING
     NO_BODIES = "A tool has removed the function bodies of the dialect's operators.", _LOWER_LAST, Severity.WARNING

@@ -71,19 +71,20 @@ def export_cann_file(
     report_path: PathLike | None = None,
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    lower_onnx: bool = False,
 ) -> CannReport:
     """Export the model in `source` as `export_cann` does and write it to `destination`.
 
     A model with an obstacle is written only with `force`. `verify`, `on_proven`, `report_path`, `copy_external` and
-    `limits` are those of `export_atc_file`.
+    `limits` are those of `export_atc_file`, `lower_onnx` is that of `export_cann`.
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
     """
+    options = Options(target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=not lower_onnx)
 
     def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
-        return export_cann_in_place(model, target, gate, size)
+        return export_cann_in_place(model, options, gate, size)
 
-    options = Options(target, limits=limits, verify=verify, copy_external=copy_external)
     return _write((source, destination, report_path), export, options, force, on_proven)
 
 

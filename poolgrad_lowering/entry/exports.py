@@ -145,7 +145,12 @@ def export_atc(
 
 
 def export_cann(
-    model: ModelProto, *, target: str | None = None, base_dir: PathLike | None = None, limits: Limits = DEFAULT_LIMITS
+    model: ModelProto,
+    *,
+    target: str | None = None,
+    base_dir: PathLike | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    lower_onnx: bool = False,
 ) -> CannExport:
     """Lower a model if it is not lowered yet, and export it for a session beside onnxruntime's CANN provider.
 
@@ -153,10 +158,14 @@ def export_cann(
     the same inputs, outputs and results, and nodes in forms that CANN's graph engine reads. `target`, `base_dir` and
     `limits` are those of `lower`. The argument is not modified.
 
+    Gradients that the model has in ONNX's own operators, such as a ConvTranspose with ones, stay: CANN's graph engine
+    runs these inside of its parts, and a node of the dialect ends one. With `lower_onnx` they are lowered too.
+
     Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
     """
     exported, gate, bytes_before = _copied(model, base_dir, limits)
-    return CannExport(exported, export_cann_in_place(exported, target, gate, bytes_before))
+    options = Options(target, limits=limits, keep_onnx=not lower_onnx)
+    return CannExport(exported, export_cann_in_place(exported, options, gate, bytes_before))
 
 
 def _copied(model: ModelProto, base_dir: PathLike | None, limits: Limits) -> tuple[ModelProto, Gate, int]:
@@ -186,9 +195,9 @@ def export_in_place(
     return AtcReport(lowering, edits, obstacles, tuple(defaults(model)), how)
 
 
-def export_cann_in_place(model: ModelProto, target: str | None, gate: Gate, size: int) -> CannReport:
+def export_cann_in_place(model: ModelProto, options: Options, gate: Gate, size: int) -> CannReport:
     """As `export_cann`, but modifies the model; `size` is that of the model in bytes."""
-    outcome = lower_in_place(model, Options(target), gate)
+    outcome = lower_in_place(model, options, gate)
     edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
     return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)
 

@@ -75,6 +75,11 @@ class Gradient(ABC):
         """All that the operator of a target depends on; the text of a refusal may depend on more."""
 
     @property
+    def in_onnx(self) -> bool:
+        """Whether the producer wrote it in operators of ONNX that CANN's graph engine runs as they are."""
+        return False
+
+    @property
     @abstractmethod
     def pooling(self) -> Node | None:
         """The node whose first output is the pooled tensor; None if not known."""

@@ -28,6 +28,8 @@ class Options:
     verify: bool = False
     copy_external: bool = False
     standard: bool = False
+    keep_onnx: bool = False
+    """Whether gradients stay that are written in operators of ONNX which CANN's graph engine runs."""
     product: Target = field(init=False)
     """The target to lower for."""
 

@@ -20,7 +20,7 @@ from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.families.registry import Choices
-from poolgrad_lowering.families.verdicts import LoweredOp, Refused, Verdict
+from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import DataWarning, data_warnings
@@ -101,7 +101,7 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     facts = Facts(index, ExternalData(gate.folder, gate.limits), trust_defaults=options.trusts_defaults)
 
     choices = Choices(target)
-    selected = select(index, match_anchors(index, facts, choices), target, plan)
+    selected = select(index, match_anchors(index, facts, choices), options)
     taken = names(index) if any(verdict.status == Status.LOWERED for verdict in selected.verdicts) else set()
     joined = join(selected.verdicts, target, selected.bodies, taken, forward=options.forward)
     if plan is not None:
@@ -145,10 +145,15 @@ def _describe(
     has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
     return Described(
         anchors,
-        notes(index, operators, choices.target, has_anchors=has_anchors),
+        notes(index, operators, choices.target, has_anchors=has_anchors, in_onnx=_in_onnx(verdicts)),
         _operator_counts(operators, replaced),
         first_site(facts, verdicts, replaced),
     )
+
+
+def _in_onnx(verdicts: Sequence[Verdict]) -> int:
+    """Return the number of lowered sites whose gradient was written in operators of ONNX."""
+    return sum(isinstance(verdict, Lowered) and verdict.gradient.in_onnx for verdict in verdicts)
 
 
 def _counts_after(counts: Sequence[OperatorCount], model: ModelProto) -> tuple[OperatorCount, ...]:

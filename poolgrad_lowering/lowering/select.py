@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.diagnostics.codes import Refusal, attempt
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.families.verdicts import Refused, Verdict
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.lowering.apply_plan import apply_plan
-from poolgrad_lowering.lowering.plan import LoweringPlan
+from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.switches import refuse_unselected
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
-from poolgrad_lowering.targets.table import Target
 
 
 @dataclass(frozen=True)
@@ -25,15 +24,24 @@ class Selected:
     bodies: FunctionBodies
 
 
-def select(index: ModelIndex, verdicts: Sequence[Verdict], target: Target, plan: LoweringPlan | None) -> Selected:
+def select(index: ModelIndex, verdicts: Sequence[Verdict], options: Options) -> Selected:
     """Return the selection among the verdicts of a model. Raises `PlanError` if the plan does not fit them."""
-    bodies = FunctionBodies(index)
-    able = [_with_body(verdict, bodies) for verdict in refuse_unselected(verdicts)]
+    bodies, plan, target = FunctionBodies(index), options.plan, options.product
+    kept = [_in_onnx(verdict) if options.keep_onnx else verdict for verdict in refuse_unselected(verdicts)]
+    able = [_with_body(verdict, bodies) for verdict in kept]
     if plan is None:
         return Selected(able, bodies)
     # New bodies: below opset 15 a body supports only the type of the first site, which the plan may skip.
     bodies = FunctionBodies(index)
     return Selected(apply_plan(plan, able, target, bodies), bodies)
+
+
+def _in_onnx(verdict: Verdict) -> Verdict:
+    """Refuse a site whose gradient is written in operators of ONNX."""
+    if isinstance(verdict, Refused) or not verdict.gradient.in_onnx:
+        return verdict
+    refusal = Refusal(Code.IN_ONNX, "'{}' is computed by operators of ONNX", (verdict.gradient.dx.value.name,))
+    return Refused(verdict.site, verdict.anchor, verdict.pattern, refusal)
 
 
 def _with_body(verdict: Verdict, bodies: FunctionBodies) -> Verdict:

@@ -45,12 +45,18 @@ def edited(before: Operators, removed: Iterable[Node], added: Iterable[NodeProto
     return after
 
 
-def notes(index: ModelIndex, operators: Operators, target: Target, *, has_anchors: bool) -> tuple[Note, ...]:
+def notes(
+    index: ModelIndex, operators: Operators, target: Target, *, has_anchors: bool, in_onnx: int = 0
+) -> tuple[Note, ...]:
     """Return the notes on a model before its lowering, with its index and its operators.
 
-    `has_anchors` is whether the model has a node that can be a gradient.
+    `has_anchors` is whether the model has a node that can be a gradient, `in_onnx` the number of sites whose gradient
+    is written in operators of ONNX.
     """
     on_model = list(_on_dialect(index, operators))
+    if in_onnx:
+        what = f"{counted(in_onnx, 'gradient')} of average pools written in operators of ONNX"
+        on_model.append((NoteCode.IN_ONNX, NoteCode.IN_ONNX.with_advice(what)))
     if not (on_model or has_anchors):
         on_model.append(_without_gradients(operators))
     return tuple(

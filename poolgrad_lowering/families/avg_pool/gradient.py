@@ -25,6 +25,7 @@ class AveragePoolGradient(Gradient):
     * `count_include_pad`: whether divisor(o) counts the elements of window o in the padding too, or those of x alone
     * `divisor`: the divisor of all windows; 0 if each one is counted
     * `pool`: the forward pool; None if not known
+    * `spelled`: whether it is written out in operators of ONNX, and no operator of a training runtime
     """
 
     grad: Operand
@@ -37,6 +38,7 @@ class AveragePoolGradient(Gradient):
     count_include_pad: bool = False
     divisor: int = 0
     pool: Node | None = None
+    spelled: bool = False
 
     @property
     def reads_x(self) -> bool:
@@ -53,6 +55,11 @@ class AveragePoolGradient(Gradient):
         """The windows, how they count, the shapes, the element type, and whether there is a value of x's shape."""
         counting = self.count_include_pad, self.divisor
         return repr(self.windows), counting, self.x_shape, self.pooled_shape, self.element_type, self.x is None
+
+    @property
+    def in_onnx(self) -> bool:
+        """Whether it is written out: GE has ConvTranspose, Gather and ReduceSum."""
+        return self.spelled
 
     @property
     def pooling(self) -> Node | None:

@@ -32,6 +32,7 @@ _FIELDS: Kinds = {
     "count_include_pad": bool,
     "divisor": int,
     "pool": (Node, type(None)),
+    "spelled": bool,
 }
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import onnx.compose
 import onnx.inliner
+import onnx.parser
 import onnx.version_converter
 import pytest
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering import inspect, lower
+from poolgrad_lowering import export_cann, inspect, lower
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
@@ -43,6 +44,42 @@ def test_a_forward_graph() -> None:
     assert text.startswith("this is a forward graph: 2 MaxPool, no gradient of one. How to export a training step: ")
     assert "`poolgrad export-torch`, or docs/convert.md" in text
     assert not warned(model)
+
+
+AVERAGE = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[2,3,4,5] dy) => (float[2,3,8,10] dx) <float four = {4}, int64[4] p = {-1,1,4,5}, float[1,1,2,2] w = {1,1,1,1},
+    int64[4] x = {2,3,8,10}> {
+    mean = Div (dy, four)
+    planes = Reshape (mean, p)
+    sums = ConvTranspose <strides = [2,2]> (planes, w)
+    dx = Reshape (sums, x)
+}"""
+
+
+@pytest.mark.note("in-onnx")
+def test_a_gradient_in_operators_of_onnx() -> None:
+    """CANN's graph engine has them: `export-cann` leaves the gradient, unless it is told not to."""
+    model = onnx.parser.parse_model(AVERAGE)
+    [(code, text)] = noted(model).items()
+    assert code == "in-onnx"
+    assert text.startswith("1 gradient of average pools written in operators of ONNX. For a session beside the CANN")
+    assert not warned(model)
+
+
+@pytest.mark.refusal("in-onnx")
+def test_such_a_gradient_stays_beside_the_cann_provider() -> None:
+    model = onnx.parser.parse_model(AVERAGE)
+    kept = export_cann(model)
+    [anchor] = kept.report.lowering.anchors
+    assert (anchor.status, anchor.code, anchor.reason) == (
+        "refused",
+        "in-onnx",
+        "'dx' is computed by operators of ONNX",
+    )
+    assert not kept.report.lowering.notes
+    assert not any(node.domain for node in kept.model.graph.node)
+    [node] = [node for node in export_cann(model, lower_onnx=True).model.graph.node if node.domain]
+    assert node.op_type == "AvgPool3DGrad"
 
 
 @pytest.mark.note("no-pool")
