@@ -156,7 +156,7 @@ fuzz-provider_checks fuzz-host_calls: fuzz-%: build/fuzz/bin/%
 	mkdir -p build/fuzz/corpus/$*
 	$< build/fuzz/corpus/$* -max_len=512 $(FUZZ_OPTIONS) -artifact_prefix=build/fuzz/$*-
 build/fuzz/bin/provider_checks: \
-  $(patsubst %,runtime/src/ep/%.cpp,attributes backward_legality forward_legality legality pooling routes shape) \
+  $(patsubst %,runtime/src/ep/%.cpp,attributes average_attributes backward_legality forward_legality legality pooling routes shape) \
   $(wildcard runtime/src/aclnn/*.cpp)
 # Without the tables of vectors that need flags of their own.
 build/fuzz/bin/host_calls: $(filter-out %/avx2.cpp %/avx512.cpp,$(shell find runtime/src/host -name '*.cpp'))

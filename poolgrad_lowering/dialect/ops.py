@@ -17,8 +17,5 @@ from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 
 OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in (*MAX_POOL_OPS, *AVERAGE_POOL_OPS)})
 
-PROVIDER_OPERATORS = frozenset((*(op.name for op in MAX_POOL_OPS), UNSQUEEZE_SCALARS))
-"""The operators of the domain for which the execution provider has kernels; a test compares the runtime's routes.
-
-Any other operator runs by its function body, or not at all.
-"""
+PROVIDER_OPERATORS = frozenset((*OPS, UNSQUEEZE_SCALARS))
+"""The operators of the domain for which the execution provider has kernels; a test compares the runtime's routes."""

@@ -11,8 +11,9 @@ from functools import partial
 from typing import NamedTuple
 
 from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
-from poolgrad_lowering.runtime.self_test.operator_checks import check_gradient, check_pool
+from poolgrad_lowering.runtime.self_test.operator_checks import check_average, check_gradient, check_pool
 from poolgrad_lowering.runtime.self_test.session_checks import SESSION_CHECKS
 from poolgrad_lowering.runtime.self_test.sessions import DifferentError, RefusedError
 
@@ -40,10 +41,11 @@ class Outcome(NamedTuple):
 
 
 def all_checks() -> list[Check]:
-    """Return all checks: gradients, pools, sessions."""
+    """Return all checks: gradients of max pools, of average pools, pools, sessions."""
     gradients = [_of_operator(case, case.family.gradient, check_gradient) for case in CASES]
     pools = [_of_operator(case, case.family.pool, check_pool) for case in CASES]
-    operators = [check for checks in gradients + pools for check in checks]
+    averages = [_of_operator(case, case.operator, check_average) for case in AVERAGE_CASES]
+    operators = [check for checks in gradients + averages + pools for check in checks]
     return operators + [Check(title, run) for title, run in SESSION_CHECKS.items()]
 
 
@@ -66,7 +68,7 @@ def _run_check(check: Check, backend: str) -> tuple[str, str | None]:
     return "ok", None
 
 
-def _of_operator(case: Case, operator: str, check: Callable[..., None]) -> list[Check]:
+def _of_operator(case: Case | AverageCase, operator: str, check: Callable[..., None]) -> list[Check]:
     return [
         Check(case.title, partial(check, case, element), operator, len(case.x_shape), element.name)
         for element in ELEMENT_TYPES

@@ -14,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from poolgrad_lowering.runtime.self_test.average_cases import ADAPTIVE_2D, ADAPTIVE_3D, AverageCase
 from poolgrad_lowering.runtime.self_test.cases import Case, ElementType
 
 _OPSET = 20
@@ -45,6 +46,21 @@ def gradient_model(case: Case, element: ElementType) -> onnx.ModelProto:
         _float("grad", y_shape),
         helper.make_tensor_value_info("argmax", TensorProto.INT32, y_shape),
     ]
+    return _model(nodes, inputs, [_float("dx", case.x_shape)], element.onnx)
+
+
+def average_model(case: AverageCase, element: ElementType) -> onnx.ModelProto:
+    """Return a model x, grad → dx, of which x is used for its shape alone."""
+    of_x = {ADAPTIVE_3D: ["grad_cast", "x_cast"], ADAPTIVE_2D: ["grad_cast"]}.get(case.operator, ["sizes", "grad_cast"])
+    nodes = [
+        _cast("x", "x_cast", element.onnx),
+        _cast("grad", "grad_cast", element.onnx),
+        helper.make_node("Shape", ["x_cast"], ["long_sizes"], name="sizes_of_x"),
+        helper.make_node("Cast", ["long_sizes"], ["sizes"], name="cast_sizes", to=TensorProto.INT32),
+        _node(case.operator, of_x, ["dx_cast"], case.attributes()),
+        _cast("dx_cast", "dx", TensorProto.FLOAT),
+    ]
+    inputs = [_float("x", case.x_shape), _float("grad", case.grad_shape)]
     return _model(nodes, inputs, [_float("dx", case.x_shape)], element.onnx)
 
 

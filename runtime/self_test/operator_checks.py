@@ -7,8 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from poolgrad_lowering.runtime.self_test import data
+from poolgrad_lowering.runtime.self_test.average_cases import AverageCase
 from poolgrad_lowering.runtime.self_test.cases import Case, ElementType
-from poolgrad_lowering.runtime.self_test.models import gradient_model, pool_model
+from poolgrad_lowering.runtime.self_test.models import average_model, gradient_model, pool_model
 from poolgrad_lowering.runtime.self_test.reference import gradient, pool
 from poolgrad_lowering.runtime.self_test.sessions import check_close, check_same, open_session, run
 
@@ -41,3 +42,19 @@ def check_gradient(case: Case, element: ElementType, backend: str) -> None:
     grad = data.spread(argmax.shape, element)
     (dx,) = run(session, {"x": x, "grad": grad, "argmax": argmax})
     check_close("dx of rounded sums", dx, *gradient(x.shape, grad, argmax, epsilon))
+
+
+def check_average(case: AverageCase, element: ElementType, backend: str) -> None:
+    """Check whole numbers bit for bit if their sums are exact, and rounded sums within the tolerance of the case."""
+    session = open_session(average_model(case, element), backend)
+    x = data.ties(case.x_shape)
+    epsilon = 2.0**-element.fraction_bits
+
+    if case.is_exact:
+        grad = data.whole(case.grad_shape)
+        (dx,) = run(session, {"x": x, "grad": grad})
+        check_same("dx of whole numbers", dx, case.gradient(grad, epsilon).y.astype(np.float32))
+
+    grad = data.spread(case.grad_shape, element)
+    (dx,) = run(session, {"x": x, "grad": grad})
+    check_close("dx of rounded sums", dx, *case.gradient(grad, epsilon))

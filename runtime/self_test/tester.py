@@ -67,7 +67,7 @@ def _problem(machine: Diagnosis, backend: str | None) -> str | None:
 
 def _functions(backend: str) -> dict[tuple[str | None, int | None], str]:
     """Return the aclnn functions by operator and rank of x, for an int32 argmax, which the compiler always uses."""
-    rows = [row for row in routes(backend) if row["argmax"] == "int32"]
+    rows = [row for row in routes(backend) if row["argmax"] in ("int32", None)]
     return {(row["operator"], row["rank"]): row["function"] for row in rows}
 
 

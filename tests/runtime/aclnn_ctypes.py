@@ -18,7 +18,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from ctypes import c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_bool, c_char_p, c_int, c_int8, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ DTYPES = {
     np.dtype(np.float64): 11,
     bfloat16: 27,
 }
-NCHW, NHWC, ND, NC1HWC0, NDHWC, NCDHW = 0, 1, 2, 3, 27, 30
+NCHW, NHWC, ND, NC1HWC0, NDHWC, NCDHW, NCL = 0, 1, 2, 3, 27, 30, 47
 
 POOL_3D = "aclnnMaxPool3dWithArgmaxBackward"
 POOL_2D = "aclnnMaxPool2dWithIndicesBackward"
@@ -49,6 +49,11 @@ FORWARD_3D = "aclnnMaxPool3dWithArgmax"
 FORWARD_2D = "aclnnMaxPool2dWithIndices"
 ADAPTIVE_FORWARD_2D = "aclnnAdaptiveMaxPool2d"
 ADAPTIVE_FORWARD_3D = "aclnnAdaptiveMaxPool3d"
+AVERAGE_2D = "aclnnAvgPool2dBackward"
+AVERAGE_3D = "aclnnAvgPool3dBackward"
+ADAPTIVE_AVERAGE_2D = "aclnnAdaptiveAvgPool2dBackward"
+ADAPTIVE_AVERAGE_3D = "aclnnAdaptiveAvgPool3dBackward"
+AVERAGES = (AVERAGE_2D, AVERAGE_3D, ADAPTIVE_AVERAGE_2D, ADAPTIVE_AVERAGE_3D)
 
 _pointer = ctypes.POINTER
 _PHASE_1_END = [_pointer(c_uint64), _pointer(c_void_p)]
@@ -56,6 +61,9 @@ _PHASE_1_WINDOWED = [c_void_p] * 7 + [c_bool, c_void_p, *_PHASE_1_END]
 _PHASE_1_ADAPTIVE = [c_void_p] * 4 + _PHASE_1_END
 _PHASE_1_FORWARD = [c_void_p] * 5 + [c_bool, c_void_p, c_void_p, *_PHASE_1_END]
 _PHASE_1_ADAPTIVE_FORWARD = [c_void_p] * 4 + _PHASE_1_END
+_PHASE_1_AVERAGE_2D = [c_void_p] * 5 + [c_bool, c_bool, c_int64, c_int8, c_void_p, *_PHASE_1_END]
+_PHASE_1_AVERAGE_3D = [c_void_p] * 5 + [c_bool, c_bool, c_int64, c_void_p, *_PHASE_1_END]
+_PHASE_1_ADAPTIVE_AVERAGE = [c_void_p] * 3 + _PHASE_1_END
 _PHASE_2 = [c_void_p, c_uint64, c_void_p, c_void_p]
 
 # name: (result, arguments)
@@ -113,7 +121,13 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
         f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_ADAPTIVE_FORWARD)
         for api in (ADAPTIVE_FORWARD_2D, ADAPTIVE_FORWARD_3D)
     },
-    **dict.fromkeys((*WINDOWED, ADAPTIVE_2D, ADAPTIVE_3D), (c_int32, _PHASE_2)),
+    f"{AVERAGE_2D}GetWorkspaceSize": (c_int32, _PHASE_1_AVERAGE_2D),
+    f"{AVERAGE_3D}GetWorkspaceSize": (c_int32, _PHASE_1_AVERAGE_3D),
+    **{
+        f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_ADAPTIVE_AVERAGE)
+        for api in (ADAPTIVE_AVERAGE_2D, ADAPTIVE_AVERAGE_3D)
+    },
+    **dict.fromkeys((*WINDOWED, ADAPTIVE_2D, ADAPTIVE_3D, *AVERAGES), (c_int32, _PHASE_2)),
     **dict.fromkeys((FORWARD_3D, FORWARD_2D, ADAPTIVE_FORWARD_2D, ADAPTIVE_FORWARD_3D), (c_int32, _PHASE_2)),
 }
 
@@ -222,8 +236,37 @@ class Forward:
         return [self.self_, *([self.output_size] if adaptive else windows), self.out, self.indices]
 
 
-Argument = Tensor | Sequence[int] | bool | None
-Call = Backward | Forward
+@dataclasses.dataclass(frozen=True)
+class Average:
+    """The arguments of phase 1 of an average pool's gradient; the lists and numbers are for the windowed functions."""
+
+    grad_output: Tensor | None
+    self_: Tensor | None
+    grad_input: Tensor | None
+    kernel_size: Sequence[int] | None = (1,)
+    stride: Sequence[int] | None = ()
+    padding: Sequence[int] | None = (0,)
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    divisor_override: int = 0
+    cube_math_type: int = 0
+
+    @classmethod
+    def of(cls, *arrays: Array, format: int = NCHW, **windows: Any) -> Average:  # noqa: A002 - the ABI's name
+        """Describe a call on arrays: grad_output, self, grad_input."""
+        grad_output, self_, grad_input = (Tensor.of(array, format) for array in arrays)
+        return cls(grad_output, self_, grad_input, **windows)
+
+    def in_order(self, api: str) -> list[Argument]:
+        """The arguments in the order of the prototype."""
+        windows: list[Argument] = [self.kernel_size, self.stride, self.padding]
+        windows += [self.ceil_mode, self.count_include_pad, self.divisor_override]
+        windows += [self.cube_math_type] if api == AVERAGE_2D else []
+        return [self.grad_output, self.self_, *(windows if api in (AVERAGE_2D, AVERAGE_3D) else []), self.grad_input]
+
+
+Argument = Tensor | Sequence[int] | bool | int | None
+Call = Backward | Forward | Average
 
 
 class Aclnn:
@@ -271,7 +314,7 @@ class Aclnn:
         with contextlib.ExitStack() as stack:
 
             def made(argument: Argument) -> int | bool | None:
-                if argument is None or isinstance(argument, bool):
+                if argument is None or isinstance(argument, int):
                     return argument
                 if isinstance(argument, Tensor):
                     handle, destroy = self.create_tensor(argument), self.c.aclDestroyTensor

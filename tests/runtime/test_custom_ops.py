@@ -16,8 +16,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from poolgrad_lowering.runtime import get_library_path
+from tests.average_models import AVERAGE_2D, AverageCase, average_feeds, average_model
+from tests.average_models import CASES as AVERAGE_CASES
 from tests.oracles import assert_same_bits
 from tests.pool_models import CASES, PoolCase, pool_model, values_with_ties
+from tests.runtime.average_calls import AverageCall
 from tests.runtime.ep_models import INDEX_TYPES, VALUE_TYPES, Case, make_feeds, make_model, window
 
 OPSET = 20
@@ -205,3 +208,52 @@ def test_backend_is_logged_for_every_node(capfd: pytest.CaptureFixture[str]) -> 
         gradient_model(GRADIENT).SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     assert f"{GRADIENT.op} node 'pool_grad' runs on backend host (" in capfd.readouterr().err
+
+
+def bare_average_model(case: AverageCase, values: str = "float32", *, symbolic: bool = False) -> onnx.ModelProto:
+    """The gradient of an average pool without its body."""
+    model = average_model(case, OPSET, VALUE_TYPES[values][0], symbolic=symbolic)
+    del model.functions[:]
+    return model
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("values", VALUE_TYPES)
+@pytest.mark.parametrize(
+    "name", ["1d", "2d", "3d, ceil, padding counts", "adaptive 2d", "adaptive 3d", "adaptive, shape"]
+)
+def test_gradients_of_average_pools(name: str, values: str, symbolic: bool) -> None:
+    case = AVERAGE_CASES[name]
+    model = bare_average_model(case, values, symbolic=symbolic)
+    dtype = VALUE_TYPES[values][1]
+    grad = np.random.default_rng(0).standard_normal(case.grad_shape).astype(dtype)
+    fed = grad.astype(np.float32) if values == "bfloat16" else grad
+    (y,) = session_of(model, backend="host").run(None, average_feeds(case, model, fed))
+    assert_same_bits(y.astype(dtype), AverageCall(case).expected(grad))
+
+
+def test_shape_after_a_gradient_with_the_shape_of_x() -> None:
+    case = AVERAGE_CASES["adaptive, shape"]
+    model = bare_average_model(case)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert session_of(model).get_outputs()[0].shape == list(case.x_shape)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"pads": [1, 1, 2, 2]}, "pads holds 2, more than half of ksize 2"),
+        ({"ksize": [3, 2]}, "ksize has 2 values, not 4"),
+        ({"onnx_divisor": 3.0}, "onnx_divisor is not divisor_override"),
+        ({"onnx_divisor": None}, "attribute onnx_divisor: "),
+        ({"exclusive": None}, "attribute exclusive: "),
+    ],
+)
+def test_average_that_aclnn_does_not_take_fails_the_session(changed: dict[str, Any], message: str) -> None:
+    model = bare_average_model(AVERAGE_CASES["2d"])
+    [node] = [node for node in model.graph.node if node.op_type == AVERAGE_2D]
+    for attribute in [attribute for attribute in node.attribute if attribute.name in changed]:
+        node.attribute.remove(attribute)
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in changed.items() if value is not None)
+    with pytest.raises(Exception, match=f"{AVERAGE_2D} node 'site': .*{message}"):
+        session_of(model)

@@ -52,7 +52,7 @@ def test_a_machine_without_cann(capsys: pytest.CaptureFixture[str]) -> None:
     assert host["problem"] is None
     assert (host["devices"], host["soc"], host["product"]) == (1, "Ascend950PR_9599", "Ascend 950")
     assert host["libraries"] == [{"path": get_host_library_path(), "problem": None}]
-    assert len(host["functions"]) == 8
+    assert len(host["functions"]) == 12
     assert {row["library"] for row in host["functions"]} == {get_host_library_path()}
     assert "ASCEND_HOME_PATH is not set" in backend(report, "cann")["problem"]
     assert report["auto"]["backend"] == "host"
@@ -88,6 +88,10 @@ def test_the_operators_are_those_of_the_product(
         "MaxPool3DWithArgmaxV2": ["aclnnMaxPool3dWithArgmax"],
         "MaxPoolWithArgmaxV3": ["aclnnMaxPool2dWithIndices"],
         "AdaptiveMaxPool3d": ["aclnnAdaptiveMaxPool3d", "aclnnAdaptiveMaxPool2d"],
+        "AvgPool3DGrad": ["aclnnAvgPool2dBackward", "aclnnAvgPool3dBackward"],
+        "AvgPoolV2Grad": ["aclnnAvgPool2dBackward"],
+        "AdaptiveAvgPool3dGrad": ["aclnnAdaptiveAvgPool2dBackward", "aclnnAdaptiveAvgPool3dBackward"],
+        "AdaptiveAvgPool2dGrad": ["aclnnAdaptiveAvgPool2dBackward"],
     }
 
 

@@ -133,7 +133,7 @@ described = json.loads(probe.describe(get_library_path(), "host"))
 answer([[row["functions"], row["missing"], row["refused"]] for row in described["operators"]])
 """
     rows = run(code, ACLNN_HOST_SOC=soc)
-    assert len(rows) == 6
+    assert len(rows) == 10
     assert all(functions and missing == [] and refused == {} for functions, missing, refused in rows)
 
 

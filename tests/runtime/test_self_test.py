@@ -15,6 +15,7 @@ import pytest
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.runtime.doctor import diagnose
 from poolgrad_lowering.runtime.self_test import operator_checks, tester, worker
+from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
 from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks, perform
 from poolgrad_lowering.runtime.self_test.data import special, spread, ties, whole
@@ -24,6 +25,7 @@ from poolgrad_lowering.runtime.self_test.text import to_text
 from tests.harness.cann.installations import host_library_without, install
 from tests.harness.sessions.ep_process import run_python
 from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
+from tests.oracles.training_operators import average_pool_grad, average_windows_grad
 
 PAGE = (Path(__file__).parents[2] / "docs" / "on-a-real-npu.md").read_text(encoding="utf-8")
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
@@ -246,3 +248,35 @@ def test_overlapping_windows_have_sums_that_are_rounded() -> None:
     for element in ELEMENT_TYPES:
         grad = spread(argmax.shape, element)
         assert (gradient(case.x_shape, grad, argmax, 2.0**-element.fraction_bits).tolerance > 0).any()
+
+
+@pytest.mark.parametrize("case", AVERAGE_CASES, ids=lambda case: case.operator + case.title)
+def test_the_reference_of_averages_is_the_definition(case: AverageCase) -> None:
+    grad = spread(case.grad_shape, ELEMENT_TYPES[0]).astype(np.float64)
+    if case.output_size:
+        windows = [adaptive_windows(*axis) for axis in zip(case.x_shape[2:], case.output_size, strict=True)]
+        expected = average_windows_grad(grad, case.x_shape, windows)
+    else:
+        expected = average_pool_grad(
+            grad,
+            case.x_shape,
+            kernel=case.kernel,
+            strides=case.strides,
+            begins=case.pads,
+            ends=case.pads,
+            counts_padding=case.count_include_pad,
+            divisor=case.divisor or None,
+        )
+    found = case.gradient(grad, 2.0**-23)
+    np.testing.assert_allclose(found.y, expected, rtol=1e-12)
+    assert case.operator != "AvgPoolV2Grad" or not case.title.endswith("padded") or (expected == 0).any()
+
+
+def test_another_average_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = AverageCase.gradient
+    monkeypatch.setattr(AverageCase, "gradient", lambda self, grad, epsilon: original(self, 2 * grad, epsilon))
+    for title, what in (("2-D", "dx of whole numbers"), ("2-D overlapping", "dx of rounded sums")):
+        outcome = perform(check_of("AvgPool3DGrad", title), "host")
+        assert outcome.status == "different"
+        assert outcome.detail is not None
+        assert outcome.detail.startswith(what)

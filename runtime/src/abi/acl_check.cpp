@@ -5,10 +5,14 @@
 #include <acl/acl_rt.h>
 #include <aclnn/acl_meta.h>
 #include <aclnn/opdev/op_errno.h>
+#include <aclnnop/aclnn_adaptive_avg_pool2d_backward.h>
+#include <aclnnop/aclnn_adaptive_avg_pool3d_backward.h>
 #include <aclnnop/aclnn_adaptive_max_pool2d.h>
 #include <aclnnop/aclnn_adaptive_max_pool2d_backward.h>
 #include <aclnnop/aclnn_adaptive_max_pool3d.h>
 #include <aclnnop/aclnn_adaptive_max_pool3d_backward.h>
+#include <aclnnop/aclnn_avgpool2d_backward.h>
+#include <aclnnop/aclnn_avgpool3d_backward.h>
 #include <aclnnop/aclnn_max_pool2d_with_indices.h>
 #include <aclnnop/aclnn_max_pool2d_with_indices_backward.h>
 #include <aclnnop/aclnn_max_pool3d_with_argmax.h>

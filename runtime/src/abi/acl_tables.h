@@ -169,6 +169,17 @@
 #define POOLGRAD_ACLNN_ADAPTIVE_MAX_POOL_BACKWARD_PARAMETERS                                           \
   (const aclTensor* gradOutput, const aclTensor* self, const aclTensor* indices, aclTensor* gradInput, \
    uint64_t* workspaceSize, aclOpExecutor** executor)
+#define POOLGRAD_ACLNN_AVG_POOL_2D_BACKWARD_PARAMETERS                                                            \
+  (const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride,  \
+   const aclIntArray* padding, bool ceilMode, bool countIncludePad, int64_t divisorOverride, int8_t cubeMathType, \
+   aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor)
+#define POOLGRAD_ACLNN_AVG_POOL_3D_BACKWARD_PARAMETERS                                                           \
+  (const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride, \
+   const aclIntArray* padding, bool ceilMode, bool countIncludePad, int64_t divisorOverride, aclTensor* output,  \
+   uint64_t* workspaceSize, aclOpExecutor** executor)
+#define POOLGRAD_ACLNN_ADAPTIVE_AVG_POOL_BACKWARD_PARAMETERS                                    \
+  (const aclTensor* gradOutput, const aclTensor* self, aclTensor* out, uint64_t* workspaceSize, \
+   aclOpExecutor** executor)
 
 #define POOLGRAD_ACLNN_OPERATOR_FUNCTIONS(X)                                                                           \
   X(aclnnStatus, aclnnMaxPool3dWithArgmaxGetWorkspaceSize, POOLGRAD_ACLNN_MAX_POOL_PARAMETERS)                         \
@@ -186,7 +197,15 @@
   X(aclnnStatus, aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_MAX_POOL_BACKWARD_PARAMETERS) \
   X(aclnnStatus, aclnnAdaptiveMaxPool2dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                    \
   X(aclnnStatus, aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_MAX_POOL_BACKWARD_PARAMETERS) \
-  X(aclnnStatus, aclnnAdaptiveMaxPool3dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)
+  X(aclnnStatus, aclnnAdaptiveMaxPool3dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                    \
+  X(aclnnStatus, aclnnAvgPool2dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_AVG_POOL_2D_BACKWARD_PARAMETERS)               \
+  X(aclnnStatus, aclnnAvgPool2dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                            \
+  X(aclnnStatus, aclnnAvgPool3dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_AVG_POOL_3D_BACKWARD_PARAMETERS)               \
+  X(aclnnStatus, aclnnAvgPool3dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                            \
+  X(aclnnStatus, aclnnAdaptiveAvgPool2dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_AVG_POOL_BACKWARD_PARAMETERS) \
+  X(aclnnStatus, aclnnAdaptiveAvgPool2dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                    \
+  X(aclnnStatus, aclnnAdaptiveAvgPool3dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_AVG_POOL_BACKWARD_PARAMETERS) \
+  X(aclnnStatus, aclnnAdaptiveAvgPool3dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)
 
 // All of them.
 #define POOLGRAD_ACL_FUNCTIONS(X)   \

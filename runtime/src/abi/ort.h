@@ -89,6 +89,7 @@ enum OrtMemType : int {
 enum OrtOpAttrType : int {
   ORT_OP_ATTR_INT = 1,
   ORT_OP_ATTR_INTS = 2,
+  ORT_OP_ATTR_FLOAT = 3,
   ORT_OP_ATTR_STRING = 5,
 };
 
@@ -132,7 +133,8 @@ struct OrtApi {
   OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
   Gap<66, 72> gap_66;
   OrtStatus* (*MemoryInfoGetId)(const OrtMemoryInfo* info, int* out);
-  Gap<73, 86> gap_73;
+  Gap<73, 85> gap_73;
+  OrtStatus* (*KernelInfoGetAttribute_float)(const OrtKernelInfo* info, const char* name, float* out);
   OrtStatus* (*KernelInfoGetAttribute_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out);
   OrtStatus* (*KernelInfoGetAttribute_string)(const OrtKernelInfo* info, const char* name, char* out,
                                               std::size_t* size);
@@ -383,6 +385,7 @@ struct OrtCustomOp {
   X(OrtApi, GetSymbolicDimensions, 63)                      \
   X(OrtApi, GetTensorTypeAndShape, 65)                      \
   X(OrtApi, MemoryInfoGetId, 72)                            \
+  X(OrtApi, KernelInfoGetAttribute_float, 85)               \
   X(OrtApi, KernelInfoGetAttribute_int64, 86)               \
   X(OrtApi, KernelInfoGetAttribute_string, 87)              \
   X(OrtApi, KernelContext_GetInputCount, 88)                \

@@ -15,7 +15,8 @@ namespace poolgrad::aclnn {
 
 using Axes = std::array<std::int64_t, 3>;  // values along D, H and W; a 2-D function takes the last two
 
-// The pooling window, in elements. Of these an adaptive pool has only the output size, its gradient nothing.
+// The pooling window, in elements. Of these an adaptive pool has only the output size, its gradient nothing. An average
+// pool has no dilation.
 struct Window {
   Axes kernel{1, 1, 1};
   Axes stride{1, 1, 1};
@@ -23,6 +24,8 @@ struct Window {
   Axes dilation{1, 1, 1};
   bool ceil_mode = false;
   Axes output_size{};
+  bool count_include_pad = false;     // of an average pool
+  std::int64_t divisor_override = 0;  // the same; 0: each window has its own divisor
 };
 
 // What a tensor is in a pool or its gradient, by aclnn's names. The planes of self and grad_input have one size, those
@@ -52,7 +55,7 @@ struct Function {
   std::size_t axes;                             // the length of its lists; its tensors have N and C before these
   std::initializer_list<Operand> operands;      // its tensors, in the order of its arguments
   std::initializer_list<Axes Window::*> lists;  // its lists, likewise
-  aclDataType index_type;                       // a type of indices that it takes on every product
+  aclDataType index_type;                       // a type of indices that it takes on every product, if it has indices
 
   // Calls `get_workspace_size` by the signature of this function.
   int (*call_phase_1)(void* get_workspace_size, const Arguments& arguments, const Window& window,
@@ -67,15 +70,19 @@ struct Function {
 };
 
 // X(name without "aclnn", axes, operands, lists, index type), in the order in which the functions are looked up.
-#define POOLGRAD_ACLNN_FUNCTIONS(X)                                 \
-  X(MaxPool3dWithArgmax, 3, kPool, kWindow, ACL_INT32)              \
-  X(MaxPool2dWithIndices, 2, kPool, kWindow, ACL_INT32)             \
-  X(AdaptiveMaxPool3d, 3, kPool, kOutputSize, ACL_INT32)            \
-  X(AdaptiveMaxPool2d, 2, kPool, kOutputSize, ACL_INT64)            \
-  X(MaxPool3dWithArgmaxBackward, 3, kGradient, kWindow, ACL_INT32)  \
-  X(MaxPool2dWithIndicesBackward, 2, kGradient, kWindow, ACL_INT32) \
-  X(AdaptiveMaxPool3dBackward, 3, kGradient, kNoLists, ACL_INT32)   \
-  X(AdaptiveMaxPool2dBackward, 2, kGradient, kNoLists, ACL_INT32)
+#define POOLGRAD_ACLNN_FUNCTIONS(X)                                             \
+  X(MaxPool3dWithArgmax, 3, kPool, kWindow, ACL_INT32)                          \
+  X(MaxPool2dWithIndices, 2, kPool, kWindow, ACL_INT32)                         \
+  X(AdaptiveMaxPool3d, 3, kPool, kOutputSize, ACL_INT32)                        \
+  X(AdaptiveMaxPool2d, 2, kPool, kOutputSize, ACL_INT64)                        \
+  X(MaxPool3dWithArgmaxBackward, 3, kGradient, kWindow, ACL_INT32)              \
+  X(MaxPool2dWithIndicesBackward, 2, kGradient, kWindow, ACL_INT32)             \
+  X(AdaptiveMaxPool3dBackward, 3, kGradient, kNoLists, ACL_INT32)               \
+  X(AdaptiveMaxPool2dBackward, 2, kGradient, kNoLists, ACL_INT32)               \
+  X(AvgPool3dBackward, 3, kAverageGradient, kAverageWindow, ACL_DT_UNDEFINED)   \
+  X(AvgPool2dBackward, 2, kAverageGradient, kAverageWindow, ACL_DT_UNDEFINED)   \
+  X(AdaptiveAvgPool3dBackward, 3, kAverageGradient, kNoLists, ACL_DT_UNDEFINED) \
+  X(AdaptiveAvgPool2dBackward, 2, kAverageGradient, kNoLists, ACL_DT_UNDEFINED)
 
 #define POOLGRAD_ENTRY(name, ...) k##name,
 #define POOLGRAD_ONE(...) +1

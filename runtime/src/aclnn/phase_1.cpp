@@ -16,7 +16,7 @@ TensorHandle MakeTensor(const Backend& backend, const TensorView& view) {
   const std::array<std::int64_t, kMaxRank> strides = ContiguousStrides(view);
   const std::int64_t* dims = view.dims.data();
   // The operators require the same format for all tensors of a call. Every product accepts these two;
-  // aclnnAdaptiveMaxPool3d refuses ND on Atlas A2 and A3.
+  // aclnnAdaptiveMaxPool3d refuses ND on Atlas A2 and A3, and aclnnAvgPool2dBackward takes NCHW and NCL alone.
   const aclFormat format = view.rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_NCHW;
   aclTensor* tensor =
       api.aclCreateTensor(dims, view.rank, view.type, strides.data(), 0, format, dims, view.rank, view.data);

@@ -14,6 +14,17 @@ void Compute(const Backend& backend, const Call& call, ExecutorCache& executors,
   WaitForStream(backend.api(), stream);
 }
 
+// The operand whose memory this operand uses: itself, but the result for a tensor that is read for its sizes alone and
+// is the memory of the result. Such a tensor has the result's size.
+std::size_t HolderOf(const Call& call, std::size_t operand) {
+  const Operand* operands = call.function.operands.begin();
+  for (std::size_t result = 0; result < call.function.operands.size(); ++result) {
+    const bool is_same = call.operands[operand].data == call.operands[result].data;
+    if (is_same && operands[operand].use == Use::kSizes && operands[result].use == Use::kWritten) return result;
+  }
+  return operand;
+}
+
 }  // namespace
 
 void RunOnHostMemory(const Backend& backend, const Call& call, ExecutorCache& executors, StreamResources& resources) {
@@ -27,7 +38,7 @@ void RunOnHostMemory(const Backend& backend, const Call& call, ExecutorCache& ex
   Call device = call;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const TensorView& host = call.operands[i];
-    void* const data = device.operands[i].data = resources.operands[i].Reserve(ByteCount(host));
+    void* const data = device.operands[i].data = resources.operands[HolderOf(call, i)].Reserve(ByteCount(host));
     if (operands.begin()[i].use == Use::kRead) {
       resources.copier->CopyToDevice(data, host.data, ByteCount(host), stream);
     }

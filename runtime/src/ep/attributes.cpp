@@ -15,29 +15,10 @@ constexpr std::int64_t kMaxValue = std::numeric_limits<std::int32_t>::max();
 
 using Axes = std::array<std::int64_t, 3>;
 
-// Reads a list of `axes` values, from `low` to the maximum of int32, into the last elements of `out`.
+// Reads a list of `axes` values into the last elements of `out`.
 void ReadAxes(std::size_t axes, const AttributeSource& source, const char* name, std::int64_t low, Axes& out) {
-  const std::vector<std::int64_t> values = source.Ints(name);
-  if (values.size() != axes) {
-    throw InvalidArgument(std::string(name) + " has " + std::to_string(values.size()) + " values, not " +
-                          std::to_string(axes));
-  }
-  for (const std::int64_t value : values) {
-    if (value < low || value > kMaxValue) {
-      throw InvalidArgument(std::string(name) + " holds " + std::to_string(value) + ", below " + std::to_string(low) +
-                            " or above int32");
-    }
-  }
+  const std::vector<std::int64_t> values = ReadList(source, name, axes, low);
   std::copy(values.begin(), values.end(), out.end() - axes);
-}
-
-void RequirePaddingWithinHalfKernel(const aclnn::Window& window) {
-  for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
-    if (window.padding[axis] > window.kernel[axis] / 2) {
-      throw InvalidArgument("pads holds " + std::to_string(window.padding[axis]) + ", more than half of ksize " +
-                            std::to_string(window.kernel[axis]));
-    }
-  }
 }
 
 ort::ONNXTensorElementDataType ArgmaxType(const AttributeSource& source, const char* name) {
@@ -54,9 +35,6 @@ void ReadWindow(const DialectOp& op, const AttributeSource& source, aclnn::Windo
   ReadAxes(op.axes, source, "dilation", 1, window.dilation);
   RequirePaddingWithinHalfKernel(window);
   window.ceil_mode = source.Int("ceil_mode") != 0;
-  if (source.String("data_format") != op.data_format) {
-    throw InvalidArgument(std::string("data_format is not ") + op.data_format);
-  }
 }
 
 // Requires that the onnx_* list begins with Ascend's values for the last `rank` axes, which are those of x.
@@ -89,10 +67,49 @@ void ReadOnnxWindow(const DialectOp& op, const AttributeSource& source, const ac
   onnx.ceil_mode = source.Int("onnx_ceil_mode") != 0;
 }
 
+// Reads the shape of x of a gradient that has no input for it.
+Shape ReadShape(const AttributeSource& source) {
+  constexpr std::size_t kRank = 4;
+  const std::vector<std::int64_t> sizes = ReadList(source, "orig_input_shape", kRank, 1);
+  Shape shape;
+  shape.rank = kRank;
+  std::copy(sizes.begin(), sizes.end(), shape.dims.begin());
+  return shape;
+}
+
 // The text of `size` bytes at `data`, without the terminator that onnxruntime may include in the size.
 std::string Text(const char* data, std::size_t size) { return std::string(data, std::find(data, data + size, '\0')); }
 
 }  // namespace
+
+std::vector<std::int64_t> ReadList(const AttributeSource& source, const char* name, std::size_t count,
+                                   std::int64_t low) {
+  std::vector<std::int64_t> values = source.Ints(name);
+  if (values.size() != count) {
+    throw InvalidArgument(std::string(name) + " has " + std::to_string(values.size()) + " values, not " +
+                          std::to_string(count));
+  }
+  for (const std::int64_t value : values) {
+    if (value < low || value > kMaxValue) {
+      throw InvalidArgument(std::string(name) + " holds " + std::to_string(value) + ", below " + std::to_string(low) +
+                            " or above int32");
+    }
+  }
+  return values;
+}
+
+void RequireText(const AttributeSource& source, const char* name, const char* value) {
+  if (source.String(name) != value) throw InvalidArgument(std::string(name) + " is not " + value);
+}
+
+void RequirePaddingWithinHalfKernel(const aclnn::Window& window) {
+  for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
+    if (window.padding[axis] > window.kernel[axis] / 2) {
+      throw InvalidArgument("pads holds " + std::to_string(window.padding[axis]) + ", more than half of ksize " +
+                            std::to_string(window.kernel[axis]));
+    }
+  }
+}
 
 const ort::OrtOpAttr* NodeAttributes::Find(const char* name) const {
   const ort::OrtOpAttr* attribute = nullptr;
@@ -118,6 +135,12 @@ std::int64_t OpAttributes::Int(const char* name) const {
   return value;
 }
 
+float OpAttributes::Float(const char* name) const {
+  float value = 0;
+  Read(name, ort::ORT_OP_ATTR_FLOAT, &value, sizeof value);
+  return value;
+}
+
 std::vector<std::int64_t> OpAttributes::Ints(const char* name) const {
   std::vector<std::int64_t> values(kMaxInts);
   values.resize(Read(name, ort::ORT_OP_ATTR_INTS, values.data(), kMaxInts * sizeof(std::int64_t)) /
@@ -133,6 +156,12 @@ std::string OpAttributes::String(const char* name) const {
 std::int64_t KernelAttributes::Int(const char* name) const {
   std::int64_t value = 0;
   CheckRead(name, ort_.api.KernelInfoGetAttribute_int64(info_, name, &value));
+  return value;
+}
+
+float KernelAttributes::Float(const char* name) const {
+  float value = 0;
+  CheckRead(name, ort_.api.KernelInfoGetAttribute_float(info_, name, &value));
   return value;
 }
 
@@ -161,13 +190,19 @@ void KernelAttributes::CheckRead(const char* name, ort::OrtStatus* status) const
 
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source) {
   Attributes attributes;
-  if (op.axes > 0) {
+  const bool is_average = op.direction == Direction::kBackward && !ReadsArgmax(op);
+  if (op.axes > 0 && is_average) {
+    ReadAverageWindow(op, source, attributes);
+  } else if (op.axes > 0) {
     ReadWindow(op, source, attributes.window);
     if (op.direction == Direction::kForward) ReadOnnxWindow(op, source, attributes.window, attributes.onnx);
   } else if (op.direction == Direction::kForward) {
     aclnn::Axes& output_size = attributes.window.output_size;
     ReadAxes(output_size.size(), source, "output_size", 1, output_size);
+  } else if (!Has(op.inputs, Part::kX)) {
+    attributes.x_shape = ReadShape(source);
   }
+  if (op.data_format != nullptr) RequireText(source, "data_format", op.data_format);
   if (op.index_type != nullptr) attributes.argmax_type = ArgmaxType(source, op.index_type);
   return attributes;
 }

@@ -12,6 +12,7 @@
 #include "aclnn/call.h"
 #include "ep/dialect.h"
 #include "ep/ort_context.h"
+#include "ep/shape.h"
 
 namespace poolgrad::ep {
 
@@ -21,6 +22,7 @@ class AttributeSource {
  public:
   virtual ~AttributeSource() = default;
   virtual std::int64_t Int(const char* name) const = 0;
+  virtual float Float(const char* name) const = 0;
   virtual std::vector<std::int64_t> Ints(const char* name) const = 0;
   virtual std::string String(const char* name) const = 0;
 };
@@ -30,6 +32,7 @@ class OpAttributes : public AttributeSource {
  public:
   explicit OpAttributes(const OrtContext& ort) : ort_(ort) {}
   std::int64_t Int(const char* name) const override;
+  float Float(const char* name) const override;
   std::vector<std::int64_t> Ints(const char* name) const override;
   std::string String(const char* name) const override;
 
@@ -56,6 +59,7 @@ class KernelAttributes : public AttributeSource {
  public:
   KernelAttributes(const OrtContext& ort, const ort::OrtKernelInfo* info) : ort_(ort), info_(info) {}
   std::int64_t Int(const char* name) const override;
+  float Float(const char* name) const override;
   std::vector<std::int64_t> Ints(const char* name) const override;
   std::string String(const char* name) const override;
 
@@ -76,14 +80,26 @@ struct OnnxWindow {
 
 struct Attributes {
   aclnn::Window window;                                       // what the op has no attributes for is default
-  OnnxWindow onnx;                                            // of a pool with a window
+  OnnxWindow onnx;                                            // of a pool, or an average pool's gradient, with windows
   std::optional<ort::ONNXTensorElementDataType> argmax_type;  // from the attribute that names it, if there is one
+  std::optional<Shape> x_shape;                               // the same
 };
 
 // Throws InvalidArgument if an attribute is missing or outside of the range of aclnn (CANN documentation of
-// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2), or if a pool's onnx_* attributes
-// give other kernels, strides, dilations or leading pads.
+// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2), or if the onnx_* attributes give
+// other windows: of a pool other kernels, strides, dilations or leading pads, of an average pool's gradient anything.
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source);
+
+// Parts of ReadAttributes.
+
+// Reads `count` values from `low` to the maximum of int32.
+std::vector<std::int64_t> ReadList(const AttributeSource& source, const char* name, std::size_t count,
+                                   std::int64_t low);
+void RequireText(const AttributeSource& source, const char* name, const char* value);
+void RequirePaddingWithinHalfKernel(const aclnn::Window& window);
+
+// Reads the windows of an average pool's gradient.
+void ReadAverageWindow(const DialectOp& op, const AttributeSource& source, Attributes& attributes);
 
 }  // namespace poolgrad::ep
 

@@ -8,9 +8,11 @@
 namespace poolgrad::ep {
 namespace {
 
-void CheckTypes(const Attributes& attributes, const Arguments& arguments) {
-  Require(IsValueType(arguments.x.type), "x is not float32, float16 or bfloat16");
+void CheckTypes(const DialectOp& op, const Attributes& attributes, const Arguments& arguments) {
+  Require(IsValueType(arguments.x.type),
+          [&] { return std::string(ReadsArgmax(op) ? "x" : "grad") + " is not float32, float16 or bfloat16"; });
   Require(arguments.grad.type == arguments.x.type, "grad and x differ in type");
+  if (!ReadsArgmax(op)) return;
   const ort::ONNXTensorElementDataType argmax = arguments.argmax.type;
   Require(IsInt64(argmax) || argmax == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, "argmax is not int32 or int64");
   Require(attributes.argmax_type.value_or(argmax) == argmax, "argmax is not of the type that the attribute dtype says");
@@ -43,13 +45,14 @@ void CheckAdaptiveShape(const Arguments& arguments, const Dims& x, const Dims& g
   }
 }
 
-void CheckPlane(const Route& route, const Arguments& arguments, const Dims& x, const Dims& grad) {
+void CheckPlane(const DialectOp& op, const Route& route, const Arguments& arguments, const Dims& x, const Dims& grad) {
   bool even = true;
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
     even = even && grad[axis] > 0 && x[axis] % grad[axis] == 0;
   }
   const std::int64_t of_route = even ? route.max_plane : route.max_uneven_plane;
-  const std::int64_t limit = IsInt64(arguments.argmax.type) ? of_route : std::min(of_route, kInt32Max);
+  const bool has_int32_argmax = ReadsArgmax(op) && !IsInt64(arguments.argmax.type);
+  const std::int64_t limit = has_int32_argmax ? std::min(of_route, kInt32Max) : of_route;
   Require(PlaneSize(x) <= limit, [&] {
     return "a plane of x " + ToString(arguments.x.shape) + " has more than " + std::to_string(limit) + " elements";
   });
@@ -59,7 +62,7 @@ void CheckShapes(const DialectOp& op, const Route& route, const Attributes& attr
   const Shape& x = arguments.x.shape;
   const Shape& grad = arguments.grad.shape;
   const Shape& argmax = arguments.argmax.shape;
-  Require(argmax.dims == grad.dims,
+  Require(!ReadsArgmax(op) || argmax.dims == grad.dims,
           [&] { return "argmax " + ToString(argmax) + " and grad " + ToString(grad) + " differ in shape"; });
   Require(grad.dims[0] == x.dims[0] && grad.dims[1] == x.dims[1],
           [&] { return "grad " + ToString(grad) + " and x " + ToString(x) + " differ in N or C"; });
@@ -75,7 +78,7 @@ void CheckShapes(const DialectOp& op, const Route& route, const Attributes& attr
   } else {
     CheckAdaptiveShape(arguments, x_dims, grad_dims);
   }
-  CheckPlane(route, arguments, x_dims, grad_dims);
+  CheckPlane(op, route, arguments, x_dims, grad_dims);
 }
 
 }  // namespace
@@ -83,13 +86,14 @@ void CheckShapes(const DialectOp& op, const Route& route, const Attributes& attr
 const Route& CheckBackward(const DialectOp& op, const Attributes& attributes, aclnn::Product product,
                            const Arguments& arguments) {
   const Shape& x = arguments.x.shape;
-  CheckTypes(attributes, arguments);
+  CheckTypes(op, attributes, arguments);
   const Route& route = RequireRoute(op, product, x, arguments.argmax.type);
   CheckRank("grad", arguments.grad.shape, x);
   CheckRank("argmax", arguments.argmax.shape, x);
-  if (x.IsKnown() && arguments.grad.shape.IsKnown() && arguments.argmax.shape.IsKnown()) {
-    CheckShapes(op, route, attributes, arguments);
-  }
+  Require(attributes.onnx.rank == 0 || attributes.onnx.rank + kFirstSpatialAxis == x.rank,
+          "onnx_kernel_shape is not for the rank of x");
+  const bool knows_argmax = !ReadsArgmax(op) || arguments.argmax.shape.IsKnown();
+  if (x.IsKnown() && arguments.grad.shape.IsKnown() && knows_argmax) CheckShapes(op, route, attributes, arguments);
   return route;
 }
 

@@ -18,18 +18,25 @@ void LogBackend(const OrtContext& ort, const ort::OrtKernelInfo* info, const std
       .Info(label + " runs on backend " + aclnn::NameOf(backend.kind()) + " (" + backend.soc_name() + ")");
 }
 
+ort::ONNXTensorElementDataType TypeOf(Part part, ort::ONNXTensorElementDataType value,
+                                      ort::ONNXTensorElementDataType index) {
+  switch (part) {
+    case Part::kArgmax:
+      return index;
+    case Part::kSizes:
+      return ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
+    default:
+      return value;
+  }
+}
+
 }  // namespace
 
 CustomOp::CustomOp(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
                    ort::ONNXTensorElementDataType value, ort::ONNXTensorElementDataType index)
     : ort::OrtCustomOp{}, ort_(ort), placement_(std::move(placement)), op_(op) {
-  if (op.direction == Direction::kForward) {
-    inputs_ = {value};
-    outputs_ = {value, index};
-  } else {
-    inputs_ = {value, value, index};
-    outputs_ = {value};
-  }
+  for (const Part part : op.inputs) inputs_.push_back(TypeOf(part, value, index));
+  for (const Part part : op.outputs) outputs_.push_back(TypeOf(part, value, index));
   version = ort.version;
   GetName = GetNameImpl;
   GetExecutionProviderType = GetExecutionProviderTypeImpl;

@@ -13,7 +13,8 @@ namespace poolgrad::ep {
 
 class CustomOp : public ort::OrtCustomOp {
  public:
-  // Value: float32, float16 or bfloat16; index: int32 or int64. `op` and this object must outlive every session.
+  // Value: float32, float16 or bfloat16; index: int32 or int64, of argmax if there is one. `op` and this object must
+  // outlive every session.
   CustomOp(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
            ort::ONNXTensorElementDataType value, ort::ONNXTensorElementDataType index);
 

@@ -24,10 +24,8 @@ constexpr ort::ONNXTensorElementDataType kIndexTypes[] = {
 };
 
 // onnxruntime infers the types of outputs from those of the inputs alone, so a pool has one type of argmax: the
-// dialect's default.
-bool IsOffered(const DialectOp& op, ort::ONNXTensorElementDataType index) {
-  return op.direction == Direction::kBackward || !IsInt64(index);
-}
+// dialect's default. An operator without argmax is offered once.
+bool IsOffered(const DialectOp& op, ort::ONNXTensorElementDataType index) { return ReadsArgmax(op) || !IsInt64(index); }
 
 // The operators on one backend. Their tensors are in host memory, because the CPU provider runs them. onnxruntime
 // merges the operators of one name into one schema.

@@ -101,16 +101,18 @@ std::string DescribeBackend(BackendKind kind) {
                  {"operators", backend == nullptr ? "[]" : ArrayOf(kDialectOps, op)}});
 }
 
-// The routes of the operator on the backend's product, by the rank of x and the type of argmax.
+// The routes of the operator on the backend's product, by the rank of x and the type of argmax, null if it has none.
 std::vector<std::string> RoutesOf(const DialectOp& op, const Backend& backend) {
   std::vector<std::string> routes;
   for (std::size_t rank = kMinRank; rank <= Shape::kMaxRank; ++rank) {
     for (const bool is_int64 : {false, true}) {
       const Route* route = FindRoute(op, backend.product(), rank, is_int64);
       if (route == nullptr) continue;
+      const bool has_argmax = route->index_types != IndexTypes::kNone;
+      if (!has_argmax && is_int64) continue;
       routes.push_back(Object({{"operator", String(op.name)},
                                {"rank", std::to_string(rank)},
-                               {"argmax", String(is_int64 ? "int64" : "int32")},
+                               {"argmax", has_argmax ? String(is_int64 ? "int64" : "int32") : "null"},
                                {"function", String(backend.api().function(route->entry).phase_2)}}));
     }
   }

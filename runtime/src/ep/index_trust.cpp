@@ -25,9 +25,10 @@ std::set<PoolValues> PoolsOf(const OrtContext& ort, const std::vector<Claim>& cl
 void IndexTrust::Learn(const OrtContext& ort, const std::vector<Claim>& claims) {
   const std::set<PoolValues> pools = PoolsOf(ort, claims);
   for (const Claim& claim : claims) {
-    if (claim.op->direction == Direction::kForward) continue;
-    const std::vector<const ort::OrtValueInfo*> inputs = InputValuesOf(ort, claim.node, 3);
-    const bool is_in_range = pools.count({inputs[0], inputs[2]}) > 0;
+    if (!ReadsArgmax(*claim.op)) continue;
+    const std::vector<const ort::OrtValueInfo*> inputs = InputValuesOf(ort, claim.node, claim.op->inputs.size());
+    const auto input = [&](Part part) { return inputs[*PositionOf(claim.op->inputs, part)]; };
+    const bool is_in_range = pools.count({input(Part::kX), input(Part::kArgmax)}) > 0;
     (is_in_range ? trusted_ : untrusted_).insert(NameOf(ort, claim.node));
   }
 }

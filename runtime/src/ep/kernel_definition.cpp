@@ -62,10 +62,10 @@ class Builder {
 
 KernelDefinition DefineOperation(const EpContext& ort, const DialectOp& op, bool is_on_device) {
   Builder builder(ort, kDialectDomain, op.name, kDialectVersion);
-  if (!is_on_device) {
-    for (std::size_t i = 0; i < InputCount(op); ++i) builder.SetHostInput(i);
-    for (std::size_t i = 0; i < OutputCount(op); ++i) builder.SetHostOutput(i);
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (!is_on_device || op.inputs.begin()[i] == Part::kSizes) builder.SetHostInput(i);
   }
+  for (std::size_t i = 0; i < op.outputs.size() && !is_on_device; ++i) builder.SetHostOutput(i);
   return builder.Build();
 }
 

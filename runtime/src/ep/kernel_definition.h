@@ -14,7 +14,8 @@ namespace poolgrad::ep {
 
 using KernelDefinition = OrtHandle<ort::OrtKernelDef>;
 
-// All inputs and outputs are in device memory if `is_on_device`, else in host memory. Throws Error.
+// All inputs and outputs are in device memory if `is_on_device`, else in host memory; the sizes of a tensor are always
+// in host memory. Throws Error.
 KernelDefinition DefineOperation(const EpContext& ort, const DialectOp& op, bool is_on_device);
 
 // Outputs are the memory of the inputs at their positions. All are in device memory if `is_on_device`.

@@ -17,17 +17,45 @@ const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Sha
                           ort::ONNXTensorElementDataType argmax) {
   const Route* route = FindRoute(op, product, x.rank, IsInt64(argmax));
   Require(route != nullptr, [&] {
-    return "this product has no operator for x of rank " + std::to_string(x.rank) + " with " +
-           (IsInt64(argmax) ? "int64" : "int32") + " argmax";
+    const bool has_argmax = ReadsArgmax(op) || op.direction == Direction::kForward;
+    return "this product has no operator for x of rank " + std::to_string(x.rank) +
+           (has_argmax ? std::string(" with ") + (IsInt64(argmax) ? "int64" : "int32") + " argmax" : "");
   });
   return *route;
 }
 
 namespace {
 
+constexpr Shape kUnknownShape = {{-1, -1, -1, -1, -1}, Shape::kMaxRank};
+
+// What is known of the shape of x where it is no input: the shape of the gradient, if that is declared, else the rank.
+Shape DeclaredShape(const Attributes& attributes, const Argument& sizes, const Shape& y) {
+  Require(sizes.type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, "orig_input_shape is not int32");
+  Shape shape = kUnknownShape;
+  shape.rank = kFirstSpatialAxis + attributes.onnx.rank;
+  const bool is_list = sizes.shape.rank == 0 || sizes.shape.rank == 1;
+  const bool has_size = is_list && (sizes.shape.rank == 0 || sizes.shape.dims[0] < 0 ||
+                                    static_cast<std::size_t>(sizes.shape.dims[0]) == shape.rank);
+  Require(has_size, [&] { return "orig_input_shape has not " + std::to_string(shape.rank) + " values"; });
+  return y.rank == shape.rank ? y : shape;
+}
+
 // The operands of a gradient as the model has them, with the sizes of grad and argmax that a Run will have.
-Arguments DeclaredOperands(const DialectOp& op, const Attributes& attributes, const std::vector<Argument>& inputs) {
-  Arguments operands{inputs[0], inputs[1], inputs[2]};
+Arguments DeclaredOperands(const DialectOp& op, const Attributes& attributes, const std::vector<Argument>& inputs,
+                           const Shape& y) {
+  const auto input = [&](Part part) -> const Argument* {
+    const std::optional<std::size_t> position = PositionOf(op.inputs, part);
+    return position ? &inputs[*position] : nullptr;
+  };
+  Arguments operands;
+  operands.grad = *input(Part::kGrad);
+  if (const Argument* argmax = input(Part::kArgmax)) operands.argmax = *argmax;
+  if (const Argument* x = input(Part::kX)) {
+    operands.x = *x;
+  } else {
+    const Argument* sizes = input(Part::kSizes);
+    operands.x = {operands.grad.type, sizes ? DeclaredShape(attributes, *sizes, y) : *attributes.x_shape};
+  }
   if (op.axes == 0) return operands;
   for (Argument* pooled : {&operands.grad, &operands.argmax}) {
     pooled->shape = WithoutDroppedWindows(pooled->shape, operands.x.shape, attributes.window);
@@ -39,9 +67,10 @@ Arguments DeclaredOperands(const DialectOp& op, const Attributes& attributes, co
 
 const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const aclnn::Backend& backend,
                        bool deterministic, const std::vector<Argument>& inputs, const std::vector<Argument>& outputs) {
-  const Route& route = op.direction == Direction::kBackward
-                           ? CheckBackward(op, attributes, backend.product(), DeclaredOperands(op, attributes, inputs))
-                           : CheckForward(op, attributes, backend.product(), inputs[0]);
+  const Route& route =
+      op.direction == Direction::kBackward
+          ? CheckBackward(op, attributes, backend.product(), DeclaredOperands(op, attributes, inputs, outputs[0].shape))
+          : CheckForward(op, attributes, backend.product(), inputs[0]);
   if (op.direction == Direction::kForward) {
     // onnxruntime infers argmax's type from the function body or the operator's schema, not from this attribute.
     Require(outputs[1].type == attributes.argmax_type,

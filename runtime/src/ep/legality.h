@@ -16,6 +16,8 @@ struct Argument {
   Shape shape;
 };
 
+// Of an operator without x, `x` has the type of grad and the shape that the operator is given for it; `argmax` is empty
+// for an operator without it.
 struct Arguments {
   Argument x;
   Argument grad;
@@ -27,7 +29,8 @@ bool IsValueType(ort::ONNXTensorElementDataType type);
 
 bool IsInt64(ort::ONNXTensorElementDataType type);
 
-// The route for x and argmax. Throws InvalidArgument if the product has none.
+// The route for x and argmax, whose type says nothing for operators without it. Throws InvalidArgument if the product
+// has none.
 const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Shape& x,
                           ort::ONNXTensorElementDataType argmax);
 

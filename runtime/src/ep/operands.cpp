@@ -2,6 +2,8 @@
 
 #include "ep/operands.h"
 
+#include <algorithm>
+
 #include "ep/node.h"
 
 namespace poolgrad::ep {
@@ -58,6 +60,19 @@ Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t
   Require(tensor.data != nullptr || shape.IsEmpty(),
           [&] { return "there was no memory for output " + std::to_string(index) + ", " + ToString(shape); });
   return tensor;
+}
+
+Shape ReadShape(const Tensor& sizes, std::size_t rank) {
+  const auto& [type, shape] = sizes.argument;
+  Require(type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, "orig_input_shape is not int32");
+  Require(shape.rank == 1 && static_cast<std::size_t>(shape.dims[0]) == rank && rank <= Shape::kMaxRank, [&] {
+    return "orig_input_shape has the shape " + ToString(shape) + ", and grad has rank " + std::to_string(rank);
+  });
+  Shape read;
+  read.rank = rank;
+  std::copy_n(static_cast<const std::int32_t*>(sizes.data), rank, read.dims.begin());
+  Require(read.IsKnown(), [&] { return "orig_input_shape holds a negative size, " + ToString(read); });
+  return read;
 }
 
 void RequireAligned(std::initializer_list<NamedTensor> tensors) {

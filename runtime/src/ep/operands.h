@@ -25,6 +25,9 @@ Tensor Input(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t 
 Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index, const Shape& shape,
               ort::ONNXTensorElementDataType type);
 
+// The shape that a tensor of int32 in host memory holds. Throws InvalidArgument unless it has `rank` sizes.
+Shape ReadShape(const Tensor& sizes, std::size_t rank);
+
 // aclnn requires tensor addresses that are multiples of this many bytes, and does not check them.
 constexpr std::size_t kTensorAlignment = 32;
 

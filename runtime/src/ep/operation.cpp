@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ep/node.h"
+#include "ep/pooling.h"
 #include "ep/shared_work.h"
 
 namespace poolgrad::ep {
@@ -48,10 +49,11 @@ Operation::Operation(const OrtContext& ort, std::shared_ptr<Placement> placement
 
 void Operation::CheckArguments(const ort::OrtKernelInfo* info) const {
   Labelled(label_, [&] {
-    const std::vector<Argument> inputs = InputsOf(ort_, info, InputCount(op_));
-    if (inputs[0].shape.rank == 0) return;  // without the rank, the function that will run the node is not known
+    const std::vector<Argument> inputs = InputsOf(ort_, info, op_.inputs.size());
+    const std::optional<std::size_t> x = PositionOf(op_.inputs, Part::kX);
+    if (x && inputs[*x].shape.rank == 0) return;  // without the rank, the function that runs the node is not known
     CheckNode(op_, attributes_, placement_->backend(), placement_->deterministic(), inputs,
-              OutputsOf(ort_, info, OutputCount(op_)));
+              OutputsOf(ort_, info, op_.outputs.size()));
   });
 }
 
@@ -75,32 +77,49 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
   const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
   if (pooled.IsEmpty()) return;
-  RunFunction(route, {{"x", Role::kSelf, x}, {"y", Role::kOut, y}, {"argmax", Role::kIndices, argmax}}, context);
+  RunFunction(route, attributes_.window,
+              {{"x", Role::kSelf, x}, {"y", Role::kOut, y}, {"argmax", Role::kIndices, argmax}}, context);
 }
 
+// Where the operator has no x, the function reads the sizes of y for it.
 void Operation::RunBackward(ort::OrtKernelContext* context) {
-  const Tensor x = Input(ort_, context, 0);
-  const Tensor grad = Input(ort_, context, 1);
-  const Tensor argmax = Input(ort_, context, 2);
-  const Route& route =
-      CheckBackward(op_, attributes_, placement_->backend().product(), {x.argument, grad.argument, argmax.argument});
-  const Tensor y = Output(ort_, context, 0, x.argument.shape, x.argument.type);
+  const std::optional<Tensor> x = InputOf(context, Part::kX);
+  const std::optional<Tensor> argmax = InputOf(context, Part::kArgmax);
+  const Tensor grad = *InputOf(context, Part::kGrad);
+  const Argument x_argument = x ? x->argument : Argument{grad.argument.type, ShapeOfX(context, grad.argument.shape)};
+  const Route& route = CheckBackward(op_, attributes_, placement_->backend().product(),
+                                     {x_argument, grad.argument, argmax ? argmax->argument : Argument{}});
+  const Tensor y = Output(ort_, context, 0, x_argument.shape, x_argument.type);
   if (y.argument.shape.IsEmpty()) return;
   // aclnn does not write the output if grad is empty.
   if (grad.argument.shape.IsEmpty()) return placement_->Clear(ViewOf(y, Shape::kMaxRank), StreamOf(context));
-  RunFunction(route,
-              {{"x", Role::kSelf, x},
-               {"grad", Role::kGradOutput, grad},
-               {"argmax", Role::kIndices, argmax},
-               {"y", Role::kGradInput, y}},
-              context);
+  const NamedTensor self{x ? "x" : "y", Role::kSelf, x ? *x : y};
+  const NamedTensor grad_output{"grad", Role::kGradOutput, grad};
+  const NamedTensor grad_input{"y", Role::kGradInput, y};
+  if (argmax) {
+    const NamedTensor indices{"argmax", Role::kIndices, *argmax};
+    return RunFunction(route, attributes_.window, {self, grad_output, indices, grad_input}, context);
+  }
+  const aclnn::Window window =
+      AverageWindowFor(route.entry, attributes_.window, x_argument.type, x_argument.shape, grad.argument.shape);
+  RunFunction(route, window, {self, grad_output, grad_input}, context);
 }
 
-void Operation::RunFunction(const Route& route, std::initializer_list<NamedTensor> tensors,
+std::optional<Tensor> Operation::InputOf(ort::OrtKernelContext* context, Part part) const {
+  const std::optional<std::size_t> position = PositionOf(op_.inputs, part);
+  return position ? std::optional(Input(ort_, context, *position)) : std::nullopt;
+}
+
+Shape Operation::ShapeOfX(ort::OrtKernelContext* context, const Shape& grad) const {
+  const std::optional<Tensor> sizes = InputOf(context, Part::kSizes);
+  return sizes ? ReadShape(*sizes, grad.rank) : *attributes_.x_shape;
+}
+
+void Operation::RunFunction(const Route& route, const aclnn::Window& window, std::initializer_list<NamedTensor> tensors,
                             const ort::OrtKernelContext* context) {
   if (placement_->is_on_device()) RequireAligned(tensors);
   const aclnn::Function& function = placement_->backend().api().function(route.entry);
-  placement_->Run(CallOf(function, attributes_.window, tensors), executors_, trusts_indices_, StreamOf(context));
+  placement_->Run(CallOf(function, window, tensors), executors_, trusts_indices_, StreamOf(context));
 }
 
 aclrtStream Operation::StreamOf(const ort::OrtKernelContext* context) const {

@@ -5,6 +5,7 @@
 #define POOLGRAD_EP_OPERATION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "aclnn/executor_cache.h"
@@ -34,8 +35,10 @@ class Operation {
  private:
   void RunForward(ort::OrtKernelContext* context);
   void RunBackward(ort::OrtKernelContext* context);
-  void RunFunction(const Route& route, std::initializer_list<NamedTensor> tensors,
+  void RunFunction(const Route& route, const aclnn::Window& window, std::initializer_list<NamedTensor> tensors,
                    const ort::OrtKernelContext* context);
+  std::optional<Tensor> InputOf(ort::OrtKernelContext* context, Part part) const;
+  Shape ShapeOfX(ort::OrtKernelContext* context, const Shape& grad) const;  // of an operator without x
   aclrtStream StreamOf(const ort::OrtKernelContext* context) const;
 
   OrtContext ort_;

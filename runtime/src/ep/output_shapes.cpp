@@ -63,16 +63,33 @@ void InferPooled(const OrtContext& ort, const DialectOp& op, aclnn::Product prod
   SetOutput(ort, context, 1, {*attributes.argmax_type, pooled}, names);
 }
 
+Argument InputOf(const OrtContext& ort, ort::OrtShapeInferContext* context, std::size_t index, Names* names) {
+  ort::OrtTensorTypeAndShapeInfo* info = nullptr;  // owned by the context
+  Check(ort.api, ort.api.ShapeInferContext_GetInputTypeShape(context, index, &info));
+  const Argument argument = ReadArgument(ort, info);
+  if (names != nullptr) Check(ort.api, ort.api.GetSymbolicDimensions(info, names->data(), argument.shape.rank));
+  return argument;
+}
+
+// Sets the gradient of an x that is no input, if an attribute has its shape. The values of inputs are not known here.
+void InferShaped(const OrtContext& ort, const DialectOp& op, ort::OrtShapeInferContext* context) {
+  if (Has(op.inputs, Part::kSizes)) return;
+  const Argument grad = InputOf(ort, context, *PositionOf(op.inputs, Part::kGrad), nullptr);
+  const Attributes attributes = ReadAttributes(op, InferenceAttributes(ort, context));
+  Names names;
+  names.fill("");
+  SetOutput(ort, context, 0, {grad.type, *attributes.x_shape}, names);
+}
+
 }  // namespace
 
 void InferOutputShapes(const OrtContext& ort, const DialectOp& op, aclnn::Product product,
                        ort::OrtShapeInferContext* context) {
-  ort::OrtTensorTypeAndShapeInfo* info = nullptr;  // owned by the context
-  Check(ort.api, ort.api.ShapeInferContext_GetInputTypeShape(context, 0, &info));
-  const Argument x = ReadArgument(ort, info);
-  if (x.shape.rank == 0) return;
+  const std::optional<std::size_t> position = PositionOf(op.inputs, Part::kX);
+  if (!position) return InferShaped(ort, op, context);
   Names names{};
-  Check(ort.api, ort.api.GetSymbolicDimensions(info, names.data(), x.shape.rank));
+  const Argument x = InputOf(ort, context, *position, &names);
+  if (x.shape.rank == 0) return;
   if (op.direction == Direction::kForward) {
     InferPooled(ort, op, product, x, names, context);
   } else {

@@ -53,6 +53,34 @@ Shape WithoutDroppedWindows(Shape pooled, const Shape& x, const aclnn::Window& w
   return pooled;
 }
 
+// Where the kernel has the size of the plane, from 10 elements on along both axes, and there is one window, then
+// without a given divisor aclnnAvgPool2dBackward looks at neither padding nor stride: it spreads the gradient over the
+// whole plane. It also rounds the number of elements to float16 for float16 gradients, where it is exact up to 2048 and
+// may be infinite.
+aclnn::Window AverageWindowFor(aclnn::Entry entry, const aclnn::Window& window, ort::ONNXTensorElementDataType type,
+                               const Shape& x, const Shape& grad) {
+  constexpr std::int64_t kLeastGlobal = 10;
+  constexpr std::int64_t kExactInFloat16 = 2048;
+  constexpr std::size_t kHeight = 1;
+  if (entry != aclnn::Entry::kAvgPool2dBackward || window.divisor_override != 0) return window;
+  const Dims x_dims = x.AsNcdhw();
+  const Dims grad_dims = grad.AsNcdhw();
+  std::int64_t kernel = 1;
+  std::int64_t counted = 1;
+  bool is_padded = false;
+  for (std::size_t axis = kHeight; axis < window.kernel.size(); ++axis) {
+    const std::int64_t size = x_dims[kFirstSpatialAxis + axis];
+    if (window.kernel[axis] != size || size < kLeastGlobal || grad_dims[kFirstSpatialAxis + axis] != 1) return window;
+    kernel *= size;
+    counted *= window.count_include_pad ? size : size - window.padding[axis];
+    is_padded = is_padded || window.padding[axis] > 0;
+  }
+  const bool is_rounded = type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 && kernel > kExactInFloat16;
+  aclnn::Window adjusted = window;
+  if (is_padded || is_rounded) adjusted.divisor_override = counted;
+  return adjusted;
+}
+
 std::int64_t PlaneSize(const Dims& dims) {
   std::int64_t size = 1;
   for (std::size_t axis = kFirstSpatialAxis; axis < dims.size(); ++axis) {

@@ -27,6 +27,11 @@ std::int64_t OnnxPooledSize(std::int64_t size, const aclnn::Window& window, cons
 // ceil_mode, inference counts the window that runtimes drop. `x` and `pooled` are those of a model, not of a Run.
 Shape WithoutDroppedWindows(Shape pooled, const Shape& x, const aclnn::Window& window);
 
+// The window for a call of aclnn's function for an average pool's gradient: the node's, and its divisor where the
+// function would take another one.
+aclnn::Window AverageWindowFor(aclnn::Entry entry, const aclnn::Window& window, ort::ONNXTensorElementDataType type,
+                               const Shape& x, const Shape& grad);
+
 // The number of elements of one (n, c) plane, or the largest int64 on overflow: a model may declare any sizes.
 std::int64_t PlaneSize(const Dims& dims);
 

@@ -81,8 +81,8 @@ std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGrap
   if (op == nullptr) return std::nullopt;
   try {
     const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
-    CheckNode(*op, attributes, backend_, deterministic_, InputsOf(ort_, node, InputCount(*op)),
-              OutputsOf(ort_, node, OutputCount(*op)));
+    CheckNode(*op, attributes, backend_, deterministic_, InputsOf(ort_, node, op->inputs.size()),
+              OutputsOf(ort_, node, op->outputs.size()));
   } catch (const Error& reason) {
     session_logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
     return std::nullopt;

@@ -21,7 +21,8 @@ constexpr std::int64_t kFloat32Integers = std::int64_t{1} << 24;
 // Backward functions. On Atlas A2 and A3 the gradient of the 2-D max pool uses the 3-D entry, which accepts float16 and
 // bfloat16 there; the 2-D gradient does not. The pool itself accepts them in both entries. The gradient of the 2-D
 // adaptive pool casts int64 indices to int32 on every product. The 2-D adaptive pool returns int64 only; the 3-D one
-// returns int32 only on A2 and A3.
+// returns int32 only on A2 and A3. The gradients of average pools over one or two axes use the 2-D entries on every
+// product, as torch_npu does.
 constexpr Route kRoutes[] = {
     {"MaxPool3DGradWithArgmax", Product::kAscend950, 3, 5, Entry::kMaxPool3dWithArgmaxBackward, IndexTypes::kBoth, true,
      kUnlimited, kUnlimited},
@@ -53,10 +54,30 @@ constexpr Route kRoutes[] = {
      kInt32},
     {"AdaptiveMaxPool3d", Product::kAtlasA2A3, 3, 4, Entry::kAdaptiveMaxPool2d, IndexTypes::kInt64, true, kInt32,
      kInt32},
+    {"AvgPool3DGrad", Product::kAscend950, 3, 4, Entry::kAvgPool2dBackward, IndexTypes::kNone, false, kInt32, kInt32},
+    {"AvgPool3DGrad", Product::kAscend950, 5, 5, Entry::kAvgPool3dBackward, IndexTypes::kNone, false, kUnlimited,
+     kUnlimited},
+    {"AvgPoolV2Grad", Product::kAscend950, 4, 4, Entry::kAvgPool2dBackward, IndexTypes::kNone, false, kInt32, kInt32},
+    {"AdaptiveAvgPool3dGrad", Product::kAscend950, 3, 4, Entry::kAdaptiveAvgPool2dBackward, IndexTypes::kNone, false,
+     kUnlimited, kUnlimited},
+    {"AdaptiveAvgPool3dGrad", Product::kAscend950, 5, 5, Entry::kAdaptiveAvgPool3dBackward, IndexTypes::kNone, false,
+     kUnlimited, kUnlimited},
+    {"AdaptiveAvgPool2dGrad", Product::kAscend950, 4, 4, Entry::kAdaptiveAvgPool2dBackward, IndexTypes::kNone, false,
+     kUnlimited, kUnlimited},
+    {"AvgPool3DGrad", Product::kAtlasA2A3, 3, 4, Entry::kAvgPool2dBackward, IndexTypes::kNone, false, kInt32, kInt32},
+    {"AvgPool3DGrad", Product::kAtlasA2A3, 5, 5, Entry::kAvgPool3dBackward, IndexTypes::kNone, false, kUnlimited,
+     kUnlimited},
+    {"AvgPoolV2Grad", Product::kAtlasA2A3, 4, 4, Entry::kAvgPool2dBackward, IndexTypes::kNone, false, kInt32, kInt32},
+    {"AdaptiveAvgPool3dGrad", Product::kAtlasA2A3, 3, 4, Entry::kAdaptiveAvgPool2dBackward, IndexTypes::kNone, false,
+     kUnlimited, kUnlimited},
+    {"AdaptiveAvgPool3dGrad", Product::kAtlasA2A3, 5, 5, Entry::kAdaptiveAvgPool3dBackward, IndexTypes::kNone, false,
+     kUnlimited, kUnlimited},
+    {"AdaptiveAvgPool2dGrad", Product::kAtlasA2A3, 4, 4, Entry::kAdaptiveAvgPool2dBackward, IndexTypes::kNone, false,
+     kUnlimited, kUnlimited},
 };
 
 bool Takes(IndexTypes types, bool is_int64) {
-  return types == IndexTypes::kBoth || (types == IndexTypes::kInt64) == is_int64;
+  return types == IndexTypes::kBoth || types == IndexTypes::kNone || (types == IndexTypes::kInt64) == is_int64;
 }
 
 }  // namespace

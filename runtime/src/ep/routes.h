@@ -12,7 +12,7 @@
 
 namespace poolgrad::ep {
 
-enum class IndexTypes { kInt32, kInt64, kBoth };
+enum class IndexTypes { kInt32, kInt64, kBoth, kNone };
 
 struct Route {
   const char* op;
@@ -20,13 +20,13 @@ struct Route {
   std::size_t min_rank;  // of x
   std::size_t max_rank;
   aclnn::Entry entry;
-  IndexTypes index_types;         // of argmax
+  IndexTypes index_types;         // of argmax; kNone: the operator has none
   bool takes_dilation;            // other than 1
   std::int64_t max_plane;         // the most elements of an (n, c) plane of x
   std::int64_t max_uneven_plane;  // the same if output sizes do not divide input sizes
 };
 
-// The route of a node, or null if the product has none.
+// The route of a node, or null if the product has none. `argmax_is_int64` says nothing for operators without argmax.
 const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t rank, bool argmax_is_int64);
 
 // The entries that run nodes of the operator on the product, each once.

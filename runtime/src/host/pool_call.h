@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The arguments of one phase-1 call of a max pool or its gradient.
+// The arguments of one phase-1 call of a pool or its gradient.
 #ifndef POOLGRAD_HOST_POOL_CALL_H_
 #define POOLGRAD_HOST_POOL_CALL_H_
 
@@ -22,6 +22,10 @@ enum class Api {
   kMaxPool2dWithIndicesBackward,
   kAdaptiveMaxPool2dBackward,
   kAdaptiveMaxPool3dBackward,
+  kAvgPool2dBackward,
+  kAvgPool3dBackward,
+  kAdaptiveAvgPool2dBackward,
+  kAdaptiveAvgPool3dBackward,
 };
 
 // The function that is called and its product; `axes` is the number of spatial axes that it pools.
@@ -34,11 +38,13 @@ struct Entry {
 
 inline bool IsAdaptive(Api api) {
   return api == Api::kAdaptiveMaxPool2d || api == Api::kAdaptiveMaxPool3d || api == Api::kAdaptiveMaxPool2dBackward ||
-         api == Api::kAdaptiveMaxPool3dBackward;
+         api == Api::kAdaptiveMaxPool3dBackward || api == Api::kAdaptiveAvgPool2dBackward ||
+         api == Api::kAdaptiveAvgPool3dBackward;
 }
 
-// The arguments by CANN's names (the adaptive pools call out outputOut and indices indicesOut). They belong to the
-// caller, and any may be null until it is checked. Arguments that the function does not have are null.
+// The arguments by CANN's names (the adaptive pools call out outputOut and indices indicesOut; three gradients of
+// average pools call gradInput output or out). They belong to the caller, and any may be null until it is checked.
+// Arguments that the function does not have are null.
 struct PoolCall {
   Entry entry;
   const aclTensor* grad_output = nullptr;
@@ -52,6 +58,9 @@ struct PoolCall {
   aclTensor* grad_input = nullptr;
   const aclIntArray* output_size = nullptr;
   const aclTensor* out = nullptr;
+  bool count_include_pad = false;
+  int64_t divisor_override = 0;
+  int8_t cube_math_type = 0;
 
   std::array<const aclTensor*, 5> tensors() const { return {grad_output, self, indices, grad_input, out}; }
   std::array<const aclIntArray*, 5> lists() const { return {kernel_size, stride, padding, dilation, output_size}; }

@@ -53,6 +53,19 @@ AxisSpans PooledSpans(int64_t size, int64_t count, const WindowAxis& window) {
   return axis;
 }
 
+std::vector<double> CountedElements(int64_t size, int64_t count, const WindowAxis& window, bool counts_padding) {
+  const Wide margin = counts_padding ? window.padding : 0;
+  std::vector<double> elements;
+  elements.reserve(static_cast<size_t>(count));
+  for (int64_t o = 0; o < count; ++o) {
+    const Wide start = Wide{o} * window.stride - window.padding;
+    const Wide first = std::max(start, -margin);
+    const Wide end = std::min(start + window.kernel, size + margin);
+    elements.push_back(static_cast<double>(std::max<Wide>(end - first, 0)));
+  }
+  return elements;
+}
+
 AxisSpans AdaptiveSpans(int64_t size, int64_t count) {
   AxisSpans axis{1, {}};
   axis.spans.reserve(static_cast<size_t>(count));

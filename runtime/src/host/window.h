@@ -53,6 +53,10 @@ AxisSpans PooledSpans(int64_t size, int64_t count, const WindowAxis& window);
 // floor(i size / count) to ceil((i + 1) size / count).
 AxisSpans AdaptiveSpans(int64_t size, int64_t count);
 
+// The number of elements that each of the first `count` windows over `size` elements counts: those of the input, and
+// with `counts_padding` also those of the padding, but none behind it.
+std::vector<double> CountedElements(int64_t size, int64_t count, const WindowAxis& window, bool counts_padding);
+
 // The windows along D, H and W: `counts` windows over `sizes` elements. The last axes have `windows`; if there are
 // none, all axes are adaptive. An axis before them has one position per element.
 std::array<AxisSpans, 3> SpansOf(const std::array<int64_t, 3>& sizes, const std::array<int64_t, 3>& counts,

@@ -4,6 +4,7 @@
 // a documented code comes back, nothing stays, and no byte outside of the tensors is touched.
 #include <cstdlib>
 #include <memory>
+#include <type_traits>
 
 #include "abi/acl.h"
 #include "bytes.h"
@@ -48,9 +49,10 @@ class Tensor {
  public:
   Tensor(Bytes& bytes, std::vector<std::int64_t> dims, aclDataType dtype) {
     constexpr aclDataType kTypes[] = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16, ACL_INT32, ACL_INT64, ACL_DOUBLE, ACL_INT8};
-    constexpr aclFormat kFormats[] = {ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW, ACL_FORMAT_ND, ACL_FORMAT_NHWC};
+    constexpr aclFormat kFormats[] = {ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW, ACL_FORMAT_ND, ACL_FORMAT_NHWC,
+                                      ACL_FORMAT_NCL};
     if (bytes.OneIn(16)) dtype = kTypes[bytes.Below(std::size(kTypes))];
-    const aclFormat format = kFormats[bytes.OneIn(8) ? bytes.Below(std::size(kFormats)) : 2];
+    const aclFormat format = kFormats[bytes.OneIn(8) ? bytes.Below(std::size(kFormats)) : 0];
     const bool is_odd = bytes.OneIn(8);
     const std::vector<std::int64_t> strides = is_odd ? bytes.Numbers(dims.size()) : Contiguous(dims);
     const std::int64_t offset = is_odd ? bytes.Number() : 0;
@@ -184,6 +186,39 @@ void AdaptivePoolGradient(Bytes& bytes, std::size_t axes) {
   Finish(code, executor, size, operands.have_memory(), Execute);
 }
 
+bool HaveMemory(const Operands& operands) {
+  return operands.grad.has_memory() && operands.x.has_memory() && operands.result.has_memory();
+}
+
+template <auto Plan, auto Execute>
+void AverageGradient(Bytes& bytes, std::size_t axes) {
+  const Operands operands(bytes, axes);
+  const Windows windows(bytes, axes);
+  const bool counts_padding = bytes.OneIn(2);
+  const std::int64_t divisor = bytes.OneIn(2) ? 0 : bytes.Number();
+  std::uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+  int code = ACLNN_SUCCESS;
+  if constexpr (std::is_same_v<decltype(Plan), decltype(&aclnnAvgPool2dBackwardGetWorkspaceSize)>) {
+    const auto cube_math_type = static_cast<std::int8_t>(bytes.OneIn(8) ? bytes.Number() : 0);
+    code = Plan(operands.grad, operands.x, windows.kernel, windows.stride, windows.padding, windows.ceil,
+                counts_padding, divisor, cube_math_type, operands.result, &size, &executor);
+  } else {
+    code = Plan(operands.grad, operands.x, windows.kernel, windows.stride, windows.padding, windows.ceil,
+                counts_padding, divisor, operands.result, &size, &executor);
+  }
+  Finish(code, executor, size, HaveMemory(operands), Execute);
+}
+
+template <auto Plan, auto Execute>
+void AdaptiveAverageGradient(Bytes& bytes, std::size_t axes) {
+  const Operands operands(bytes, axes);
+  std::uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+  const int code = Plan(operands.grad, operands.x, operands.result, &size, &executor);
+  Finish(code, executor, size, HaveMemory(operands), Execute);
+}
+
 struct Row {
   void (*call)(Bytes& bytes, std::size_t axes);
   std::size_t axes;
@@ -199,6 +234,10 @@ constexpr Row kRows[] = {
     POOLGRAD_FUZZED(AdaptivePool, aclnnAdaptiveMaxPool3d, 3),
     POOLGRAD_FUZZED(AdaptivePoolGradient, aclnnAdaptiveMaxPool2dBackward, 2),
     POOLGRAD_FUZZED(AdaptivePoolGradient, aclnnAdaptiveMaxPool3dBackward, 3),
+    POOLGRAD_FUZZED(AverageGradient, aclnnAvgPool2dBackward, 2),
+    POOLGRAD_FUZZED(AverageGradient, aclnnAvgPool3dBackward, 3),
+    POOLGRAD_FUZZED(AdaptiveAverageGradient, aclnnAdaptiveAvgPool2dBackward, 2),
+    POOLGRAD_FUZZED(AdaptiveAverageGradient, aclnnAdaptiveAvgPool3dBackward, 3),
 };
 #undef POOLGRAD_FUZZED
 

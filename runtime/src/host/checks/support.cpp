@@ -22,7 +22,8 @@ struct Row {
 
 // aclnnAdaptiveMaxPool3dBackward accepts INT64 indices in its table, and refuses them outside of Ascend950 in its last
 // check. aclnnAdaptiveMaxPool2d also exists on Ascend910; it has no row here, because no other function of this library
-// exists there. It passes DOUBLE to an AICPU kernel, which this library lacks: phase 2 fails.
+// exists there. It passes DOUBLE to an AICPU kernel, which this library lacks: phase 2 fails. The same holds for the
+// gradients of average pools of two axes and of adaptive ones: Ascend910 and Ascend310P have them too.
 constexpr Row kRows[] = {
     {Api::kMaxPool3dWithArgmax, Product::kAscend950, {kFloats, kInt32Int64}},
     {Api::kMaxPool3dWithArgmax, Product::kAscend910_93, {kFloats, kInt32}},
@@ -48,6 +49,18 @@ constexpr Row kRows[] = {
     {Api::kAdaptiveMaxPool3dBackward, Product::kAscend950, {kFloats, kInt32Int64}},
     {Api::kAdaptiveMaxPool3dBackward, Product::kAscend910_93, {kFloats, kInt32Int64}},
     {Api::kAdaptiveMaxPool3dBackward, Product::kAscend910B, {kFloats, kInt32Int64}},
+    {Api::kAvgPool2dBackward, Product::kAscend950, {kFloats, {}}},
+    {Api::kAvgPool2dBackward, Product::kAscend910_93, {kFloats, {}}},
+    {Api::kAvgPool2dBackward, Product::kAscend910B, {kFloats, {}}},
+    {Api::kAvgPool3dBackward, Product::kAscend950, {kFloats, {}}},
+    {Api::kAvgPool3dBackward, Product::kAscend910_93, {kFloats, {}}},
+    {Api::kAvgPool3dBackward, Product::kAscend910B, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool2dBackward, Product::kAscend950, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool2dBackward, Product::kAscend910_93, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool2dBackward, Product::kAscend910B, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool3dBackward, Product::kAscend950, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool3dBackward, Product::kAscend910_93, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool3dBackward, Product::kAscend910B, {kFloats, {}}},
 };
 
 }  // namespace

@@ -25,12 +25,16 @@ bool AdaptiveWindowsOverlap(const PoolCall& call) {
   return false;
 }
 
+}  // namespace
+
 uint64_t FloatCopySize(const aclTensor& tensor) {
   const auto bytes = static_cast<uint64_t>(ElementCount(tensor.dims)) * sizeof(float);
   return (bytes + kWorkspaceUnit - 1) / kWorkspaceUnit * kWorkspaceUnit;
 }
 
-}  // namespace
+bool WindowsOverlap(const PoolCall& call, const std::vector<WindowAxis>& windows) {
+  return windows.empty() ? AdaptiveWindowsOverlap(call) : std::any_of(windows.begin(), windows.end(), Overlaps);
+}
 
 bool IsTiledInPhase1(const PoolCall& call) {
   return IsAdaptive(call.entry.api) && (call.on_ascend950() || AdaptiveWindowsOverlap(call));
@@ -38,8 +42,7 @@ bool IsTiledInPhase1(const PoolCall& call) {
 
 Conduct ConductOf(const PoolCall& call, const std::vector<WindowAxis>& windows) {
   if (!IsStrict()) return {};
-  const bool overlap =
-      windows.empty() ? AdaptiveWindowsOverlap(call) : std::any_of(windows.begin(), windows.end(), Overlaps);
+  const bool overlap = WindowsOverlap(call, windows);
   Conduct conduct;
   conduct.looks_at_windows = true;
   conduct.reversed = overlap && !call.entry.deterministic;

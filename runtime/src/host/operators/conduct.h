@@ -27,6 +27,13 @@ struct Conduct {
 // does. AdaptiveMaxPool3DGrad is. Atlas A2 and A3 run adaptive windows that do not overlap as MaxPool3DGradWithArgmax.
 bool IsTiledInPhase1(const PoolCall& call);
 
+// Whether two windows of the call share elements; `windows` are those along its axes, none if they are adaptive. No
+// tensor is empty.
+bool WindowsOverlap(const PoolCall& call, const std::vector<WindowAxis>& windows);
+
+// The size in bytes of the workspace for a float copy of the tensor.
+uint64_t FloatCopySize(const aclTensor& tensor);
+
 // The behaviour for a call that passed the checks of phase 1 and has no empty tensors. In lenient mode only the
 // definition applies.
 Conduct ConductOf(const PoolCall& call, const std::vector<WindowAxis>& windows);

@@ -120,14 +120,15 @@ aclnnStatus RunPhase1(const char* function, PoolCall call, Status (*build)(aclOp
     *workspace_size = (*executor)->workspace_size;
     return {};
   };
-  return Boundary(
-      function,
-      {In("gradOutput", call.grad_output), In("self", call.self), In("indices", call.indices),
-       In("kernelSize", call.kernel_size), In("stride", call.stride), In("padding", call.padding),
-       In("dilation", call.dilation), In("ceilMode", call.ceil_mode), In("outputSize", call.output_size),
-       In("gradInput", call.grad_input), In("out", call.out), Out("deterministic", &call.entry.deterministic),
-       Out("workspaceSize", workspace_size), Out("executor", executor)},
-      body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  return Boundary(function,
+                  {In("gradOutput", call.grad_output), In("self", call.self), In("indices", call.indices),
+                   In("kernelSize", call.kernel_size), In("stride", call.stride), In("padding", call.padding),
+                   In("dilation", call.dilation), In("ceilMode", call.ceil_mode), In("outputSize", call.output_size),
+                   In("countIncludePad", call.count_include_pad), In("divisorOverride", call.divisor_override),
+                   In("cubeMathType", call.cube_math_type), In("gradInput", call.grad_input), In("out", call.out),
+                   Out("deterministic", &call.entry.deterministic), Out("workspaceSize", workspace_size),
+                   Out("executor", executor)},
+                  body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
 }
 
 aclnnStatus RunPhase2(const char* function, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,

@@ -85,6 +85,47 @@ void WidenIndices(const int32_t* __restrict from, int64_t count, int64_t* __rest
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
+void Divide(const float* __restrict from, const float* __restrict by, int64_t count, float* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i] / by[i];
+}
+
+void Multiply(const float* __restrict from, const float* __restrict by, int64_t count, float* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i] * by[i];
+}
+
+void Gather(const float* __restrict from, const int32_t* __restrict source, int64_t count, float* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[source[i]];
+}
+
+void AddRows(const float* const* rows, int64_t count, int64_t first, Floats& sums) {
+  sums = Floats{};
+  for (int64_t row = 0; row < count; ++row) {
+    Floats addends;
+    Load(rows[row] + first, addends);
+    sums += addends;
+  }
+}
+
+// The last vector ends with the last sum, and may overlap the one before it.
+template <typename T>
+void Sum(const float* const* rows, int64_t count, int64_t width, T* to) {
+  Floats sums;
+  if (width < kLanes) {
+    AddRows(rows, count, 0, sums);
+    T some[kLanes];
+    StoreFloats(sums, some);
+    __builtin_memcpy(to, some, static_cast<size_t>(width) * sizeof(T));
+    return;
+  }
+  const int64_t last = width - kLanes;
+  for (int64_t first = 0; first < last; first += kLanes) {
+    AddRows(rows, count, first, sums);
+    StoreFloats(sums, to + first);
+  }
+  AddRows(rows, count, last, sums);
+  StoreFloats(sums, to + last);
+}
+
 bool Any(const Ints& mask) {
   int32_t any = 0;
   for (int64_t lane = 0; lane < kLanes; ++lane) any |= mask[lane];
@@ -212,6 +253,12 @@ constexpr Operations kOperations = {Convert<Float16, float>,
                                     ConvertAndClear<Float16>,
                                     ConvertAndClear<BFloat16>,
                                     WidenIndices,
+                                    Divide,
+                                    Multiply,
+                                    Gather,
+                                    Sum<float>,
+                                    Sum<Float16>,
+                                    Sum<BFloat16>,
                                     Pool<float>,
                                     Pool<Float16>,
                                     Pool<BFloat16>};

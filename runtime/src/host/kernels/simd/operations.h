@@ -65,6 +65,11 @@ template <typename T>
 using PoolRows = uint32_t (*)(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count,
                               const Maxima& columns, const Maxima& arranged, const Maxima& maxima);
 
+// Computes `width` sums of `count` rows, each in the order of the rows and from 0 on, and rounds each sum once. Whole
+// vectors of the rows are read.
+template <typename T>
+using SumRows = void (*)(const float* const* rows, int64_t count, int64_t width, T* to);
+
 struct Operations {
   void (*widen_float16)(const Float16* from, int64_t count, float* to);
   void (*widen_bfloat16)(const BFloat16* from, int64_t count, float* to);
@@ -73,6 +78,13 @@ struct Operations {
   void (*round_and_clear_float16)(float* from, int64_t count, Float16* to);  // sets the floats to 0
   void (*round_and_clear_bfloat16)(float* from, int64_t count, BFloat16* to);
   void (*widen_indices)(const int32_t* from, int64_t count, int64_t* to);
+
+  void (*divide)(const float* from, const float* by, int64_t count, float* to);
+  void (*multiply)(const float* from, const float* by, int64_t count, float* to);
+  void (*gather)(const float* from, const int32_t* source, int64_t count, float* to);  // to[i] = from[source[i]]
+  SumRows<float> sum_float;
+  SumRows<Float16> sum_float16;
+  SumRows<BFloat16> sum_bfloat16;
 
   // Null if windows are computed element by element.
   PoolRows<float> pool_float;

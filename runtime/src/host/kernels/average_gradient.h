@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kernel of every gradient of an average pool.
+#ifndef POOLGRAD_HOST_KERNELS_AVERAGE_GRADIENT_H_
+#define POOLGRAD_HOST_KERNELS_AVERAGE_GRADIENT_H_
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "host/planes.h"
+#include "host/window.h"
+
+namespace poolgrad::host {
+
+// How the term of a window is computed from its gradient g and its divisor d, in float: g / d, or g * (1 / d).
+struct MeanArithmetic {
+  bool divides = true;
+  bool rounds_operand = false;  // d, or 1 / d, is rounded to the type of the gradients first
+};
+
+// For each plane (n, c): each element of gradInput is the sum of the terms of all windows that contain it, in row-major
+// order of the windows.
+struct AverageGradient {
+  Planes grad_output;
+  Planes grad_input;
+  std::array<AxisSpans, 3> windows = {};           // D, H, W; without dilation, and none is empty
+  std::array<std::vector<double>, 3> counts = {};  // the number of elements that each window counts along the axis
+  int64_t divisor = 0;                             // of all windows; 0: the product of the window's counts
+  MeanArithmetic arithmetic = {};
+  std::optional<WindowAxis> row_window = {};  // the windows along W, unless these are adaptive
+  bool reversed = false;                      // from the last window to the first
+};
+
+// The kernel for gradients of this type (FLOAT, FLOAT16, BF16: sums are float, rounded once at the end); null if there
+// is none.
+using AverageGradientKernel = void (*)(const AverageGradient& work);
+AverageGradientKernel FindAverageGradient(aclDataType values);
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_KERNELS_AVERAGE_GRADIENT_H_

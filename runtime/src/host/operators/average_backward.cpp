@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "host/operators/average_backward.h"
+
+#include <utility>
+#include <vector>
+
+#include "host/checks/averages.h"
+#include "host/checks/geometry.h"
+#include "host/checks/named_tensor.h"
+#include "host/checks/storage.h"
+#include "host/kernels/average_gradient.h"
+#include "host/operators/average_route.h"
+#include "host/operators/phases.h"
+#include "host/planes.h"
+#include "host/trace.h"
+#include "host/window.h"
+
+namespace poolgrad::host {
+namespace {
+
+constexpr int kFault = ACL_ERROR_RT_AICORE_EXCEPTION;
+
+// The data of a call that phase 2 needs: the caller's tensors, and copies of the lists.
+struct Launch {
+  PoolCall call;
+  std::vector<WindowAxis> windows;  // none: adaptive, or one window over all of a plane
+  AverageConduct conduct;
+
+  Planes PlanesOf(const aclTensor& tensor) const { return host::PlanesOf(tensor, call.entry.axes, false); }
+};
+
+// AvgPool3DGrad and AvgPoolV2Grad have a divisor of 32 bits.
+int64_t Narrowed(int64_t divisor) { return static_cast<int32_t>(static_cast<uint32_t>(divisor)); }
+
+Launch LaunchOf(const PoolCall& call) {
+  Launch launch{call, {}, {}};
+  if (call.kernel_size != nullptr && OperatorOf(call) != AverageOperator::kDiv) {
+    const aclIntArray one{{1}};
+    launch.windows = WindowAxes(*call.kernel_size, *call.stride, *call.padding, one, call.entry.axes);
+  }
+  launch.conduct = ConductOfAverage(call, launch.windows);
+  return launch;
+}
+
+// `code` is that of a failure. Adaptive windows fit any sizes; aclnnAdaptiveAvgPool2dBackward finds another size of the
+// result when it copies to it.
+Status CheckGeometry(const Launch& launch, int code) {
+  const PoolCall& call = launch.call;
+  const Planes self = launch.PlanesOf(*call.self);
+  const Planes grad_output = launch.PlanesOf(*call.grad_output);
+  if (call.self->rank() != call.grad_output->rank() || call.self->dims != call.grad_input->dims) {
+    return Fail(code, NameOfResult(call), " has shape ", DimsText(call.grad_input->dims), " and gradOutput ",
+                DimsText(call.grad_output->dims), "; self has ", DimsText(call.self->dims));
+  }
+  return launch.windows.empty() ? CheckPlaneCount(self, grad_output, code)
+                                : CheckPooled(self, grad_output, launch.windows, call.ceil_mode, code);
+}
+
+// Of the functions only aclnnAvgPool3dBackward and aclnnAdaptiveAvgPool2dBackward take a result of another dtype, which
+// no document has.
+Status CheckOneDtype(const PoolCall& call) {
+  Status status = CheckResultDtype(call);
+  if (!status.ok()) status.code = ACLNN_ERR_INNER_NULLPTR;
+  return status;
+}
+
+void TakeWindows(const Launch& launch, AverageGradient& work) {
+  const std::array<int64_t, 3>& sizes = work.grad_input.dims;
+  const std::array<int64_t, 3>& counts = work.grad_output.dims;
+  const std::vector<WindowAxis>& windows = launch.windows;
+  work.windows = SpansOf(sizes, counts, windows);
+  const size_t absent = sizes.size() - windows.size();
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (axis >= absent) {
+      work.counts[axis] =
+          CountedElements(sizes[axis], counts[axis], windows[axis - absent], launch.call.count_include_pad);
+      continue;
+    }
+    for (const Span& span : work.windows[axis].spans) work.counts[axis].push_back(static_cast<double>(span.count));
+  }
+  if (!windows.empty()) work.row_window = windows.back();
+  work.divisor = Narrowed(launch.call.divisor_override);
+}
+
+Status CheckStorages(const PoolCall& call) {
+  Status status = CheckReadable("gradOutput", *call.grad_output);
+  return status.ok() ? CheckWritable(NameOfResult(call), *call.grad_input) : status;
+}
+
+Status Prepare(const Launch& launch, Work& work) {
+  const PoolCall& call = launch.call;
+  if (Status status = CheckGeometry(launch, kFault); !status.ok()) return status;
+  AverageGradient average{launch.PlanesOf(*call.grad_output), launch.PlanesOf(*call.grad_input)};
+  const AverageGradientKernel kernel = FindAverageGradient(call.grad_output->dtype);
+  if (kernel == nullptr) {
+    return Fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, "no kernel for ", DtypeName(call.grad_output->dtype), " gradients");
+  }
+  if (Status status = CheckStorages(call); !status.ok()) return status;
+  TakeWindows(launch, average);
+  average.arithmetic = launch.conduct.arithmetic;
+  average.reversed = launch.conduct.reversed;
+  work.uses = {UseOf("gradOutput", average.grad_output, *call.grad_output, false),
+               UseOf(NameOfResult(call), average.grad_input, *call.grad_input, true)};
+  work.run = [average = std::move(average), kernel](const Addresses& at) mutable -> Status {
+    average.grad_output.storage = at[0];
+    average.grad_input.storage = at[1];
+    kernel(average);
+    return {};
+  };
+  return {};
+}
+
+bool NothingToDo(const PoolCall& call) {
+  const auto is_empty = [](const aclTensor* tensor) { return ElementCount(tensor->dims) == 0; };
+  if (is_empty(call.grad_output)) return true;
+  // aclnnAvgPool3dBackward does not look at the others here.
+  if (call.entry.api == Api::kAvgPool3dBackward) return false;
+  return is_empty(call.self) || (call.entry.api == Api::kAvgPool2dBackward && is_empty(call.grad_input));
+}
+
+void NoteDifferences(const PoolCall& call) {
+  if (call.cube_math_type == 0) return;
+  TraceNote("CANN may compute with fewer bits by this cubeMathType; this library does not");
+}
+
+}  // namespace
+
+Status BuildAverageBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks,
+                            std::initializer_list<PoolCheck> late_checks) {
+  const PoolCall& call = executor.call;
+  if (Status status = RunChecks(call, checks); !status.ok()) return status;
+  if (NothingToDo(call)) {
+    if (ElementCount(call.grad_input->dims) > 0) TraceNote("gradOutput is empty: the result is not written");
+    return {};
+  }
+  if (Status status = RunChecks(call, late_checks); !status.ok()) return status;
+  Launch launch = LaunchOf(call);
+  if (const int code = launch.conduct.geometry_code; code != ACL_SUCCESS) {
+    if (Status status = CheckGeometry(launch, code); !status.ok()) return status;
+  }
+  if (Status status = CheckOneDtype(call); !status.ok()) return status;
+  // Windows may lie in the padding of an axis without elements.
+  if (ElementCount(call.grad_input->dims) == 0) return {};
+  NoteDifferences(call);
+  executor.workspace_size = launch.conduct.workspace_size;
+  executor.prepare = [launch = std::move(launch)](Work& work) { return Prepare(launch, work); };
+  return {};
+}
+
+}  // namespace poolgrad::host

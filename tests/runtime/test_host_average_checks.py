@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""libaclnn_host phase 1 of the gradients of average pools: every check, its code, the order, and empty tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.runtime.aclnn_ctypes import (
+    ADAPTIVE_AVERAGE_2D,
+    ADAPTIVE_AVERAGE_3D,
+    AVERAGE_2D,
+    AVERAGE_3D,
+    AVERAGES,
+    NC1HWC0,
+    NCDHW,
+    NCHW,
+    NCL,
+    ND,
+    NDHWC,
+    NHWC,
+    Average,
+    Tensor,
+    bfloat16,
+    current_device,
+    initialized,
+)
+from tests.runtime.average_calls import A2, A3, A950
+
+NULLPTR, INVALID, INNER, NO_KERNEL, FAULT = 161001, 161002, 561103, 561003, 507015
+FLOAT, HALF, BF16, DOUBLE, INT32 = (
+    np.dtype(np.float32), np.dtype(np.float16), bfloat16, np.dtype(np.float64), np.dtype(np.int32)
+)  # fmt: skip
+AXES = {AVERAGE_2D: 2, AVERAGE_3D: 3, ADAPTIVE_AVERAGE_2D: 2, ADAPTIVE_AVERAGE_3D: 3}
+RESULT = {AVERAGE_2D: "gradInput", AVERAGE_3D: "output"}
+WINDOWED = (AVERAGE_2D, AVERAGE_3D)
+TENSORS = ("grad_output", "self_", "grad_input")
+
+Change = Callable[[Average], Average]
+
+
+def legal(api: str) -> Average:
+    """A call that every product with the function takes: 2x2(x2) windows on an 8x8(x8) plane. Nothing has memory."""
+    axes = AXES[api]
+    format_ = NCHW if axes == 2 else NCDHW
+    x, y = (Tensor((2, 3) + (size,) * axes, FLOAT, format=format_) for size in (8, 4))
+    return Average(y, x, x, kernel_size=[2] * axes, stride=[2] * axes, padding=[0] * axes)
+
+
+def tensors(*names: str, **values: object) -> Change:
+    """Change fields of the named tensors."""
+
+    def change(call: Average) -> Average:
+        changed: dict[str, Any] = {name: dataclasses.replace(getattr(call, name), **values) for name in names}
+        return dataclasses.replace(call, **changed)
+
+    return change
+
+
+def dims(**values: tuple[int, ...]) -> Change:
+    def change(call: Average) -> Average:
+        changed: dict[str, Any] = {
+            name: dataclasses.replace(getattr(call, name), dims=value) for name, value in values.items()
+        }
+        return dataclasses.replace(call, **changed)
+
+    return change
+
+
+def arguments(**values: Any) -> Change:
+    return lambda call: dataclasses.replace(call, **values)
+
+
+def both(*changes: Change) -> Change:
+    def change(call: Average) -> Average:
+        for each in changes:
+            call = each(call)
+        return call
+
+    return change
+
+
+def planes(grad_output: tuple[int, ...], x: tuple[int, ...]) -> Change:
+    """Tensors of these shapes; `x` is that of self and of the result."""
+    return dims(grad_output=grad_output, self_=x, grad_input=x)
+
+
+BOTH = (A950, A2)
+
+# Each check that fails alone, by product.
+CODES: list[tuple[str, Change, int, tuple[str, ...]]] = [
+    (AVERAGE_2D, tensors(*TENSORS, format=ND), INVALID, BOTH),
+    (AVERAGE_2D, tensors(*TENSORS, format=NHWC), INVALID, BOTH),
+    (AVERAGE_2D, tensors("self_", format=NCL), 0, BOTH),
+    (AVERAGE_2D, tensors("grad_output", format=NCL), INVALID, BOTH),
+    (AVERAGE_2D, tensors("grad_input", format=NCL), INVALID, BOTH),
+    (AVERAGE_2D, both(planes((3, 4, 4), (3, 8, 8)), tensors(*TENSORS, format=NCL)), 0, BOTH),
+    (AVERAGE_2D, dims(grad_output=(3, 4, 4)), INVALID, BOTH),
+    (AVERAGE_2D, planes((4, 4), (8, 8)), INVALID, BOTH),
+    (AVERAGE_2D, dims(self_=(2, 3, 8, 9)), INVALID, BOTH),
+    (AVERAGE_2D, tensors("self_", dtype=HALF), 0, BOTH),
+    (AVERAGE_2D, tensors("self_", dtype=INT32), INVALID, BOTH),
+    (AVERAGE_2D, tensors("grad_output", dtype=HALF), INVALID, BOTH),
+    (AVERAGE_2D, tensors("grad_input", dtype=DOUBLE), INVALID, BOTH),
+    (AVERAGE_2D, arguments(kernel_size=[]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(kernel_size=[2, 2, 2]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(kernel_size=[2, 0]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(kernel_size=[2]), 0, BOTH),
+    (AVERAGE_2D, arguments(stride=[]), 0, BOTH),
+    (AVERAGE_2D, arguments(stride=[2]), 0, BOTH),
+    (AVERAGE_2D, arguments(stride=[2, 2, 2]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(stride=[2, 0]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(padding=[]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(padding=[0]), 0, BOTH),
+    (AVERAGE_2D, arguments(padding=[0, 0, 0]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(padding=[0, 2]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(padding=[0, -1]), INVALID, BOTH),
+    (AVERAGE_2D, arguments(padding=[-1, 0], count_include_pad=True), INVALID, BOTH),
+    (AVERAGE_2D, arguments(cube_math_type=3), 0, BOTH),
+    (AVERAGE_2D, arguments(cube_math_type=4), INVALID, BOTH),
+    (AVERAGE_2D, arguments(cube_math_type=-1), INVALID, BOTH),
+    (AVERAGE_2D, arguments(divisor_override=-300), 0, BOTH),
+    # The size of the gradient: by the tiling, by the cube, or by nobody.
+    (AVERAGE_2D, dims(grad_output=(2, 3, 4, 3)), INNER, (A950,)),
+    (AVERAGE_2D, dims(grad_output=(2, 3, 4, 3)), 0, (A2, A3)),
+    (AVERAGE_2D, both(dims(grad_output=(2, 3, 4, 3)), arguments(count_include_pad=True)), INVALID, (A2,)),
+    (AVERAGE_2D, dims(grad_output=(2, 1, 4, 4)), INNER, (A950,)),
+    # A global pool looks neither at padding nor at strides, only at planes.
+    (AVERAGE_2D, both(planes((2, 3, 1, 1), (2, 3, 10, 10)), arguments(kernel_size=[10], padding=[-3, 5])), 0, BOTH),
+    (AVERAGE_2D, both(planes((2, 3, 1, 1), (2, 3, 9, 9)), arguments(kernel_size=[9], padding=[-3, 5])), INVALID, BOTH),
+    (AVERAGE_2D, both(planes((2, 4, 1, 1), (2, 3, 10, 10)), arguments(kernel_size=[10])), INNER, BOTH),
+    (AVERAGE_3D, tensors(*TENSORS, format=ND), 0, BOTH),
+    (AVERAGE_3D, tensors(*TENSORS, format=NDHWC), 0, BOTH),
+    (AVERAGE_3D, tensors("self_", format=NC1HWC0), 0, BOTH),
+    (AVERAGE_3D, tensors("grad_output", format=ND), INVALID, BOTH),
+    (AVERAGE_3D, tensors(*TENSORS, format=NC1HWC0), INVALID, BOTH),
+    (AVERAGE_3D, dims(grad_output=(3, 4, 4, 4)), INVALID, BOTH),
+    (AVERAGE_3D, planes((4, 4, 4), (8, 8, 8)), INVALID, BOTH),
+    (AVERAGE_3D, planes((3, 4, 4, 4), (3, 8, 8, 8)), 0, BOTH),
+    (AVERAGE_3D, dims(self_=(2, 3, 8, 8, 9)), INVALID, BOTH),
+    (AVERAGE_3D, tensors("self_", dtype=HALF), 0, BOTH),
+    (AVERAGE_3D, tensors("self_", dtype=DOUBLE), INVALID, BOTH),
+    (AVERAGE_3D, arguments(kernel_size=[2, 2]), INVALID, BOTH),
+    (AVERAGE_3D, arguments(kernel_size=[2, 2, 0]), INVALID, BOTH),
+    (AVERAGE_3D, arguments(stride=[2, 2]), INVALID, BOTH),
+    (AVERAGE_3D, arguments(stride=[]), 0, BOTH),
+    (AVERAGE_3D, arguments(stride=[0]), INVALID, BOTH),
+    (AVERAGE_3D, arguments(padding=[]), INVALID, BOTH),
+    (AVERAGE_3D, arguments(padding=[0]), 0, BOTH),
+    (AVERAGE_3D, arguments(padding=[-1]), INVALID, BOTH),
+    (AVERAGE_3D, arguments(padding=[0, 0, 2]), INVALID, BOTH),
+    (AVERAGE_3D, dims(grad_output=(2, 3, 4, 4, 3)), INVALID, BOTH),
+    (AVERAGE_3D, dims(grad_output=(2, 1, 4, 4, 4)), INVALID, BOTH),
+    (AVERAGE_3D, dims(grad_output=(2, 3, 0, 4, 4)), 0, BOTH),
+    (AVERAGE_3D, both(dims(grad_output=(2, 3, 0, 4, 4)), arguments(padding=[9])), 0, BOTH),
+    (ADAPTIVE_AVERAGE_2D, tensors(*TENSORS, format=ND), 0, BOTH),
+    (ADAPTIVE_AVERAGE_2D, tensors(*TENSORS, format=NHWC), 0, BOTH),
+    (ADAPTIVE_AVERAGE_2D, tensors("grad_input", format=NC1HWC0), 0, BOTH),
+    (ADAPTIVE_AVERAGE_2D, tensors("self_", format=ND), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, tensors(*TENSORS, format=NC1HWC0), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, tensors("self_", dtype=HALF), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, tensors(*TENSORS, dtype=DOUBLE), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, dims(grad_output=(3, 4, 4)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, dims(grad_output=(1, 3, 4, 4)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, dims(grad_input=(1, 3, 8, 8)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, dims(grad_input=(3, 8, 8)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, planes((2, 2, 2, 1, 1), (2,) * 5), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_2D, dims(grad_input=(2, 3, 8, 9)), INNER, BOTH),
+    (ADAPTIVE_AVERAGE_2D, dims(grad_output=(2, 3, 9, 11)), 0, BOTH),
+    (ADAPTIVE_AVERAGE_3D, tensors(*TENSORS, format=ND), 0, BOTH),
+    (ADAPTIVE_AVERAGE_3D, tensors("self_", format=ND), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, tensors("grad_input", format=ND), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, tensors(*TENSORS, format=NC1HWC0), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, tensors("grad_input", dtype=HALF), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, tensors(*TENSORS, dtype=DOUBLE), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, both(tensors(*TENSORS, dtype=DOUBLE), dims(grad_output=(2, 3, 1, 1, 1))), 0, BOTH),
+    (ADAPTIVE_AVERAGE_3D, dims(grad_output=(3, 4, 4, 4)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, dims(grad_output=(2, 1, 4, 4, 4)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, dims(grad_output=(2, 3, 0, 0, 1)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, dims(self_=(2, 3, 0, 8, 8), grad_input=(2, 3, 0, 8, 8)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, dims(grad_input=(2, 3, 8, 8, 9)), INVALID, BOTH),
+    (ADAPTIVE_AVERAGE_3D, planes((3,) + (1,) * 5, (3,) * 6), INVALID, BOTH),
+    # The batch may be empty on Ascend 950.
+    (ADAPTIVE_AVERAGE_3D, planes((0, 3, 4, 4, 4), (0, 3, 8, 8, 8)), 0, (A950,)),
+    (ADAPTIVE_AVERAGE_3D, planes((0, 3, 4, 4, 4), (0, 3, 8, 8, 8)), INVALID, (A2,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("soc", [A950, A2, A3])
+@pytest.mark.parametrize("api", AVERAGES)
+def test_legal(api: str, soc: str) -> None:
+    with current_device(soc) as aclnn:
+        assert aclnn.check(api, legal(api)) == 0, aclnn.message()
+        assert aclnn.message() is None
+
+
+@pytest.mark.parametrize("number", range(len(CODES)))
+def test_codes(number: int) -> None:
+    api, change, code, socs = CODES[number]
+    for soc in socs:
+        with current_device(soc) as aclnn:
+            assert aclnn.check(api, change(legal(api))) == code, (soc, aclnn.message())
+
+
+@pytest.mark.parametrize(
+    ("api", "name"),
+    [(api, name) for api in AVERAGES for name in TENSORS]
+    + [(api, name) for api in WINDOWED for name in ("kernel_size", "stride", "padding")],
+)
+def test_null(api: str, name: str) -> None:
+    with current_device() as aclnn:
+        assert aclnn.check(api, arguments(**{name: None})(legal(api))) == NULLPTR
+        words = name.rstrip("_").split("_")
+        camel = words[0] + "".join(word.capitalize() for word in words[1:])
+        given = RESULT.get(api, "out") if name == "grad_input" else camel
+        assert (aclnn.message() or "").startswith(f"{api}GetWorkspaceSize: {given} is null")
+
+
+@pytest.mark.parametrize("api", AVERAGES)
+def test_dtypes(api: str) -> None:
+    for soc in (A950, A2, A3, "Ascend910B", "Ascend310P3", "Ascend310B1"):
+        with current_device(soc) as aclnn:
+            for dtype in (FLOAT, HALF, BF16, DOUBLE, INT32):
+                expected = 0 if soc in (A950, A2, A3) and dtype in (FLOAT, HALF, BF16) else INVALID
+                assert aclnn.check(api, tensors(*TENSORS, dtype=dtype)(legal(api))) == expected, (soc, dtype)
+
+
+@pytest.mark.parametrize("api", AVERAGES)
+def test_without_current_device(api: str) -> None:
+    with initialized() as aclnn:
+        assert aclnn.check(api, legal(api)) == INVALID
+
+
+# Two faults at a time: the code is that of the check that comes first.
+@pytest.mark.parametrize(
+    ("api", "change", "code"),
+    [
+        (AVERAGE_2D, both(arguments(padding=None), tensors("self_", dtype=INT32)), NULLPTR),
+        (AVERAGE_3D, both(arguments(padding=[9], stride=None), tensors("self_", dtype=INT32)), NULLPTR),
+        # 0 for an empty tensor stands before the checks of values, and after those of lengths.
+        (AVERAGE_2D, both(arguments(padding=[-1, 0]), dims(grad_output=(2, 3, 0, 4))), 0),
+        (AVERAGE_2D, both(arguments(padding=[2, 0]), dims(grad_output=(2, 3, 0, 4))), INVALID),
+        (AVERAGE_3D, both(arguments(kernel_size=[0]), dims(grad_output=(2, 3, 0, 4, 4))), 0),
+        (AVERAGE_3D, both(arguments(kernel_size=[2, 2]), dims(grad_output=(2, 3, 0, 4, 4))), INVALID),
+        (ADAPTIVE_AVERAGE_2D, both(dims(grad_output=(2, 3, 0, 4)), dims(grad_input=(2, 3, 8, 9))), 0),
+        (ADAPTIVE_AVERAGE_3D, both(arguments(self_=None), tensors("grad_output", dtype=INT32)), NULLPTR),
+    ],
+)
+def test_order(api: str, change: Change, code: int) -> None:
+    with current_device() as aclnn:
+        assert aclnn.check(api, change(legal(api))) == code, aclnn.message()
+
+
+@pytest.mark.parametrize("api", AVERAGES)
+def test_empty_gradients_leave_the_result_as_it_is(api: str) -> None:
+    if api == ADAPTIVE_AVERAGE_3D:
+        pytest.skip("it refuses empty gradients")
+    axes = AXES[api]
+    grad, y = np.empty((2, 3, *[0] * axes), np.float32), np.full((2, 3, *[8] * axes), 7, np.float32)
+    call = Average.of(grad, y.copy(), y, format=NCHW if axes == 2 else NCDHW, kernel_size=[2], padding=[0])
+    with current_device() as aclnn:
+        assert aclnn.run(api, call) == 0, aclnn.message()
+    assert (y == 7).all()
+
+
+def test_a_result_of_an_axis_without_elements() -> None:
+    grad, y = np.ones((1, 1, 1, 1, 1), np.float32), np.empty((1, 1, 0, 1, 1), np.float32)
+    call = Average.of(grad, y.copy(), y, format=NCDHW, kernel_size=[2, 1, 1], padding=[1, 0, 0])
+    with current_device() as aclnn:
+        assert aclnn.run(AVERAGE_3D, call) == 0, aclnn.message()
+
+
+def test_sizes_that_nobody_checks_fault() -> None:
+    grad, y = np.ones((2, 3, 4, 3), np.float32), np.full((2, 3, 8, 8), 7, np.float32)
+    call = Average.of(grad, y.copy(), y, kernel_size=[2], padding=[0])
+    with current_device(A2) as aclnn:
+        assert aclnn.run(AVERAGE_2D, call) == FAULT
+    assert (y == 7).all()
+
+
+def test_double_has_no_kernel() -> None:
+    grad, y = np.ones((2, 3, 1, 1, 1)), np.full((2, 3, 8, 8, 8), 7.0)
+    with current_device() as aclnn:
+        assert aclnn.run(ADAPTIVE_AVERAGE_3D, Average.of(grad, y.copy(), y, format=NCDHW)) == NO_KERNEL
+
+
+@pytest.mark.parametrize(("api", "code"), [(AVERAGE_3D, INNER), (ADAPTIVE_AVERAGE_2D, INNER)])
+def test_results_of_another_dtype(api: str, code: int) -> None:
+    with current_device() as aclnn:
+        assert aclnn.check(api, tensors("grad_input", dtype=HALF)(legal(api))) == code
+
+
+def test_memory_that_elements_share() -> None:
+    grad, y = np.ones((1, 1, 4, 4), np.float32), np.zeros((1, 1, 8, 8), np.float32)
+    call = Average.of(grad, y.copy(), y, kernel_size=[2], padding=[0])
+    shared = tensors("grad_input", strides=(64, 64, 0, 1))(call)
+    outside = tensors("grad_input", offset=1)(call)
+    with current_device() as aclnn:
+        assert aclnn.run(AVERAGE_2D, shared) == FAULT
+        assert aclnn.run(AVERAGE_2D, outside) == FAULT
