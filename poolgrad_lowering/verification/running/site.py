@@ -95,7 +95,7 @@ class DifferentialTest:
         self._find: Runner = reference_runner(running) if backend is None else provider_runner(running, backend)
         self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
         self.not_drawn = excluded_data(cut, self._types, on_provider=backend is not None)
-        self._divisors: dict[ConcreteShape, dict[str, Divisors]] = {}
+        self._divisors: dict[tuple[tuple[str, ConcreteShape], ...], dict[str, Divisors]] = {}
         averages = ONLY_MULTIPLES in self.not_drawn
         self._rounds = averages and (backend is not None or multiplies_by_fractions(cut))
 
@@ -158,7 +158,7 @@ class DifferentialTest:
         """Return what elements of the incoming gradients are divided by at these sizes, for average pools."""
         if ONLY_MULTIPLES not in self.not_drawn:
             return {}
-        key = tuple(size for shape in sizes.values() for size in shape)
+        key = tuple(sorted(sizes.items()))
         if key not in self._divisors:
             self._divisors[key] = divisors(self._cut, self._sources[1], sizes)
         return self._divisors[key]

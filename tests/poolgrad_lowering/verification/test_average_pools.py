@@ -274,3 +274,63 @@ def test_whole_models(spelling: str) -> None:
     reasons = [level.reason or "" for level in found.whole_model.levels if level.status == "skipped"]
     assert all("only by roundings" in reason for reason in reasons)
     assert len(reasons) == (0 if spelling == "decomposed" else 2)
+
+
+def test_numbers_for_sizes_that_have_names() -> None:
+    """A constant shape of x is right at one size of the batch alone."""
+    original, model = pair(TILES, "aten", symbolic=True)
+    tensor = onnx.numpy_helper.from_array(np.array(TILES.x_shape, np.int32), "site_sizes")
+    kept = [node for node in model.graph.node if node.domain == "npu"]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    model.graph.initializer.append(tensor)
+    assert verify(original, model, whole_model=False).sites[0].status == "differs"
+
+
+def test_another_gradient_of_the_same_shape() -> None:
+    models = pair(TILES, "aten")
+    for model in models:
+        model.graph.input.append(onnx.helper.make_tensor_value_info("other", TensorProto.FLOAT, TILES.grad_shape))
+    assert verify(*models, whole_model=False).proven
+    site_node(models[1]).input[1] = "other"
+    assert verify(*models, whole_model=False).sites[0].status == "differs"
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+def test_padding_by_the_size(auto_pad: str) -> None:
+    """9 elements in windows of 3 have 1 element of padding at both ends."""
+    case = AverageCase(AVERAGE_2D, (2, 3, 9, 9), (3, 3), (2, 2), (1, 1))
+    original, model = pair(case, "training")
+    for each in (original, model):
+        for node in each.graph.node:
+            if node.op_type.startswith("AveragePool"):
+                kept = [attribute for attribute in node.attribute if attribute.name != "pads"]
+                del node.attribute[:]
+                node.attribute.extend([*kept, onnx.helper.make_attribute("auto_pad", auto_pad)])
+    check((original, model))
+    assert not verify(original, changed(model, **replace(case, count_include_pad=True).attributes())).proven
+
+
+def test_gradients_that_are_moved_on_the_way() -> None:
+    """The divisors of elements are found behind Reshapes and Transposes, so that sums stay exact."""
+    case = WINDOWED["2d"]
+    original, model = pair(case, "aten")
+    node = site_node(model)
+    node.input[1], node.output[0] = "moved_back", "moved_dx"
+    node = node.__deepcopy__(None)
+    order = [3, 1, 0, 2]
+    back = [int(place) for place in np.argsort(order)]
+    nodes = [
+        onnx.helper.make_node("Transpose", ["dy"], ["moved"], perm=order),
+        onnx.helper.make_node("Transpose", ["moved"], ["moved_back"], perm=back),
+        node,
+        onnx.helper.make_node("Identity", ["moved_dx"], ["dx"]),
+    ]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    found = verify(original, model, whole_model=False)
+    assert found.proven, found.sites
+    nodes[1].attribute[0].ints[:] = [2, 1, 0, 3]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    assert not verify(original, model, whole_model=False).proven
