@@ -185,6 +185,10 @@ class DifferentialTest:
             if bad and (self._rounds or not exact):
                 bounds = rounding_bounds(self._expect, self._cut, divided, feeds) if bounds is None else bounds
                 bad = compare(value, found[name], run=run, output=name, bound=bounds.get(name))
+            if (
+                bad and ONLY_MULTIPLES in self.not_drawn
+            ):  # drawn for the windows of the attributes: what contradicts them is the cause
+                return self._contract_mismatch(run, feeds, found, exact=exact) or bad
             if bad:
                 return bad
         return self._contract_mismatch(run, feeds, found, exact=exact)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import verify
 from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.verification.running import contract
 from poolgrad_lowering.verification.running.data import NO_INFINITE_GRADIENT, ONLY_MULTIPLES
 from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
 from tests.average_pairs import Pair, changed, pair, site_node, with_sizes
@@ -188,6 +190,26 @@ def test_attributes_that_contradict_each_other(name: str) -> None:
     assert not verify(original, changed(model, **{name: ASCENDS[name]})).proven
 
 
+@pytest.mark.parametrize("name", ["ksize", "strides", "pads", "exclusive", "divisor_override"])
+def test_what_ascends_attributes_mean(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contradiction is found by the results too, which are computed from Ascend's attributes without the body."""
+    monkeypatch.setattr(contract, "window_flaw", lambda *_: None)
+    case = AverageCase(AVERAGE_2D, (2, 3, 9, 8), (4, 3), (2, 1), (1, 1))
+    original, model = pair(case, "aten")
+    assert verify(original, model, whole_model=False).proven
+    others = {
+        "ksize": [1, 1, 5, 3],
+        "strides": [1, 1, 2, 2],
+        "pads": [1, 1, 0, 0],
+        "exclusive": 0,
+        "divisor_override": 4,
+    }
+    [site] = verify(original, changed(model, **{name: others[name]}), whole_model=False).sites
+    assert site.mismatch is not None
+    expected = "than the attributes say" if name in ("exclusive", "divisor_override") else "say|do not fit x"
+    assert re.search(expected, site.mismatch.what), site.mismatch.what
+
+
 @pytest.mark.parametrize("name", ["padding_mode", "data_format", "global_pooling"])
 def test_attributes_with_one_value(name: str) -> None:
     original, model = pair(WINDOWED["2d"], "aten")
@@ -255,10 +277,11 @@ def test_other_divisors_are_no_roundings() -> None:
     assert [number for number, mutant in near.items() if verify(original, mutant, whole_model=False).proven] == [9]
 
 
-def test_another_stride_of_a_single_window() -> None:
+@pytest.mark.parametrize("spelling", ["aten", "training"])
+def test_another_stride_of_a_single_window(spelling: str) -> None:
     """The results are the same at this size; a proof needs the windows of the pool."""
     case = WINDOWED["2d, global"]
-    original, model = pair(case, "aten")
+    original, model = pair(case, spelling)
     [site] = verify(original, changed(model, **replace(case, strides=(1, 1)).attributes())).sites
     assert (site.status, site.reason) == (
         "unproven",
