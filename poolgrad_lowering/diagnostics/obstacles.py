@@ -22,6 +22,16 @@ class Obstacle(Diagnostic):
         "An operator of the dialect has an int64 argmax; on Atlas A2 and A3, Ascend's operators take int32 only.",
         "Export the original model, or lower it for this target.",
     )
+    CHANNELS_LAST = (
+        "An AdaptiveAvgPool3dGrad of the dialect. In a graph for Atlas A2 and A3 it takes a gradient of (D, H, W, N·C) "
+        "only, and writes its result in this order.",
+        "Leave this gradient as it is by a plan, or choose the target ascend950.",
+    )
+    COMPUTED_SIZES = (
+        "The operand orig_input_shape of an average pool's gradient is computed, and the shape of the result is not "
+        "known. GE then builds a graph in which its sizes are unknown.",
+        "Use numbers for sizes, e.g. a fixed batch, or declare the shape of the result.",
+    )
     DROPPED_ALPHA = (
         "A Gemm has an alpha and no C, and its element type is not known. The plugin then drops alpha.",
         "Declare the type of its input, or multiply by alpha in a node of its own.",

@@ -45,10 +45,18 @@ _WITHOUT_PLUGIN = {("", "Constant")}
 
 @dataclass(frozen=True)
 class Prototype:
-    """An operator of the dialect in GE: the rank of its tensors in a graph, and the first CANN release that has it."""
+    """An operator of the dialect in GE: the rank of its tensors in a graph, and the first CANN release that has it.
+
+    `chips` are those on which a graph takes its layout, channels first; None if all do that have the operator.
+    """
 
     rank: int
     since: str
+    chips: tuple[str, ...] | None = None
+
+    def takes_layout(self, target: Target) -> bool:
+        """Whether a graph for the target takes the operator with channels first."""
+        return self.chips is None or target.chip in self.chips
 
 
 PROTOTYPES = {
@@ -57,8 +65,13 @@ PROTOTYPES = {
     ADAPTIVE: Prototype(5, "9.0.0"),
     MAX_POOL_2D_GRAD: Prototype(4, "8.5.0"),
     MAX_POOL_2D: Prototype(4, "8.5.0"),
+    "AvgPool3DGrad": Prototype(5, "8.5.0"),
+    "AvgPoolV2Grad": Prototype(4, "9.0.0"),
+    "AdaptiveAvgPool3dGrad": Prototype(5, "9.1.0", ("Ascend950",)),
+    "AdaptiveAvgPool2dGrad": Prototype(4, "9.1.0"),
 }
-"""AdaptiveMaxPool3DGrad has none, in any release."""
+"""AdaptiveMaxPool3DGrad has none, in any release. On Atlas A2 and A3, and on Ascend 950 before 9.1.0,
+AdaptiveAvgPool3dGrad takes a gradient of (D, H, W, N·C) only."""
 
 
 @lru_cache(maxsize=1 << 10)

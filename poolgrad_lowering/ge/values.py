@@ -13,6 +13,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, help
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.inference import InferredTypes
 from poolgrad_lowering.analysis.shape_rules import is_opaque
+from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.dialect.op import SHAPE
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.graphs import graphs
@@ -34,7 +36,7 @@ class ValueTypes:
     `elements` are element types (`TensorProto.DataType`). `shapes` have a number, a name or None for each axis; they
     are those of inputs and initializers, and what onnx infers. `ranks` also come from other declarations. `constants`
     are the tensors of initializers that no caller can override and of Constant nodes. `vectors` are the numbers and
-    sizes of shapes that the graph computes for `SHAPE_OPERANDS`.
+    sizes of shapes that the graph computes for `SHAPE_OPERANDS`, and for nodes of the dialect.
     """
 
     elements: dict[str, int] = field(default_factory=dict)
@@ -66,6 +68,14 @@ class ValueTypes:
         if element is not None:
             self.elements[name] = element
         self.ranks[name], self.shapes[name] = len(shape), tuple(shape)
+
+
+def shape_operand(node: NodeProto) -> str | None:
+    """Return the operand of a node of the dialect that is the shape of x, None if it has none."""
+    if node.domain != DOMAIN or node.op_type not in OPS:
+        return None
+    pairs = zip(OPS[node.op_type].inputs, node.input, strict=False)
+    return next((value for operand, value in pairs if operand.type_variable == SHAPE and value), None)
 
 
 def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) -> ValueTypes:
@@ -129,15 +139,14 @@ def _learn_derived(found: ValueTypes, scope: Scope, facts: Facts) -> None:
 def _learn_vectors(found: ValueTypes, index: ModelIndex, facts: Facts) -> None:
     """Add the shapes that the main graph computes."""
     for node in index.model.graph.node:
-        position = SHAPE_OPERANDS.get(node.op_type)
-        if position is None or position >= len(node.input) or node.input[position] in found.constants:
+        position = SHAPE_OPERANDS.get(node.op_type, len(node.input))
+        name = shape_operand(node) or next(iter(node.input[position : position + 1]), None)
+        if name is None or name in found.constants:
             continue
-        value = index.scopes[0].resolve(node.input[position])
+        value = index.scopes[0].resolve(name)
         vector = None if value is None else facts.integers(value)
         if vector is not None:
-            found.vectors[node.input[position]] = tuple(
-                str(dim) if dim.static is None else dim.static for dim in vector
-            )
+            found.vectors[name] = tuple(str(dim) if dim.static is None else dim.static for dim in vector)
 
 
 def constant_tensor(node: NodeProto) -> TensorProto | None:

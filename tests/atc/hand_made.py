@@ -55,6 +55,51 @@ step (float[2,3,1,7,9] x) => (float[2,3,1,4,5] y, int32[2,3,1,4,5] argmax) {
 )
 
 
+AVERAGE = (
+    head(16, "npu")
+    + """
+step (float[2,3,1,4,5] dy) => (float[2,3,1,7,9] dx) <int32[5] sizes = {2,3,1,7,9}> {
+  [neg] g = Neg (dy)
+  [site] dx = npu.AvgPool3DGrad <ksize=[1,3,3], strides=[1,2,2], pads=[0,0,1,1,1,1], ceil_mode=0,
+    count_include_pad=0, divisor_override=0, data_format="NCDHW"> (sizes, g)
+}
+"""
+)
+"""The gradient of an average pool for every SoC."""
+
+AVERAGE_2D = (
+    head(16, "npu")
+    + """
+step (float[2,3,4,5] dy) => (float[2,3,7,9] dx) <int32[4] sizes = {2,3,7,9}> {
+  [neg] g = Neg (dy)
+  [site] dx = npu.AvgPoolV2Grad <ksize=[1,1,3,3], strides=[1,1,2,2], padding_mode="CALCULATED", pads=[1,1,1,1],
+    data_format="NCHW", global_pooling=0, ceil_mode=0, exclusive=1, divisor_override=0> (sizes, g)
+}
+"""
+)
+"""The same for Ascend 950 alone."""
+
+ADAPTIVE_AVERAGE = (
+    head(16, "npu")
+    + """
+step (float[2,3,1,4,5] dy, float[2,3,1,7,9] x) => (float[2,3,1,7,9] dx) {
+  [neg] g = Neg (dy)
+  [site] dx = npu.AdaptiveAvgPool3dGrad <data_format="NCDHW"> (g, x)
+}
+"""
+)
+
+ADAPTIVE_AVERAGE_2D = (
+    head(16, "npu")
+    + """
+step (float[2,3,4,5] dy) => (float[2,3,7,9] dx) {
+  [neg] g = Neg (dy)
+  [site] dx = npu.AdaptiveAvgPool2dGrad <orig_input_shape=[2,3,7,9]> (g)
+}
+"""
+)
+
+
 def parsed(text: str, *changes: tuple[str, str]) -> ModelProto:
     """Return the model of a text in which each first text is replaced by the second."""
     for old, new in changes:

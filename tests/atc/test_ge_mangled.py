@@ -15,7 +15,7 @@ from tests.harness.ge.checking import convert
 from tests.harness.ge.driver import AnyPlugin, Attribute, Parsed
 from tests.harness.ge.faults import GeError
 from tests.harness.ge.parser import parse
-from tests.harness.ge.prototypes import PROTOTYPES
+from tests.harness.ge.prototypes import PROTOTYPES, RELEASES
 from tests.harness.ge.python_plugin import Mangling, OtherFormat, PythonPlugin
 
 MANGLED = {
@@ -24,6 +24,10 @@ MANGLED = {
     "new pool": (hand_made.NEW, "ascend950", "MaxPoolWithArgmaxV3"),
     "new gradient": (hand_made.NEW, "ascend950", "MaxPoolGradWithArgmaxV3"),
     "adaptive pool": (hand_made.ADAPTIVE, "ascend910b", "AdaptiveMaxPool3d"),
+    "average": (hand_made.AVERAGE, "ascend910b", "AvgPool3DGrad"),
+    "new average": (hand_made.AVERAGE_2D, "ascend950", "AvgPoolV2Grad"),
+    "adaptive average": (hand_made.ADAPTIVE_AVERAGE, "ascend950", "AdaptiveAvgPool3dGrad"),
+    "new adaptive average": (hand_made.ADAPTIVE_AVERAGE_2D, "ascend950", "AdaptiveAvgPool2dGrad"),
 }
 THREE = {
     "ksize": [1, 3, 2],
@@ -40,6 +44,28 @@ WRONG = {
     "new pool": TWO | {"dtype": 3, "data_format": "NHWC"},
     "new gradient": TWO | {"dtype": 3, "data_format": "NHWC"},
     "adaptive pool": {"output_size": [1, 5, 4], "indices_dtype": 9},
+    "average": {
+        "ksize": [1, 3, 2],
+        "strides": [1, 2, 3],
+        "pads": [0, 0, 1, 1, 0, 0],
+        "ceil_mode": True,
+        "count_include_pad": True,
+        "divisor_override": 5,
+        "data_format": "NDHWC",
+    },
+    "new average": {
+        "ksize": [1, 1, 3, 2],
+        "strides": [1, 1, 2, 3],
+        "padding_mode": "SAME",
+        "pads": [1, 1, 0, 0],
+        "data_format": "NHWC",
+        "global_pooling": True,
+        "ceil_mode": True,
+        "exclusive": False,
+        "divisor_override": 5,
+    },
+    "adaptive average": {"data_format": "NDHWC"},
+    "new adaptive average": {"orig_input_shape": [2, 3, 7, 8]},
 }
 
 
@@ -48,13 +74,13 @@ WRONG = {
 )
 def test_an_attribute_that_the_plugin_mangles_is_seen(plugin: AnyPlugin, where: str, attribute: str) -> None:
     text, soc, ge_type = MANGLED[where]
-    even = [("7,9]", "8,9]")]  # with ceil_mode there is one window more
+    even = [("7,9]", "8,9]"), *([("7,9}", "8,9}")] if "7,9}" in text else [])]  # with ceil_mode, one window more
     model = hand_made.parsed(text, *(even if attribute == "ceil_mode" else []))
     mangling = Mangling(plugin, ge_type, attribute, WRONG[where][attribute])
     feeds = hand_made.feeds_of(model)
-    right = convert(model, feeds, plugin, soc)
+    right = convert(model, feeds, plugin, soc, RELEASES[-1])
     try:
-        found = convert(model, feeds, mangling, soc)
+        found = convert(model, feeds, mangling, soc, RELEASES[-1])
     except GeError:
         return
     assert any(

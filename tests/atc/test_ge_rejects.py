@@ -21,6 +21,7 @@ from tests.harness.ge.prototypes import Release, Soc
 from tests.harness.ge.python_plugin import OtherFormat, PythonPlugin
 
 A2, NEW = hand_made.A2, hand_made.NEW
+AVERAGE, AVERAGE_2D = hand_made.AVERAGE, hand_made.AVERAGE_2D
 Change = tuple[str, str]
 
 POOL_NODE = A2[A2.index("y, argmax =") : A2.index("  [site]")]
@@ -150,6 +151,65 @@ IN_GRAPH: dict[str, tuple[str, str, Soc, str, list[Change]]] = {
     "a dilated pool": ("EZ9999", "dilation", "ascend910b", A2, [("dilation=[1,1,1]", "dilation=[1,2,2]")]),
     "a grad that is too small": ("EZ9999", "grad of", "ascend910b", A2, [("4,5] dy", "4,4] dy")]),
     "an empty x": ("EZ9999", "empty", "ascend910b", A2, [("[2,3,1,", "[0,3,1,")]),
+    "sizes that are an input": (
+        "EZ9999",
+        "'sizes' is not constant",
+        "ascend910b",
+        AVERAGE,
+        [("1,4,5] dy)", "1,4,5] dy, int32[5] sizes)"), ("<int32[5] sizes = {2,3,1,7,9}>", "")],
+    ),
+    "sizes that are computed": (
+        "EZ9999",
+        "is not constant",
+        "ascend950",
+        AVERAGE_2D,
+        [("[neg]", "[more] computed = Abs (sizes)\n  [neg]"), ("(sizes, g)", "(computed, g)")],
+    ),
+    "sizes of int64": (
+        "EZ9999",
+        "numbers of type int64",
+        "ascend910b",
+        AVERAGE,
+        [("int32[5]", "int64[5]")],
+    ),
+    "sizes of rank 4 on A2": (
+        "EZ9999",
+        "has 4 numbers",
+        "ascend910b",
+        AVERAGE,
+        [("int32[5] sizes = {2,3,1,7,9}", "int32[4] sizes = {2,3,7,9}")],
+    ),
+    "an average's gradient of rank 4": ("EZ9999", "rank 4", "ascend910b", AVERAGE, [("3,1,4,5", "3,4,5")]),
+    "a V2 average's gradient of rank 3": (
+        "EZ9999",
+        "at rank 4 only",
+        "ascend950",
+        AVERAGE_2D,
+        [("[2,3,4,5]", "[3,4,5]")],
+    ),
+    "V2 averages on A2": ("EZ3003", "has no AvgPoolV2Grad", "ascend910b", AVERAGE_2D, []),
+    "an average's gradient that is too small": (
+        "EZ9999",
+        "a gradient of",
+        "ascend910b",
+        AVERAGE,
+        [("4,5] dy", "4,4] dy")],
+    ),
+    "an average's pads of more than half": (
+        "EZ9999",
+        "more than half",
+        "ascend910b",
+        AVERAGE,
+        [("0,0,1,1,1,1", "0,0,2,2,1,1")],
+    ),
+    "ksize of the channels": (
+        "EZ9999",
+        "of batch or channels",
+        "ascend950",
+        AVERAGE_2D,
+        [("ksize=[1,1,3,3]", "ksize=[1,3,3,3]")],
+    ),
+    "an average in float64": ("EZ3003", "values of types", "ascend950", AVERAGE, [("float[", "double[")]),
     "an empty output_size": ("EZ9999", "output_size", "ascend950", hand_made.ADAPTIVE, [("[1,4,5]", "[1,4,0]")]),
 }  # fmt: skip
 
@@ -200,6 +260,21 @@ def test_formats_that_a_plugin_must_not_leave(number: int, soc: Soc, text: str, 
     model = hand_made.parsed(text)
     plugin = OtherFormat(PythonPlugin(), number)
     check(code, "format", lambda: convert(model, hand_made.feeds_of(model), plugin, soc))
+
+
+@pytest.mark.parametrize("soc", ["ascend910b", "ascend910_93"])
+def test_adaptive_averages_of_other_products(plugin: AnyPlugin, soc: Soc) -> None:
+    """Their tiling takes a gradient of (D, H, W, N·C)."""
+    model = hand_made.parsed(hand_made.ADAPTIVE_AVERAGE)
+    feeds = hand_made.feeds_of(model)
+    check("EZ9999", "N·C", lambda: convert(model, feeds, plugin, soc, "9.1.0"))
+    model = hand_made.parsed(hand_made.ADAPTIVE_AVERAGE_2D)
+    check("EZ3003", "has no", lambda: convert(model, feeds, plugin, soc, "9.1.0"))
+
+
+@pytest.mark.parametrize("text", [hand_made.ADAPTIVE_AVERAGE, hand_made.ADAPTIVE_AVERAGE_2D])
+def test_adaptive_averages_need_9_1_0(plugin: AnyPlugin, text: str) -> None:
+    check("E10501", "9.0.0", lambda: parse(hand_made.parsed(text), plugin, "9.0.0"))
 
 
 @pytest.mark.parametrize("release", ["8.5.0"])

@@ -19,8 +19,9 @@ NUMBERS = {
     "bool": AttributeProto.INT,
     "ints": AttributeProto.INTS,
     "string": AttributeProto.STRING,
+    "float": AttributeProto.FLOAT,
 }
-BOOLS = {"ceil_mode"}
+BOOLS = {"ceil_mode", "count_include_pad", "exclusive", "global_pooling"}
 """The attributes that are a Bool in GE's prototypes and an INT in ONNX."""
 GE_NAMES = {"AdaptiveMaxPool3d": {"argmax": "indices"}}
 """The names of outputs that differ in GE's prototypes."""
@@ -33,6 +34,7 @@ RESNET_STEM = (
     '{"ints":[0,1,1],"name":"pads","type":7},{"ints":[1,2,2],"name":"strides","type":7}]}'
 )
 GRADIENT, GRADIENT_V3, POOL = "MaxPool3DGradWithArgmax", "MaxPoolGradWithArgmaxV3", "MaxPool3DWithArgmaxV2"
+AVERAGE, AVERAGE_2D = "AvgPool3DGrad", "AvgPoolV2Grad"
 
 
 def table() -> dict[str, Any]:
@@ -172,6 +174,28 @@ BROKEN: list[tuple[str, list[dict[str, Any]], str]] = [
     ),
     (GRADIENT, [*WINDOW, {"name": "ceil_mode", "type": 2, "i": "1"}], "GE's attributes: field 'i' is of another kind"),
     (GRADIENT, [*WINDOW[:2], {"name": "pads", "type": 7, "ints": [0, 1.5, 1]}], "an entry of 'ints' is no integer"),
+    (AVERAGE, [*WINDOW[:2], ints("pads", 0, 1, 1)], "attribute 'pads' has 3 entries instead of 6"),
+    (
+        AVERAGE,
+        [*WINDOW[:2], ints("pads", *[0] * 6), {"name": "divisor_override", "type": 2, "i": -1}],
+        "attribute 'divisor_override' has the value -1",
+    ),
+    (
+        AVERAGE,
+        [*WINDOW[:2], ints("pads", *[0] * 6), {"name": "onnx_divisor", "type": 2, "i": 1}],
+        "attribute 'onnx_divisor' has type 2 instead of 1 (FLOAT)",
+    ),
+    (AVERAGE_2D, WINDOW, "attribute 'ksize' has 3 entries instead of 4"),
+    (
+        AVERAGE_2D,
+        [
+            *(ints(name, 1, 1, 2, 2) for name in ("ksize", "strides", "pads")),
+            {"name": "global_pooling", "type": 2, "i": 1},
+        ],
+        "attribute 'global_pooling' has the value 1",
+    ),
+    ("AdaptiveAvgPool2dGrad", [], "attribute 'orig_input_shape' is missing"),
+    ("AdaptiveAvgPool2dGrad", [ints("orig_input_shape", 2, 0, 3, 3)], "'orig_input_shape' has the value 0"),
     (GRADIENT, [*WINDOW, None], "GE's attributes: an attribute is no object"),
 ]
 

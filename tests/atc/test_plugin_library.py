@@ -11,18 +11,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import AttributeProto
 
 from poolgrad_lowering.dialect.op import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
 from tests.atc.shipped import library_of_wheel, shipped_library
 from tests.atc.test_ge_driver import SYMBOLS
-from tests.atc.test_plugin_attributes import GE_NAMES, GRADIENT, NO_PROTOTYPE, RESNET_STEM
+from tests.atc.test_plugin_attributes import BOOLS, GE_NAMES, GRADIENT, NO_PROTOTYPE, RESNET_STEM
 from tests.harness.ge.compiling import ARM, NATIVE, OLD_STRINGS
 from tests.harness.ge.driver import ONNX, SUCCESS, Attribute, Parsed, Plugin, Registration, Tensor
 
-NCHW, NCDHW, TVM = 0, 30, 1  # GE's numbers
-LAYOUTS = {"MaxPoolGradWithArgmaxV3": NCHW, "MaxPoolWithArgmaxV3": NCHW}
-INTS = {"ksize": [3, 3, 3], "strides": [1, 2, 3], "pads": [0, 1, 0], "dilation": [1, 2, 1], "output_size": [4, 5, 6]}
+NCHW, ND, NCDHW, TVM = 0, 2, 30, 1  # GE's numbers
+LAYOUTS = {"MaxPoolGradWithArgmaxV3": NCHW, "MaxPoolWithArgmaxV3": NCHW} | dict.fromkeys(
+    ("AvgPool3DGrad", "AvgPoolV2Grad", "AdaptiveAvgPool3dGrad", "AdaptiveAvgPool2dGrad"), ND
+)
+INTS = {
+    "ksize": [1, 3, 3, 3],
+    "strides": [1, 1, 2, 3],
+    "pads": [1, 0, 1, 0, 1, 0],
+    "dilation": [1, 2, 1],
+    "output_size": [4, 5, 6],
+    "orig_input_shape": [2, 3, 9, 8],
+}
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +127,15 @@ def node(op: str) -> tuple[str, dict[str, Attribute]]:
         if attribute.name in INTS:
             values = INTS[attribute.name][-attribute.length :]
             entry["ints"], expected[attribute.name] = values, Attribute("LIST_INT", values)
-        elif attribute.name == "ceil_mode":
-            entry["i"], expected[attribute.name] = 1, Attribute("BOOL", True)
+        elif attribute.name in BOOLS:
+            value = max(attribute.allowed)
+            entry["i"], expected[attribute.name] = value, Attribute("BOOL", bool(value))
+        elif attribute.name == "divisor_override":
+            entry["i"], expected[attribute.name] = 7, Attribute("INT", 7)
+        elif attribute.type == AttributeProto.STRING:
+            entry["s"], expected[attribute.name] = attribute.default, Attribute("STRING", attribute.default)
         elif attribute.name in ("dtype", "indices_dtype"):
             entry["i"], expected[attribute.name] = 9, Attribute("INT", 9)
-        elif attribute.name == "data_format":
-            layout = "NCHW" if op in LAYOUTS else "NCDHW"
-            entry["s"], expected[attribute.name] = layout, Attribute("STRING", layout)
         else:
             assert attribute.name.startswith("onnx_")
         entries.append(entry)

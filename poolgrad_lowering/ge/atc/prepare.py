@@ -19,10 +19,11 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import ASCEND_TYPES
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge import obstacles, tidy
+from poolgrad_lowering.ge.atc.pooled_sizes import drop_unread, shape_operands, store_sizes
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
 from poolgrad_lowering.ge.forms import attributes_of, write_forms
 from poolgrad_lowering.ge.registered import PROTOTYPES
-from poolgrad_lowering.ge.values import ValueTypes, value_types
+from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, remove_entries
 from poolgrad_lowering.targets.table import Target
@@ -77,8 +78,11 @@ def remaining_obstacles(model: ModelProto, target: Target, types: ValueTypes) ->
 def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
     """Write nodes in forms that ATC takes; return the numbers of raised, rewritten and dropped ones."""
     dropped = tidy.drop_unread_indices(model)
-    rewritten = write_forms(model, obstacles.opset_of(model), types)
-    return raise_ranks(model, obstacles.opset_of(model), types), rewritten, dropped
+    sizes = shape_operands(model)
+    rewritten = write_forms(model, obstacles.opset_of(model), types) + store_sizes(model, types)
+    raised = raise_ranks(model, obstacles.opset_of(model), types)
+    drop_unread(model, sizes - shape_operands(model))
+    return raised, rewritten, dropped
 
 
 def _find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
@@ -104,6 +108,11 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
         return
     if node.op_type not in PROTOTYPES:
         yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no prototype of {node.op_type} for graphs"
+    elif not PROTOTYPES[node.op_type].takes_layout(target):
+        yield Obstacle.CHANNELS_LAST, f"{target.name} takes {node.op_type} with the channels last only"
+    sizes = shape_operand(node)
+    if sizes is not None and types.numbers(sizes) is None:
+        yield Obstacle.COMPUTED_SIZES, f"'{sizes}' is not constant"
     if needs_rank_5(node) and rank_of(node, types.ranks) is None:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
     if _argmax_type(node, types) == TensorProto.INT64 and TensorProto.INT64 not in support.index_types:

@@ -5,7 +5,8 @@
 aclnn views tensors of rank 3 and 4 as (N, C, D, H, W); a graph does not. On Atlas A2 and A3 a node of another rank is
 refused, and on Ascend 950 a gradient of rank 4 is taken for (C, D, H, W), which gives wrong results without an error.
 An Unsqueeze adds the missing axes, which have size 1, before D, H or W, and a Squeeze removes them. Ascend's attributes
-always name all three axes and stay; ONNX's, which the function body uses, get entries for the new axes.
+always name all three axes and stay; ONNX's, which the function body uses, get entries for the new axes, and so does the
+shape of x where it is an operand.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from copy import deepcopy
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.dialect import DOMAIN, onnx_window
+from poolgrad_lowering.dialect import DOMAIN, OPS, average_window, onnx_window
+from poolgrad_lowering.dialect.op import SHAPE
+from poolgrad_lowering.ge.atc.pooled_sizes import stored_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES
-from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ge.values import ValueTypes, shape_operand
 from poolgrad_lowering.ir.graphs import fresh, graphs, names_of, names_read
 
 RANK = 5
+_SIZES = (onnx_window.KERNEL, onnx_window.STRIDES, onnx_window.DILATIONS)
+_PADS = (onnx_window.PADS, average_window.COUNTED, average_window.UNCOUNTED)
+"""ONNX's window attributes with an entry for each axis, and with two. Those of average pools share names with these."""
 _AXES_INPUT_OPSET = 13
 """The first opset in which the axes of Unsqueeze and Squeeze are an input."""
 
@@ -28,7 +34,7 @@ _AXES_INPUT_OPSET = 13
 def raise_ranks(model: ModelProto, opset: int, types: ValueTypes) -> int:
     """Bring every 3-D operator of the dialect to rank 5, and return the number of nodes that change.
 
-    The new values are added to `types`. A node of unknown rank stays as it is.
+    The new values are added to `types`. A node of unknown rank, or of a computed shape of x, stays as it is.
     """
     taken = names_of(model.graph)
     return sum(_Graph(graph, opset, types, taken).raise_nodes() for graph in graphs(model.graph))
@@ -44,7 +50,10 @@ def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
     window = [attribute for attribute in node.attribute if attribute.name == onnx_window.KERNEL]
     if window:
         return 2 + len(window[0].ints)
-    return next((ranks[value] for value in (*node.input, *node.output) if value in ranks), None)
+    operands = (*OPS[node.op_type].inputs, *OPS[node.op_type].outputs)
+    pairs = zip(operands, (*node.input, *node.output), strict=False)
+    tensors = [value for operand, value in pairs if operand.type_variable != SHAPE]
+    return next((ranks[value] for value in tensors if value in ranks), None)
 
 
 class _Graph:
@@ -76,7 +85,11 @@ class _Graph:
         return sum(map(bool, self._missing))
 
     def _raise(self, node: NodeProto, missing: int) -> None:
-        inputs = [self._unsqueezed(value, missing) for value in node.input]
+        sizes = shape_operand(node)
+        inputs = [
+            self._raised_sizes(value, missing) if value == sizes else self._unsqueezed(value, missing)
+            for value in node.input
+        ]
         outputs = [self._new(value) if value else "" for value in node.output]
         self._raised.update(zip(node.output, outputs, strict=True))
         raised = deepcopy(node)
@@ -86,6 +99,15 @@ class _Graph:
         for value, result in zip(node.output, outputs, strict=True):
             if value in self._read:
                 self._move("Squeeze", result, value, missing)
+
+    def _raised_sizes(self, value: str, missing: int) -> str:
+        """Return a constant with the shape of x at rank 5."""
+        if value not in self._raised:
+            numbers = self._types.numbers(value) or []
+            raised = [*numbers[:2], *[1] * missing, *numbers[2:]]
+            name = fresh(f"{value}/5d", self._taken)
+            self._raised[value] = stored_sizes(self._graph, raised, name, self._types)
+        return self._raised[value]
 
     def _unsqueezed(self, value: str, missing: int) -> str:
         if value not in self._raised:
@@ -118,15 +140,20 @@ class _Graph:
 
 def _missing_axes(node: NodeProto, types: ValueTypes) -> int:
     """Return the number of axes that the tensors of a node lack; 0 for nodes that stay."""
+    sizes = shape_operand(node)
+    if sizes is not None and types.numbers(sizes) is None:
+        return 0
     return RANK - (rank_of(node, types.ranks) or RANK) if needs_rank_5(node) else 0
 
 
 def _fill_window(node: NodeProto, missing: int) -> None:
     """Give ONNX's window attributes of a pool entries for the new axes: size 1, stride 1, no padding, no dilation."""
     for attribute in node.attribute:
-        if attribute.name in (onnx_window.KERNEL, onnx_window.STRIDES, onnx_window.DILATIONS):
+        if attribute.name in _SIZES:
             attribute.ints[:] = [*[1] * missing, *attribute.ints]
-        elif attribute.name == onnx_window.PADS:
+        elif attribute.name == average_window.OUTPUT_PADDING:
+            attribute.ints[:] = [*[0] * missing, *attribute.ints]
+        elif attribute.name in _PADS:
             half = len(attribute.ints) // 2
             before, after = attribute.ints[:half], attribute.ints[half:]
             attribute.ints[:] = [*[0] * missing, *before, *[0] * missing, *after]

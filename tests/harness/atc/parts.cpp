@@ -71,7 +71,7 @@ std::string Literal(const Json& value) {
 }
 
 std::string Name(Type type) {
-  static const char* const kNames[] = {"'int'", "'bool'", "'ints'", "'string'"};
+  static const char* const kNames[] = {"'int'", "'bool'", "'ints'", "'string'", "'float'"};
   return kNames[static_cast<int>(type)];
 }
 

@@ -20,7 +20,9 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from tests.harness.ge import faults
+from tests.harness.ge.average import SIZES
 from tests.harness.ge.faults import GeError
+from tests.harness.ge.kernels import refused
 from tests.harness.ge.operators import compute
 from tests.harness.ge.parser import GeGraph, GeOperator
 from tests.harness.ge.plugin_rules import Context
@@ -60,6 +62,7 @@ def execute(graph: GeGraph, feeds: Mapping[str, Array], soc: Soc, engine: Engine
     source = graph.model.graph
     values = {name: np.asarray(value) for name, value in feeds.items()}
     values |= {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in source.initializer}
+    _check_sizes(graph)
     device = _Device(soc, engine)
     done = 0
     for is_own, group in itertools.groupby(graph.operators, _is_own):
@@ -72,6 +75,20 @@ def execute(graph: GeGraph, feeds: Mapping[str, Array], soc: Soc, engine: Engine
             nodes = list(computed((operator.node for operator in operators), Context(graph.opset, soc, graph.first)))
             values |= _run(nodes, graph, values, _read_from(graph, done), engine)
     return {value.name: values[value.name] for value in source.output}
+
+
+def _check_sizes(graph: GeGraph) -> None:
+    """Check that the shapes which operators have as an input are constants: shape inference reads their numbers.
+
+    Raises:
+        GeError: one is computed, or an input of the graph. All sizes of the result are then unknown.
+    """
+    constants = {tensor.name for tensor in graph.model.graph.initializer}
+    constants |= {operator.node.output[0] for operator in graph.operators if operator.node.op_type == "Constant"}
+    for operator in graph.operators:
+        for tensor, name in zip(operator.inputs, operator.node.input, strict=False):
+            if tensor.name == SIZES and name not in constants:
+                raise refused(operator, f"{SIZES} '{name}' is not constant: the sizes of the result are unknown")
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def kernel_for(operator: GeOperator, inputs: Sequence[Array], soc: Soc) -> Kerne
     """
     found = KERNELS[soc].get(operator.type)
     if found is None:
-        raise _no_kernel(operator, f"{soc} has no {operator.type}")
+        raise no_kernel(operator, f"{soc} has no {operator.type}")
     if len(inputs) < len(operator.inputs):
         raise refused(operator, f"input {operator.inputs[len(inputs)].name} is missing")
     _check_types(operator, found, inputs)
@@ -101,11 +101,11 @@ def kernel_for(operator: GeOperator, inputs: Sequence[Array], soc: Soc) -> Kerne
 def _check_types(operator: GeOperator, kernel: Kernel, inputs: Sequence[Array]) -> None:
     types = [array.dtype.name for array in inputs]
     if len(set(types[:2])) != 1 or types[0] not in VALUE_TYPES:
-        raise _no_kernel(operator, f"values of types {types[:2]}")
+        raise no_kernel(operator, f"values of types {types[:2]}")
     named = index_type(operator)
     argmax = types[2] if len(types) > 2 else named
     if argmax not in kernel.argmax:
-        raise _no_kernel(operator, f"argmax of type {argmax}")
+        raise no_kernel(operator, f"argmax of type {argmax}")
     if named not in (None, argmax):
         raise refused(operator, f"argmax is {argmax}, and the attribute dtype says {named}")
 
@@ -123,9 +123,9 @@ def _check_formats(operator: GeOperator, kernel: Kernel) -> None:
         raise refused(operator, f"shape inference does not take origin format {operator.inputs[0].origin_format} of x")
     for tensor in (*operator.inputs, *operator.outputs):
         if tensor.format != tensor.origin_format:
-            raise _no_kernel(operator, f"{tensor.name} has format {tensor.format}, and origin {tensor.origin_format}")
+            raise no_kernel(operator, f"{tensor.name} has format {tensor.format}, and origin {tensor.origin_format}")
         if not {tensor.format, ND} & kernel.formats:
-            raise _no_kernel(operator, f"{tensor.name} has format {tensor.format}, not one of {sorted(kernel.formats)}")
+            raise no_kernel(operator, f"{tensor.name} has format {tensor.format}, not one of {sorted(kernel.formats)}")
 
 
 def check_windows(operator: GeOperator, sizes: Sequence[int], soc: Soc) -> None:
@@ -167,5 +167,6 @@ def refused(operator: GeOperator, message: str) -> GeError:
     return GeError.of(faults.OPERATOR_INNER, f"{operator.node.name} ({operator.type}): {message}")
 
 
-def _no_kernel(operator: GeOperator, message: str) -> GeError:
+def no_kernel(operator: GeOperator, message: str) -> GeError:
+    """Return the error of an operator library that lacks an operator, or one for these types."""
     return GeError.of(faults.NO_KERNEL, f"{operator.node.name} ({operator.type}): {message}")

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.harness.ge.average import TYPES as AVERAGE
+from tests.harness.ge.average import compute_average
 from tests.harness.ge.kernels import Kernel, check_windows, index_type, kernel_for, refused, windows_of
 from tests.harness.ge.parser import GeOperator
 from tests.harness.ge.prototypes import Soc
@@ -27,6 +29,8 @@ def compute(operator: GeOperator, inputs: Sequence[Array], soc: Soc) -> list[Arr
     Raises:
         GeError: the SoC has no kernel for the operator, or it refuses types, formats, shapes or attributes.
     """
+    if operator.type in AVERAGE:
+        return compute_average(operator, inputs, soc)
     kernel = kernel_for(operator, inputs, soc)
     channels_last = _channels_are_last(operator, kernel, soc)
     planes = [_as_planes(array, kernel.axes, channels_last=channels_last) for array in inputs]

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Release = Literal["8.5.0", "9.0.0"]
+Release = Literal["8.5.0", "9.0.0", "9.1.0"]
 Soc = Literal["ascend910b", "ascend910_93", "ascend950"]
-RELEASES: tuple[Release, ...] = ("8.5.0", "9.0.0")
+RELEASES: tuple[Release, ...] = ("8.5.0", "9.0.0", "9.1.0")
 SOCS: tuple[Soc, ...] = ("ascend910b", "ascend910_93", "ascend950")
 
 
@@ -72,8 +72,52 @@ PROTOTYPES = {
         optional={"indices_dtype": ("INT", 3)},
         since="9.0.0",
     ),
+    "AvgPool3DGrad": Prototype(
+        inputs=("orig_input_shape", "grads"),
+        outputs=("output",),
+        required=_WINDOWS,
+        optional={
+            "ceil_mode": ("BOOL", False),
+            "count_include_pad": ("BOOL", True),
+            "divisor_override": ("INT", 0),
+            "data_format": ("STRING", "NDHWC"),
+        },
+        since="8.5.0",
+    ),
+    "AvgPoolV2Grad": Prototype(
+        inputs=("orig_input_shape", "input_grad"),
+        outputs=("out_grad",),
+        required={"ksize": "LIST_INT", "strides": "LIST_INT"},
+        optional={
+            "padding_mode": ("STRING", "CALCULATED"),
+            "pads": ("LIST_INT", [0, 0, 0, 0]),
+            "data_format": ("STRING", "NCHW"),
+            "global_pooling": ("BOOL", False),
+            "ceil_mode": ("BOOL", False),
+            "exclusive": ("BOOL", True),
+            "divisor_override": ("INT", 0),
+        },
+        since="9.0.0",
+    ),
+    "AdaptiveAvgPool3dGrad": Prototype(
+        inputs=("y_grad", "x"),
+        outputs=("x_grad",),
+        required={},
+        optional={"data_format": ("STRING", "NDHWC")},
+        since="9.1.0",
+    ),
+    "AdaptiveAvgPool2dGrad": Prototype(
+        inputs=("input_grad",),
+        outputs=("output_grad",),
+        required={"orig_input_shape": "LIST_INT"},
+        optional={},
+        since="9.1.0",
+    ),
 }
-"""By GE type. AdaptiveMaxPool3DGrad has a definition and kernels in CANN but no prototype in any release."""
+"""By GE type. AdaptiveAvgPool3dGrad is older, but has a data_format since the release that it has here.
+
+AdaptiveMaxPool3DGrad has a definition and kernels in CANN but no prototype in any release.
+"""
 
 
 def prototype(ge_type: str, release: Release) -> Prototype | None:

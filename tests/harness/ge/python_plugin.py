@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tests.harness.ge.average import TYPES as AVERAGE
 from tests.harness.ge.driver import ONNX, SUCCESS, AnyPlugin, Attribute, Parsed, Registration, Tensor
 from tests.harness.ge.prototypes import PROTOTYPES
 
 TVM = 1
 FAILED = 1
+ND = 2
 FORMATS = {"NCHW": 0, "NCDHW": 30}
 FOR_BODIES = "onnx_"
 """What attributes begin with that only the function bodies of the dialect use."""
@@ -49,9 +51,9 @@ class PythonPlugin:
         found = {name: _value(row, kinds.get(name, "")) for name, row in rows.items()}
         bad = sorted(declared.required.keys() - rows.keys()) + [name for name in found if found[name] is None]
         values = {name: value for name, value in found.items() if value}
-        if bad or any(len(each.value) != _length(ge_type) for each in values.values() if each.type == "LIST_INT"):
+        if bad or any(len(each.value) != _length(ge_type, n) for n, each in values.items() if each.type == "LIST_INT"):
             return Parsed(FAILED, {}, [], [], f"attributes {bad or 'lists'} of {ge_type}")
-        layout = FORMATS["NCHW" if _length(ge_type) == 2 else "NCDHW"]
+        layout = ND if ge_type in AVERAGE else FORMATS["NCHW" if ge_type.endswith("V3") else "NCDHW"]
         tensors = [[Tensor(name, layout, layout) for name in names] for names in (inputs, outputs)]
         return Parsed(SUCCESS, _attributes(defaults) | values, *tensors, "")
 
@@ -76,7 +78,11 @@ def _value(row: Mapping[str, Any], kind: str) -> Attribute | None:
     return found if found.type == kind else None
 
 
-def _length(ge_type: str) -> int:
+def _length(ge_type: str, attribute: str) -> int:
+    if ge_type in ("AvgPoolV2Grad", "AdaptiveAvgPool2dGrad"):
+        return 4
+    if (ge_type, attribute) == ("AvgPool3DGrad", "pads"):
+        return 6
     return 2 if ge_type.endswith("V3") else 3
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import verify
 from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.verification.running import contract
 from poolgrad_lowering.verification.running.data import NO_INFINITE_GRADIENT, ONLY_MULTIPLES
 from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
 from tests.average_pairs import Pair, changed, pair, site_node, with_sizes
@@ -188,6 +190,26 @@ def test_attributes_that_contradict_each_other(name: str) -> None:
     assert not verify(original, changed(model, **{name: ASCENDS[name]})).proven
 
 
+@pytest.mark.parametrize("name", ["ksize", "strides", "pads", "exclusive", "divisor_override"])
+def test_what_ascends_attributes_mean(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contradiction is found by the results too, which are computed from Ascend's attributes without the body."""
+    monkeypatch.setattr(contract, "window_flaw", lambda *_: None)
+    case = AverageCase(AVERAGE_2D, (2, 3, 9, 8), (4, 3), (2, 1), (1, 1))
+    original, model = pair(case, "aten")
+    assert verify(original, model, whole_model=False).proven
+    others = {
+        "ksize": [1, 1, 5, 3],
+        "strides": [1, 1, 2, 2],
+        "pads": [1, 1, 0, 0],
+        "exclusive": 0,
+        "divisor_override": 4,
+    }
+    [site] = verify(original, changed(model, **{name: others[name]}), whole_model=False).sites
+    assert site.mismatch is not None
+    expected = "than the attributes say" if name in ("exclusive", "divisor_override") else "say|do not fit x"
+    assert re.search(expected, site.mismatch.what), site.mismatch.what
+
+
 @pytest.mark.parametrize("name", ["padding_mode", "data_format", "global_pooling"])
 def test_attributes_with_one_value(name: str) -> None:
     original, model = pair(WINDOWED["2d"], "aten")
@@ -255,10 +277,11 @@ def test_other_divisors_are_no_roundings() -> None:
     assert [number for number, mutant in near.items() if verify(original, mutant, whole_model=False).proven] == [9]
 
 
-def test_another_stride_of_a_single_window() -> None:
+@pytest.mark.parametrize("spelling", ["aten", "training"])
+def test_another_stride_of_a_single_window(spelling: str) -> None:
     """The results are the same at this size; a proof needs the windows of the pool."""
     case = WINDOWED["2d, global"]
-    original, model = pair(case, "aten")
+    original, model = pair(case, spelling)
     [site] = verify(original, changed(model, **replace(case, strides=(1, 1)).attributes())).sites
     assert (site.status, site.reason) == (
         "unproven",
@@ -274,3 +297,63 @@ def test_whole_models(spelling: str) -> None:
     reasons = [level.reason or "" for level in found.whole_model.levels if level.status == "skipped"]
     assert all("only by roundings" in reason for reason in reasons)
     assert len(reasons) == (0 if spelling == "decomposed" else 2)
+
+
+def test_numbers_for_sizes_that_have_names() -> None:
+    """A constant shape of x is right at one size of the batch alone."""
+    original, model = pair(TILES, "aten", symbolic=True)
+    tensor = onnx.numpy_helper.from_array(np.array(TILES.x_shape, np.int32), "site_sizes")
+    kept = [node for node in model.graph.node if node.domain == "npu"]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    model.graph.initializer.append(tensor)
+    assert verify(original, model, whole_model=False).sites[0].status == "differs"
+
+
+def test_another_gradient_of_the_same_shape() -> None:
+    models = pair(TILES, "aten")
+    for model in models:
+        model.graph.input.append(onnx.helper.make_tensor_value_info("other", TensorProto.FLOAT, TILES.grad_shape))
+    assert verify(*models, whole_model=False).proven
+    site_node(models[1]).input[1] = "other"
+    assert verify(*models, whole_model=False).sites[0].status == "differs"
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+def test_padding_by_the_size(auto_pad: str) -> None:
+    """9 elements in windows of 3 have 1 element of padding at both ends."""
+    case = AverageCase(AVERAGE_2D, (2, 3, 9, 9), (3, 3), (2, 2), (1, 1))
+    original, model = pair(case, "training")
+    for each in (original, model):
+        for node in each.graph.node:
+            if node.op_type.startswith("AveragePool"):
+                kept = [attribute for attribute in node.attribute if attribute.name != "pads"]
+                del node.attribute[:]
+                node.attribute.extend([*kept, onnx.helper.make_attribute("auto_pad", auto_pad)])
+    check((original, model))
+    assert not verify(original, changed(model, **replace(case, count_include_pad=True).attributes())).proven
+
+
+def test_gradients_that_are_moved_on_the_way() -> None:
+    """The divisors of elements are found behind Reshapes and Transposes, so that sums stay exact."""
+    case = WINDOWED["2d"]
+    original, model = pair(case, "aten")
+    node = site_node(model)
+    node.input[1], node.output[0] = "moved_back", "moved_dx"
+    node = node.__deepcopy__(None)
+    order = [3, 1, 0, 2]
+    back = [int(place) for place in np.argsort(order)]
+    nodes = [
+        onnx.helper.make_node("Transpose", ["dy"], ["moved"], perm=order),
+        onnx.helper.make_node("Transpose", ["moved"], ["moved_back"], perm=back),
+        node,
+        onnx.helper.make_node("Identity", ["moved_dx"], ["dx"]),
+    ]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    found = verify(original, model, whole_model=False)
+    assert found.proven, found.sites
+    nodes[1].attribute[0].ints[:] = [2, 1, 0, 3]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    assert not verify(original, model, whole_model=False).proven

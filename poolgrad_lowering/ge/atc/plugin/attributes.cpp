@@ -33,6 +33,8 @@ OnnxType InOnnx(Type type) {
       return {7, "INTS", "ints"};
     case Type::kString:
       return {3, "STRING", "s"};
+    case Type::kFloat:
+      return {1, "FLOAT", "f"};
     default:
       return {2, "INT", "i"};
   }
@@ -105,7 +107,7 @@ void CheckNumbers(const Attribute& attribute, const std::vector<std::int64_t>& n
            "has " + std::to_string(numbers.size()) + " entries instead of " + std::to_string(attribute.length));
   }
   for (const std::int64_t number : numbers) {
-    const bool legal = attribute.type == Type::kInts
+    const bool legal = attribute.allowed.empty()
                            ? number >= attribute.minimum
                            : std::count(attribute.allowed.begin(), attribute.allowed.end(), number) != 0;
     if (!legal) Reject(attribute.name, "has the value " + std::to_string(number) + ", which is not allowed");

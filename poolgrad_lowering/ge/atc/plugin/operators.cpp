@@ -16,7 +16,13 @@ Attribute IndexType(const char* name) { return {name, Type::kInt, 0, 0, {3, 9}, 
 
 Attribute CeilMode() { return {"ceil_mode", Type::kBool, 0, 0, {0, 1}, {0}, ""}; }
 
-Attribute DataFormat(const char* layout) { return {"data_format", Type::kString, 0, 0, {}, {}, layout}; }
+Attribute Text(const char* name, const char* text) { return {name, Type::kString, 0, 0, {}, {}, text}; }
+
+Attribute DataFormat(const char* layout) { return Text("data_format", layout); }
+
+Attribute Flag(const char* name, std::int64_t fallback) { return {name, Type::kBool, 0, 0, {0, 1}, {fallback}, ""}; }
+
+Attribute Divisor() { return {"divisor_override", Type::kInt, 0, 0, {}, {0}, ""}; }
 
 Attributes Windows(std::size_t axes) {
   return {Ints("ksize", axes, 1), Ints("strides", axes, 1), Ints("pads", axes, 0),
@@ -29,6 +35,27 @@ Attributes OnnxWindows() {
           Ints("onnx_pads", 0, 0),
           Ints("onnx_dilations", 0, 1),
           {"onnx_ceil_mode", Type::kInt, 0, 0, {0, 1}, {}, ""}};
+}
+
+Attributes OnnxAverageWindows() {
+  return {Ints("onnx_kernel_shape", 0, 1),
+          Ints("onnx_strides", 0, 1),
+          Ints("onnx_pads", 0, 0),
+          Ints("onnx_output_padding", 0, 0),
+          Ints("onnx_counted_pads", 0, 0),
+          Ints("onnx_uncounted_pads", 0, 0),
+          {"onnx_divisor", Type::kFloat, 0, 0, {}, {0}, ""}};
+}
+
+Attributes AverageWindows3d() {
+  return {Ints("ksize", 3, 1), Ints("strides", 3, 1), Ints("pads", 6, 0), CeilMode(), Flag("count_include_pad", 1),
+          Divisor(),           DataFormat("NCDHW")};
+}
+
+Attributes AverageWindows2d() {
+  return {Ints("ksize", 4, 1), Ints("strides", 4, 1), Text("padding_mode", "CALCULATED"),
+          Ints("pads", 4, 0),  DataFormat("NCHW"),    {"global_pooling", Type::kBool, 0, 0, {0}, {0}, ""},
+          CeilMode(),          Flag("exclusive", 1),  Divisor()};
 }
 
 Attributes Join(Attributes first, const Attributes& second) {
@@ -51,6 +78,34 @@ std::vector<Operator> Table() {
       {"npu::1::MaxPoolWithArgmaxV3", "MaxPoolWithArgmaxV3", x, pool, Layout::kNchw, Join(Windows(2), nchw),
        OnnxWindows()},
       {"npu::1::AdaptiveMaxPool3d", "AdaptiveMaxPool3d", x, {"y", "indices"}, Layout::kNcdhw, adaptive, none},
+      {"npu::1::AvgPool3DGrad",
+       "AvgPool3DGrad",
+       {"orig_input_shape", "grads"},
+       {"output"},
+       Layout::kNd,
+       AverageWindows3d(),
+       OnnxAverageWindows()},
+      {"npu::1::AvgPoolV2Grad",
+       "AvgPoolV2Grad",
+       {"orig_input_shape", "input_grad"},
+       {"out_grad"},
+       Layout::kNd,
+       AverageWindows2d(),
+       OnnxAverageWindows()},
+      {"npu::1::AdaptiveAvgPool3dGrad",
+       "AdaptiveAvgPool3dGrad",
+       {"y_grad", "x"},
+       {"x_grad"},
+       Layout::kNd,
+       {DataFormat("NCDHW")},
+       none},
+      {"npu::1::AdaptiveAvgPool2dGrad",
+       "AdaptiveAvgPool2dGrad",
+       {"input_grad"},
+       {"output_grad"},
+       Layout::kNd,
+       {Ints("orig_input_shape", 4, 1)},
+       none},
   };
 }
 

@@ -12,20 +12,21 @@
 namespace poolgrad {
 namespace atc {
 
-// What an attribute is in GE. In a model, kBool is an INT too.
-enum class Type { kInt, kBool, kInts, kString };
+// What an attribute is in GE. In a model, kBool is an INT too. Only function bodies have a kFloat.
+enum class Type { kInt, kBool, kInts, kString, kFloat };
 
 struct Attribute {
   std::string name;
   Type type;
   std::size_t length = 0;              // the entries of a kInts
-  std::int64_t minimum = 0;            // of every entry of a kInts
+  std::int64_t minimum = 0;            // of every entry of a kInts, and of a kInt with no list of values
   std::vector<std::int64_t> allowed;   // the values of a kInt or kBool
   std::vector<std::int64_t> fallback;  // the value where a node has none; if empty, the attribute is required
   std::string text;                    // of a kString: its only value, and the fallback
 };
 
-enum class Layout { kNchw, kNcdhw };
+// The format of tensors. kNd stays as GE's parser has it: data_format alone says what the axes are.
+enum class Layout { kNchw, kNcdhw, kNd };
 
 struct Operator {
   const char* key;                    // as GE asks for it: <domain>::<version>::<name>; `poolgrad doctor` looks for it

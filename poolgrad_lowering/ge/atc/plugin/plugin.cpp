@@ -53,6 +53,8 @@ void SetAttribute(const Value& value, ge::Operator& target) {
     case Type::kString:
       target.SetAttr(name, ge::AscendString(value.text.c_str()));
       break;
+    case Type::kFloat:
+      break;
   }
 }
 
@@ -65,6 +67,7 @@ void SetLayout(ge::TensorDesc& desc, Layout layout) {
 // GE's parser leaves every tensor at ND, which the 3-D operators do not take on every product, or take for another
 // layout.
 void SetLayouts(const Operator& op, ge::Operator& target) {
+  if (op.layout == Layout::kNd) return;
   std::uint32_t index = 0;
   for (const std::string& name : op.inputs) {
     ge::TensorDesc desc = target.GetInputDesc(index++);

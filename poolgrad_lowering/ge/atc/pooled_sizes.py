@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Makes a constant of the shape of x that a gradient of an average pool has as an operand.
+
+GE infers the shape of the result from its numbers. Where they are computed, as by a Shape, all sizes of the result are
+unknown to it, and so are those of everything behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
+
+from poolgrad_lowering.ge.values import ValueTypes, shape_operand
+from poolgrad_lowering.ir.graphs import fresh, graphs, names_of, names_read, remove_entries
+
+
+def shape_operands(model: ModelProto) -> set[str]:
+    """Return the operands of nodes of the dialect that are the shape of x."""
+    found = (shape_operand(node) for graph in graphs(model.graph) for node in graph.node)
+    return {value for value in found if value is not None}
+
+
+def store_sizes(model: ModelProto, types: ValueTypes) -> int:
+    """Give nodes for whose x the sizes are known a constant with them, and return the number of nodes that change.
+
+    The new values are added to `types`.
+    """
+    taken = names_of(model.graph)
+    changed = 0
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            sizes = shape_operand(node)
+            known = _known(node, sizes, types) if sizes is not None and types.numbers(sizes) is None else None
+            if known is not None:
+                name = stored_sizes(graph, known, fresh(f"{node.output[0]}/shape", taken), types)
+                node.input[:] = [name if value == sizes else value for value in node.input]
+                changed += 1
+    return changed
+
+
+def _known(node: NodeProto, sizes: str, types: ValueTypes) -> tuple[int, ...] | None:
+    """Return the numbers of a shape that is computed, or the sizes of the result."""
+    vector = types.vectors.get(sizes, (None,))
+    numbers = tuple(size for size in vector if isinstance(size, int))
+    return numbers if len(numbers) == len(vector) else types.sizes(node.output[0])
+
+
+def drop_unread(model: ModelProto, names: set[str]) -> None:
+    """Remove initializers of these names, and the nodes that compute them, where nothing reads them any more."""
+    while names:
+        kept = {value.name for graph in graphs(model.graph) for value in graph.output}
+        kept.update(name for graph in graphs(model.graph) for name in names_read(graph.node))
+        dead = [node for graph in graphs(model.graph) for node in _remove(graph, names - kept)]
+        names = {name for node in dead for name in node.input}
+
+
+def _remove(graph: GraphProto, unread: set[str]) -> list[NodeProto]:
+    """Remove what defines these values in a graph, except inputs, and return the nodes."""
+    inputs = {value.name for value in graph.input}
+    dead = [node for node in graph.node if node.output and set(node.output) <= unread]
+    remove_entries(graph.initializer, lambda tensor: tensor.name in unread - inputs)
+    remove_entries(graph.node, lambda node: bool(node.output) and set(node.output) <= unread)
+    return dead
+
+
+def stored_sizes(graph: GraphProto, sizes: Sequence[int], name: str, types: ValueTypes) -> str:
+    """Add an initializer with the shape of x to a graph, and return its name."""
+    tensor = numpy_helper.from_array(np.array(sizes, np.int32), name)
+    graph.initializer.append(tensor)
+    types.constants[name] = graph.initializer[-1]
+    types.learn(name, tensor.data_type, (len(sizes),))
+    return name
