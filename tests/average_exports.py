@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 
 import onnx
 from onnx import ModelProto, TensorProto, helper
@@ -13,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.atc.prepare import Edits, prepare_for_atc
-from poolgrad_lowering.targets.table import Support, Target, find_target
+from poolgrad_lowering.targets.table import Target, find_target
 from tests.average_models import ADAPTIVE_2D, ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D
 from tests.average_pairs import site_node
 from tests.harness.ge.prototypes import Soc
@@ -26,9 +25,8 @@ SOCS: dict[str, Soc] = {"atlas-a2": "ascend910b", "ascend950": "ascend950"}
 
 
 def target_of(name: str) -> Target:
-    """A target with the gradients of average pools that its product has."""
-    found = find_target(name)
-    return replace(found, operators=found.operators | dict.fromkeys(OPERATORS[name], Support()))
+    """The target of this name."""
+    return find_target(name)
 
 
 def exported(model: ModelProto, target: str) -> tuple[ModelProto, Edits, tuple[NodeObstacle, ...]]:

@@ -160,9 +160,10 @@ class Code(Diagnostic):
         "keep_initializers_as_inputs.",
     )
     IN_ONNX = (
-        "The gradient of an average pool is written in ONNX's own operators, which CANN's graph engine runs. Beside "
-        "onnxruntime's CANN provider a node of the dialect would end a part of the graph, so `export-cann` leaves it.",
-        "Export with --lower-onnx (lower_onnx=True), or lower the model first.",
+        "The gradient of an average pool is written in ONNX's own operators, which CANN's graph engine runs, and an "
+        "export leaves it: beside onnxruntime's CANN provider a node of the dialect would end a part of the graph, and "
+        "ATC takes AdaptiveAvgPool3dGrad on Ascend 950 only.",
+        "Nothing. To lower it all the same, export with `export-cann --lower-onnx`, or lower the model first.",
     )
     LAST_MAXIMUM = (
         "An ArgMax selects the last of equal maxima, while a pool's gradient goes to the first.",

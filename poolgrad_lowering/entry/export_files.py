@@ -15,6 +15,7 @@ from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport,
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.entry.side_outputs import require_other_file
+from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
@@ -80,7 +81,8 @@ def export_cann_file(
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
     """
-    options = Options(target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=not lower_onnx)
+    kept = () if lower_onnx else GRADIENT_OPERATORS
+    options = Options(target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=kept)
 
     def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
         return export_cann_in_place(model, options, gate, size)

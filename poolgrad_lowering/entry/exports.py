@@ -18,11 +18,13 @@ from onnx import ModelProto
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.diagnostics.tables import html_table
 from poolgrad_lowering.diagnostics.text import counted
+from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
 from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
+from poolgrad_lowering.ge.registered import without_layout
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.model_file import require_model
@@ -164,7 +166,7 @@ def export_cann(
     Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
     """
     exported, gate, bytes_before = _copied(model, base_dir, limits)
-    options = Options(target, limits=limits, keep_onnx=not lower_onnx)
+    options = Options(target, limits=limits, keep_onnx=() if lower_onnx else GRADIENT_OPERATORS)
     return CannExport(exported, export_cann_in_place(exported, options, gate, bytes_before))
 
 
@@ -187,8 +189,8 @@ def export_in_place(
     file: str = "model.onnx",
 ) -> AtcReport:
     """As `export_atc`, but modifies the model. `bytes_before` is its size, `file` the path that ATC will read."""
-    options = Options(target)
-    found, outcome = options.product, lower_in_place(model, options, gate)
+    found = Options(target).product
+    outcome = lower_in_place(model, Options(target, keep_onnx=without_layout(found)), gate)
     lowering = outcome.report(bytes_before, len(gate.serialised(model)) if outcome.changed else bytes_before)
     edits, obstacles = prepare_for_atc(model, found, weights_as_inputs, gate)
     how = conversion(model, found, _exact_name(found, target), file)

@@ -21,6 +21,10 @@ from poolgrad_lowering.ir.graphs import is_standard
 from poolgrad_lowering.ir.scopes import canonical_domain
 from poolgrad_lowering.targets.table import (
     ADAPTIVE,
+    ADAPTIVE_AVERAGE_2D_GRAD,
+    ADAPTIVE_AVERAGE_GRAD,
+    AVERAGE_2D_GRAD,
+    AVERAGE_3D_GRAD,
     MAX_POOL_2D,
     MAX_POOL_2D_GRAD,
     MAX_POOL_3D,
@@ -65,10 +69,10 @@ PROTOTYPES = {
     ADAPTIVE: Prototype(5, "9.0.0"),
     MAX_POOL_2D_GRAD: Prototype(4, "8.5.0"),
     MAX_POOL_2D: Prototype(4, "8.5.0"),
-    "AvgPool3DGrad": Prototype(5, "8.5.0"),
-    "AvgPoolV2Grad": Prototype(4, "9.0.0"),
-    "AdaptiveAvgPool3dGrad": Prototype(5, "9.1.0", ("Ascend950",)),
-    "AdaptiveAvgPool2dGrad": Prototype(4, "9.1.0"),
+    AVERAGE_3D_GRAD: Prototype(5, "8.5.0"),
+    AVERAGE_2D_GRAD: Prototype(4, "9.0.0"),
+    ADAPTIVE_AVERAGE_GRAD: Prototype(5, "9.1.0", ("Ascend950",)),
+    ADAPTIVE_AVERAGE_2D_GRAD: Prototype(4, "9.1.0"),
 }
 """AdaptiveMaxPool3DGrad has none, in any release. On Atlas A2 and A3, and on Ascend 950 before 9.1.0,
 AdaptiveAvgPool3dGrad takes a gradient of (D, H, W, N·C) only."""
@@ -80,6 +84,11 @@ def is_registered(domain: str, op_type: str, version: int) -> bool:
     if domain == DOMAIN and op_type in PROTOTYPES:
         return True
     return (domain, op_type) in _WITHOUT_PLUGIN or version in _versions().get((domain, op_type), ())
+
+
+def without_layout(target: Target) -> list[str]:
+    """Return the operators of the dialect that a graph for the target does not take with channels first."""
+    return [name for name, prototype in PROTOTYPES.items() if not prototype.takes_layout(target)]
 
 
 def least_release(operators: Iterable[str], target: Target) -> str:

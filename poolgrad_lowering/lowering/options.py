@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -28,8 +29,8 @@ class Options:
     verify: bool = False
     copy_external: bool = False
     standard: bool = False
-    keep_onnx: bool = False
-    """Whether gradients stay that are written in operators of ONNX which CANN's graph engine runs."""
+    keep_onnx: Collection[str] = ()
+    """The operators that a gradient does not become if it is written in operators of ONNX, which GE runs as is."""
     product: Target = field(init=False)
     """The target to lower for."""
 

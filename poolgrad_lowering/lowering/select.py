@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
@@ -27,7 +27,7 @@ class Selected:
 def select(index: ModelIndex, verdicts: Sequence[Verdict], options: Options) -> Selected:
     """Return the selection among the verdicts of a model. Raises `PlanError` if the plan does not fit them."""
     bodies, plan, target = FunctionBodies(index), options.plan, options.product
-    kept = [_in_onnx(verdict) if options.keep_onnx else verdict for verdict in refuse_unselected(verdicts)]
+    kept = [_in_onnx(verdict, options.keep_onnx) for verdict in refuse_unselected(verdicts)]
     able = [_with_body(verdict, bodies) for verdict in kept]
     if plan is None:
         return Selected(able, bodies)
@@ -36,9 +36,9 @@ def select(index: ModelIndex, verdicts: Sequence[Verdict], options: Options) -> 
     return Selected(apply_plan(plan, able, target, bodies), bodies)
 
 
-def _in_onnx(verdict: Verdict) -> Verdict:
-    """Refuse a site whose gradient is written in operators of ONNX."""
-    if isinstance(verdict, Refused) or not verdict.gradient.in_onnx:
+def _in_onnx(verdict: Verdict, operators: Collection[str]) -> Verdict:
+    """Refuse a site that would become one of the operators and whose gradient is written in operators of ONNX."""
+    if isinstance(verdict, Refused) or verdict.op.name not in operators or not verdict.gradient.in_onnx:
         return verdict
     refusal = Refusal(Code.IN_ONNX, "'{}' is computed by operators of ONNX", (verdict.gradient.dx.value.name,))
     return Refused(verdict.site, verdict.anchor, verdict.pattern, refusal)

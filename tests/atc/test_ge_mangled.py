@@ -38,7 +38,7 @@ THREE = {
     "data_format": "NDHWC",
 }
 TWO = {"ksize": [3, 2], "strides": [2, 1], "pads": [1, 0], "dilation": [2, 1], "ceil_mode": True}
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "pool": THREE | {"dtype": 9},
     "gradient": THREE,
     "new pool": TWO | {"dtype": 3, "data_format": "NHWC"},
