@@ -153,6 +153,7 @@ def inspect_file(
 def inspect_path(source: Path, options: Options, descriptions: SideOutputs) -> Report:
     """As `inspect_file`."""
     from poolgrad_lowering.ge.atc.ways import examine, placement_report  # noqa: PLC0415 - what `lower_file` does not load
+    from poolgrad_lowering.ge.registered import without_layout  # noqa: PLC0415
 
     product, limits = options.product, options.limits
     data = read_bytes(source, limits)
@@ -160,7 +161,12 @@ def inspect_path(source: Path, options: Options, descriptions: SideOutputs) -> R
     with errors_name(source):
         outcome = lower_in_place(model, options, gate, descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
-        examined = examine(parse_model(lowered, source), product, Gate(limits, ModelFolder.of_file(source)))
+        shown = parse_model(lowered, source)
+        kept, for_atc = without_layout(product), shown
+        if any(anchor.op in kept for anchor in outcome.described.anchors):
+            for_atc = parse_model(data, source)
+            lower_in_place(for_atc, replace(options, keep_onnx=kept), Gate(limits, ModelFolder.of_file(source)))
+        examined = examine(shown, for_atc, product, Gate(limits, ModelFolder.of_file(source)))
         placed = placement_report(examined.placement)
         report = replace(outcome.report(len(data), len(lowered)), ways=examined.ways, placement=placed)
         if descriptions.recorder is not None:

@@ -66,9 +66,10 @@ def find_places(lowered: ModelProto, gate: Gate) -> Placement:
     return find_placement(lowered, types)
 
 
-def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
-    """Return for which of the four ways a lowered model is good, and where its nodes run; the model is modified.
+def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate) -> Examined:
+    """Return for which of the four ways a lowered model is good, and where its nodes run; the models are modified.
 
+    `for_atc` is the model as the export for ATC lowers it, which may leave gradients that are lowered otherwise.
     onnxruntime is examined by a table of the operators that its packages have, from 1.18 to the newest; the package
     itself is not loaded. An operator of domain `npu` counts only if the provider has a kernel for it.
     """
@@ -76,12 +77,12 @@ def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
     bodies = _bodies(lowered, operators)
     own = {op_type for domain, op_type in operators if domain == DOMAIN}
     provider = bodies or _without_kernel(own)
-    in_parts = ModelProto()
+    is_other, in_parts = for_atc is not lowered, ModelProto()
     in_parts.CopyFrom(lowered)
-    is_inlined, expanded = inline_functions(in_parts), expand_operators(lowered)
+    is_inlined, expanded = inline_functions(in_parts), expand_operators(for_atc)
     types = _types(in_parts, gate)
-    atc_types = _types(lowered, gate) if is_inlined or expanded else types.copy()
-    atc = remaining_obstacles(lowered, target, atc_types)
+    atc_types = _types(for_atc, gate) if is_other or is_inlined or expanded else types.copy()
+    atc = remaining_obstacles(for_atc, target, atc_types)
     cann = rewrite_nodes(in_parts, types)
     return Examined(
         ways=(
