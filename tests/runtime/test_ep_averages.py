@@ -253,7 +253,8 @@ for name, case in GLOBAL.items():
             far.append(name + values)
 answer(far)
 """
-    assert run_python(code, ACLNN_HOST_SOC=soc) == []
+    # On one thread: TSan does not see how onnxruntime ends the work of its threads, which read this thread's stack.
+    assert run_python(code, ACLNN_HOST_SOC=soc, ACLNN_HOST_THREADS="1") == []
 
 
 @pytest.mark.parametrize("op", [ADAPTIVE_2D, ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D])

@@ -60,8 +60,14 @@ struct Plan {
         most_depths(LargestCount(depths)),
         most_heights(LargestCount(heights)),
         terms(TermRows::Of(work.windows[2], work.grad_input.dims[2], work.row_window)) {
+    int64_t d = 0;
     for (const double depth : work.counts[0]) {
-      for (const double height : work.counts[1]) operands.push_back(&OperandsOf(depth * height));
+      int64_t h = 0;
+      for (const double height : work.counts[1]) {
+        operands.push_back(&OperandsOf(depth * height));
+        slots.push_back(static_cast<size_t>(d % most_depths * most_heights + h++ % most_heights));
+      }
+      ++d;
     }
   }
 
@@ -71,6 +77,7 @@ struct Plan {
   int64_t most_depths, most_heights;
   TermRows terms;
   std::vector<const std::vector<float>*> operands;  // of each row of windows
+  std::vector<size_t> slots;  // likewise: where its terms are kept; rows that contain the same element differ in it
 
  private:
   float OperandOf(double divisor) const {
@@ -135,7 +142,7 @@ class PlaneRows {
   const float* TermsOf(int64_t d, int64_t h) {
     const auto& [depth, height, width] = plan_.work.grad_output.dims;
     const int64_t row = d * height + h;
-    Slot& slot = slots_[Size(d % plan_.most_depths * plan_.most_heights + h % plan_.most_heights)];
+    Slot& slot = slots_[plan_.slots[Size(row)]];
     float* const terms = slot.floats.data();
     if (slot.row == row) return terms;
     slot.row = row;
