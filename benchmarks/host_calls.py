@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from ctypes import byref, c_bool, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import byref, c_bool, c_int8, c_int32, c_int64, c_uint64, c_void_p
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,17 @@ class HostCalls:
             return self._planned(f"aclnnAdaptiveMaxPool{case.axes}dBackward", [grad, self_, places, result], kept)
         arguments = [grad, self_, places, *self._windows(case), result]
         return self._planned(f"{FORWARD[case.axes]}Backward", arguments, kept)
+
+    def average(self, case: PoolCase, dy: Any, dx: Any) -> Callable[[], None]:
+        """A call that writes the gradient of x of an average pool, which counts its padding, to dx."""
+        kept = (dy, dx, dx)
+        grad, self_, result = map(self._tensor, kept)
+        if case.counts:
+            return self._planned(f"aclnnAdaptiveAvgPool{case.axes}dBackward", [grad, self_, result], kept)
+        lists = map(self._list, (case.kernel, case.stride, case.padding))
+        keeps_float32 = [c_int8(0)] if case.axes == 2 else []
+        arguments = [grad, self_, *lists, c_bool(False), c_bool(True), c_int64(0), *keeps_float32, result]
+        return self._planned(f"aclnnAvgPool{case.axes}dBackward", arguments, kept)
 
     def _windows(self, case: PoolCase) -> list[Any]:
         ones = (1,) * case.axes

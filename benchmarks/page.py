@@ -49,6 +49,11 @@ alone: as many bytes read and written as the result needs, on all cores. onnxrun
 float32 only: MaxPool with Indices, and ScatterElements with `add` onto zeros. Its training build has MaxPoolGrad, which
 runs in a separate process that is called through a pipe.
 """
+AVERAGES = """## Gradients of average pools in the host library
+
+As above, for the gradients of average pools over the same windows; the padding counts. onnxruntime has no operator for
+them: it runs what PyTorch's export has, a division and a ConvTranspose with ones whose batch are the planes.
+"""
 
 
 def write_page(results: dict[str, Any], docs: Path) -> None:
@@ -157,6 +162,12 @@ def _kernels(result: dict[str, Any], _: Path) -> str:
     return "\n".join(parts)
 
 
+def _averages(result: dict[str, Any], _: Path) -> str:
+    names = ("libaclnn_host", "torch", "onnxruntime")
+    rows = ((case["name"], case["dtype"], *_beside_the_floor(case["rows"], names)) for case in result["cases"])
+    return "\n".join([AVERAGES, table(("pool", "type", "floor", *names), rows)])
+
+
 def _beside_the_floor(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
     by_name = {row["name"]: row for row in rows}
     cells = [f"{by_name['memory']['median'] * 1e3:.2f}"]
@@ -172,6 +183,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], Path], str]] = {
     "process": _process,
     "bodies": bodies,
     "kernels": _kernels,
+    "averages": _averages,
     "overhead": overhead,
     "training_step": training_step,
     "eager_step": eager_step,

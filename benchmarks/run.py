@@ -23,6 +23,7 @@ QUESTIONS = (
     "process",
     "bodies",
     "kernels",
+    "averages",
     "overhead",
     "training_step",
     "eager_step",
