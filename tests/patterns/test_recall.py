@@ -20,10 +20,12 @@ from tests.patterns.lowering_checks import TARGETS
 FORMS = {
     "adaptive_window_tables": "F16",
     "aten_adaptive_max_pool_grad": "F3",
+    "aten_average_pool_grad": "A2",
     "aten_max_pool_grad": "F2",
     "aten_value_selecting_grad": "F14",
     "decomposed_forward": "F12",
     "max_over_axis": "F8",
+    "ort_average_pool_grad": "A1",
     "ort_max_pool_grad": "F1",
     "overwrite_scatter": "F7",
     "tensorflow_max_pool_grad": "F11",
