@@ -158,7 +158,7 @@ def _decomposed(case: AverageCase, *, multiplies: bool = False) -> tuple[list[No
     pairs = zip(case.x_shape[2:], case.grad_shape[2:], case.strides, case.ksize, strict=True)
     ends = [size - (count - 1) * stride - kernel for size, count, stride, kernel in pairs]
     constants = {
-        "number": 1 / number if multiplies else number,
+        "number": np.float32(1) / number if multiplies else number,
         "ones": np.ones([channels, 1, *case.ksize], np.float32),
     }
     attributes = {"strides": case.strides, "group": channels, "output_padding": ends}
