@@ -49,6 +49,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     add_shared(parser, "--html", "--in-place", "--strict", "--verify", "--copy-external")
     add_shared(parser, "--target", "--trust-defaults", "--standard")
+    parser.add_argument(
+        "--keep-onnx",
+        action="store_true",
+        help="leave gradients that are written in ONNX's own operators, for a session beside the CANN provider",
+    )
     choice = parser.add_mutually_exclusive_group()
     add_shared(choice, "--no-forward")
     choice.add_argument("--plan", type=Path, metavar="PLAN.json", help="lower each site as this plan says")
@@ -68,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         "verify": options.verify,
         "copy_external": options.copy_external,
         "standard": options.standard,
+        "keep_onnx": options.keep_onnx,
         "limits": limits(options),
     }
     require_other_output(options)

@@ -160,10 +160,10 @@ class Code(Diagnostic):
         "keep_initializers_as_inputs.",
     )
     IN_ONNX = (
-        "The gradient of an average pool is written in ONNX's own operators, which CANN's graph engine runs, and an "
-        "export leaves it: beside onnxruntime's CANN provider a node of the dialect would end a part of the graph, and "
-        "ATC takes AdaptiveAvgPool3dGrad on Ascend 950 only.",
-        "Nothing. To lower it all the same, export with `export-cann --lower-onnx`, or lower the model first.",
+        "The gradient of an average pool is written in ONNX's own operators, which CANN's graph engine runs, and is "
+        "left by an export or by --keep-onnx. Beside onnxruntime's CANN provider a node of the dialect ends a part "
+        "of the graph, and ATC takes AdaptiveAvgPool3dGrad on Ascend 950 only.",
+        "Nothing. To lower it all the same, leave out --keep-onnx, or give `export-cann` --lower-onnx.",
     )
     LAST_MAXIMUM = (
         "An ArgMax selects the last of equal maxima, while a pool's gradient goes to the first.",

@@ -27,7 +27,7 @@ class NoteCode(Diagnostic):
     IN_ONNX = (
         "Gradients of average pools were written in operators of ONNX. As nodes of the dialect they are faster on the "
         "provider alone; beside the CANN provider each ends a part of the graph.",
-        "For a session beside the CANN provider, `poolgrad export-cann` on the original leaves them as they are.",
+        "For a session beside the CANN provider, `poolgrad lower --keep-onnx` or `export-cann` leaves them.",
         Severity.NOTE,
     )
     MISSING_ATTRIBUTES = "A tool has removed attributes of the dialect's operators.", _LOWER_LAST, Severity.WARNING

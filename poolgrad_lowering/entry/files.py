@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
+from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
@@ -45,6 +46,7 @@ def lower_file(
     html_path: PathLike | None = None,
     copy_external: bool = False,
     standard: bool = False,
+    keep_onnx: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Lower the model in a file, write it to another file, and return the report.
@@ -69,6 +71,7 @@ def lower_file(
             file of which only some tensors are used is written with these only, under a name that begins with the
             model's name.
         standard: Whether to write the operators of training runtimes that are left in standard ONNX, as in `lower`.
+        keep_onnx: Whether to leave gradients that are written in ONNX's own operators, as in `lower`.
         limits: The largest model that is accepted, and how much external data is read.
 
     Raises:
@@ -83,7 +86,8 @@ def lower_file(
         >>> lower_file("training.onnx", "lowered.onnx", target="Ascend910B3", verify=True)
         <Report for atlas-a2: 3 anchors, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
     """
-    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external, standard)
+    kept = GRADIENT_OPERATORS if keep_onnx else ()
+    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external, standard, kept)
     side = SideOutputs(Path(source), Path(destination), report=report_path, page=html_path)
     return lower_path(Path(source), Path(destination), options, side, on_proven)
 

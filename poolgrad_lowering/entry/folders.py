@@ -16,6 +16,7 @@ from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
 from poolgrad_lowering.entry.files import inspect_path, lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs
+from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike, make_folder, write_bytes
 from poolgrad_lowering.lowering.options import Options
@@ -61,6 +62,7 @@ def lower_folder(
     html_folder: PathLike | None = None,
     copy_external: bool = False,
     standard: bool = False,
+    keep_onnx: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     on_result: OnResult[FileResult] | None = None,
 ) -> list[FileResult]:
@@ -76,7 +78,8 @@ def lower_folder(
     is inside it, contains it, or is not a folder.
     """
     source, outputs = Path(source), _Outputs(Path(destination), _path(report_folder), _path(html_folder))
-    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external, standard)
+    kept = GRADIENT_OPERATORS if keep_onnx else ()
+    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external, standard, kept)
     models = models_below(source)
     _require_apart(source, outputs)
     work = partial(_lower_one, source, outputs, options)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike
@@ -43,9 +44,10 @@ def lower(
     trust_defaults: bool = False,
     base_dir: PathLike | None = None,
     standard: bool = False,
+    keep_onnx: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
-    """Lower every max-pool gradient of a model that the target can run.
+    """Lower every gradient of a pool in a model that the target can run.
 
     The model that is given is not modified. What is not lowered stays as it is: the report names each refused anchor
     with a code and a reason. If nothing is lowered, the result's model serialises to the same bytes.
@@ -62,6 +64,8 @@ def lower(
         standard: Whether to write the operators of training runtimes that are left, such as ConvGrad, in standard
             ONNX. Their results then differ from those of the original by rounding. Those without a definition stay:
             `report.standard.left` names them.
+        keep_onnx: Whether to leave gradients that are written in ONNX's own operators, as those of average pools can
+            be. A session beside onnxruntime's CANN provider then has fewer parts.
         limits: The largest model that is accepted, and how much external data is read, for models of unknown origin.
             The defaults are 2 GiB, 2^22 nodes, 32 levels of subgraphs, and 64 GiB of external data.
 
@@ -82,7 +86,8 @@ def lower(
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)
-    options = Options(target, forward, plan, trust_defaults, limits, standard=standard)
+    kept = GRADIENT_OPERATORS if keep_onnx else ()
+    options = Options(target, forward, plan, trust_defaults, limits, standard=standard, keep_onnx=kept)
     lowered = ModelProto()
     lowered.CopyFrom(model)
     gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))

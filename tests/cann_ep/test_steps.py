@@ -24,7 +24,7 @@ pytestmark = pytest.mark.cann_ep
 
 
 def measured(file: Path, target: str) -> tuple[onnx.ModelProto, Coverage]:
-    model = lower(onnx.load(file), target=target).model
+    model = lower(onnx.load(file), target=target, keep_onnx=True).model
     feeds = {name[3:]: array for name, array in np.load(file.with_suffix(".npz")).items()}
     return model, measure(model, feeds, soc=SOCS[target])
 

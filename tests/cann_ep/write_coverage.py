@@ -49,7 +49,7 @@ def main() -> None:
     """Measure the steps of a folder that are in float32, and the built artifacts as steps in standard ONNX."""
     rows = []
     for file in sorted(Path(sys.argv[1]).glob("*__float32.onnx")):
-        model = lower(onnx.load(file), target="ascend950").model
+        model = lower(onnx.load(file), target="ascend950", keep_onnx=True).model
         feeds = {name[3:]: array for name, array in np.load(file.with_suffix(".npz")).items()}
         rows.append(row(file.stem, model, measure(model, feeds, soc=SOCS["ascend950"])))
         sys.stdout.write(f"{rows[-1]}\n")

@@ -247,12 +247,13 @@ def labels(count: int, *sizes: int) -> Callable[[], Tensor]:
 
 @dataclass(frozen=True)
 class Network:
-    """A network, its input and target, and the number of its max pools."""
+    """A network, its input and target, and the numbers of its max pools and of its average pools with windows."""
 
     build: Callable[[], nn.Module]
     x: Callable[[], Tensor]
     target: Callable[[], Tensor]
     pools: int
+    averages: int = 0
     loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=nn.CrossEntropyLoss)
 
     def make(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor], tuple[Tensor, Tensor]]:
@@ -272,9 +273,9 @@ NETWORKS = {
     "unet_3d": Network(lambda: UNet(3, (4, 8, 16), 5), image(2, 1, 8, 8, 12), labels(2, 8, 8, 12), 2),
     "lenet": Network(lenet, image(4, 1, 16, 16), labels(4), 2),
     "vgg_bn": Network(vgg_bn, image(4, 3, 16, 16), labels(4), 3),
-    "inception": Network(inception, image(4, 3, 32, 32), labels(4), 4),
-    "densenet": Network(densenet, image(4, 3, 32, 32), labels(4), 1),
-    "video": Network(video, image(2, 1, 6, 12, 12), labels(2), 2),
+    "inception": Network(inception, image(4, 3, 32, 32), labels(4), 4, averages=3),
+    "densenet": Network(densenet, image(4, 3, 32, 32), labels(4), 1, averages=1),
+    "video": Network(video, image(2, 1, 6, 12, 12), labels(2), 2, averages=1),
     "attention": Network(Attention, image(4, 3, 16, 16), labels(4), 2),
     "dropped": Network(dropped, image(4, 3, 8, 8), labels(4), 1),
     "text_cnn": Network(TextCNN, lambda: torch.randint(30, (4, 12)), labels(4), 3),

@@ -20,7 +20,7 @@ pytest.importorskip("onnxscript")
 from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
 from poolgrad_lowering.torch import TrainingStep, export_training_step  # noqa: E402
 from tests.torch_step.graph_mode import faults  # noqa: E402
-from tests.torch_step.networks import NETWORKS  # noqa: E402
+from tests.torch_step.networks import NETWORKS, Network  # noqa: E402
 from tests.torch_step.steps import OPTIMIZERS, PRECISIONS  # noqa: E402
 
 SHORT = {
@@ -37,13 +37,18 @@ AMPLIFIED = {("resnet_18", "bfloat16"): 0.2}
 the usual one. A wrong gradient is off by about its own size."""
 
 
-def assert_good(step: TrainingStep, pools: int) -> None:
-    """The step is valid, graph mode takes all of it, and the gradients of all pools are lowered for both products."""
+def assert_good(step: TrainingStep, network: Network) -> None:
+    """The step is valid, graph mode takes all of it, and the gradients of all pools are lowered for both products.
+
+    Those of average pools may also be left.
+    """
     onnx.checker.check_model(step.model, full_check=True)
     assert not faults(step.model)
     for target in ("ascend950", "atlas-a2"):
         report = lower(step.model, target=target).report
-        assert len(report.lowered) == pools, [anchor.code for anchor in report.anchors]
+        assert len(report.lowered) == network.pools + network.averages, [anchor.code for anchor in report.anchors]
+        kept = lower(step.model, target=target, keep_onnx=True).report
+        assert [anchor.code for anchor in kept.refused] == ["in-onnx"] * network.averages
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -51,10 +56,10 @@ def test_networks(name: str) -> None:
     network = NETWORKS[name]
     step = export_training_step(*network.make())
     step.check(steps=2)  # the second one with new running statistics
-    assert_good(step, network.pools)
+    assert_good(step, network)
     lowered = lower(step.model)
     verified = verify(step.model, lowered.model)
-    assert [site.status for site in verified.sites] == ["proven"] * network.pools
+    assert [site.status for site in verified.sites] == ["proven"] * (network.pools + network.averages)
     assert not export_atc(step.model).report.obstacles
 
 
@@ -69,5 +74,5 @@ def test_networks_with_an_optimizer(name: str, optimizer: Any, precision: str) -
     network = NETWORKS[name]
     with PRECISIONS[precision]():
         step = export_training_step(*network.make(), optimizer=optimizer)
-    assert_good(step, network.pools)
+    assert_good(step, network)
     step.check(tolerance=AMPLIFIED.get((name, precision)))

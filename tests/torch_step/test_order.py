@@ -62,7 +62,7 @@ once, and their gradients too.
 
 @pytest.mark.parametrize("name", FEWEST)
 def test_a_lowered_step_has_few_parts(name: str) -> None:
-    nodes = list(lower(exported(name).model).model.graph.node)
+    nodes = list(lower(exported(name).model, keep_onnx=True).model.graph.node)
     is_pool = [node.domain == "npu" for node in nodes]
     assert sum(is_pool) == 2 * NETWORKS[name].pools
     assert count_runs(session_order(operands(nodes)), is_pool) == FEWEST[name]
