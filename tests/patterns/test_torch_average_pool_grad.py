@@ -93,6 +93,13 @@ WITH_PADS = {
     "the padding does not count": (gradient(divisors=INSIDE), 0),
     "one divisor": (gradient(divisors="d = Constant <value = float {9.0}> ()"), 1),
     "an older opset": (gradient(opset=11), 1),
+    "ones that are made": (
+        gradient(
+            weight="""ws = Constant <value = int64[4] {1,1,3,3}> ()
+        w = ConstantOfShape <value = float[1] {1.0}> (ws)"""
+        ),
+        1,
+    ),
 }
 
 
@@ -160,6 +167,10 @@ def test_half_types_are_computed_in_the_operator() -> None:
 LEFT = {
     "other weights": gradient(weight=f"w = Constant <value = {floats([1.0] * 8 + [2.0], '1,1,3,3')}> ()"),
     "weights of zero": gradient(weight=f"w = Constant <value = {floats([0.0] * 9, '1,1,3,3')}> ()"),
+    "weights that are made of twos": gradient(
+        weight="""ws = Constant <value = int64[4] {1,1,3,3}> ()
+        w = ConstantOfShape <value = float[1] {2.0}> (ws)"""
+    ),
     "several channels from one": gradient(
         weight=f"w = Constant <value = {floats([1.0] * 18, '1,2,3,3')}> ()",
         cut="x = Identity (sums)",

@@ -57,6 +57,31 @@ g (float[2,3,9,12] a, float[2,3,5,6] dy, float16[2,3,9,12] b, float16[2,3,5,6] d
 }}"""
 
 
+AVERAGE = """
+<ir_version: 8, opset_import: ["" : {opset}]>
+g (float[{n},3,4,5] dz) => (float[{n},3,8,10] da) {{
+    sixteen = Constant<value = float {{16}}>()
+    planes_shape = Constant<value = int64[4] {{-1, 1, 4, 5}}>()
+    one = Constant<value = int64[4] {{1, 1, 4, 4}}>()
+    ones = ConstantOfShape<value = float[1] {{1.0}}>(one)
+    x_shape = Constant<value = int64[4] {{{batch}, 3, 8, 10}}>()
+    dy = Relu(dz)
+    mean = Div(dy, sixteen)
+    planes = Reshape(mean, planes_shape)
+    sums = ConvTranspose<strides = [2, 2], pads = [1, 1, 1, 1]>(planes, ones)
+    dx = Reshape(sums, x_shape)
+    da = Relu(dx)
+}}"""
+
+
+def average(opset: int) -> list[Case]:
+    """The gradient of an average pool of 4×4 elements that counts its padding; sums of sixteenths are exact."""
+    return [
+        from_text(f"average opset {opset}, {sizes}", AVERAGE.format(opset=opset, n=n, batch=n.replace("N", "-1")))
+        for sizes, n in BATCHES.items()
+    ]
+
+
 def block(opset: int) -> list[Case]:
     """A pool between other layers, its gradient after them; static shapes let optimisers compute sizes."""
     return [

@@ -38,7 +38,7 @@ from tests.releases.cases import (
     unknown_operators,
 )
 from tests.releases.sweep import OPSETS, sweep
-from tests.releases.texts import block, pooled_value, two_types
+from tests.releases.texts import average, block, pooled_value, two_types
 
 TARGETS = ("atlas-a2", "ascend950")
 VARIANTS = {
@@ -72,7 +72,7 @@ def recipes(corpus: Path | None) -> Iterator[Recipe]:
     for entry in (*catalogue.entries(), *catalogue.spellings()):
         yield partial(built, entry)
     for opset in OPSETS:
-        yield from (partial(block, opset), partial(pooled_value, opset))
+        yield from (partial(block, opset), partial(pooled_value, opset), partial(average, opset))
     yield from (partial(two_types, opset) for opset in OPSETS if opset >= FIRST_ADDING_SCATTER)
     yield from sweep()
     here = {path.relative_to(STORED): STORED for path in STORED.rglob("*.onnx")}

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from onnx import TensorProto
+from onnx.numpy_helper import to_array
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds, static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import attribute, integer, integers, text
+from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -75,17 +77,17 @@ def spread(facts: Facts, node: Node) -> Spread | None:
     Raises `Refuse` if it is one, but has attributes with which it is not read.
     """
     source, weight = node.input(0), node.input(1)
-    ones = None if weight is None or node.input(2) is not None else facts.constant(weight)
-    if source is None or ones is None or ones.ndim < 3 or not ones.size or not (ones == 1).all():
+    ones = () if weight is None or node.input(2) is not None else _shape_of_ones(facts, weight)
+    if source is None or len(ones) < 3:
         return None
     shape, group = facts.shape(source), integer(node, "group")
-    axes = ones.ndim - 2
-    if shape is None or len(shape) != ones.ndim or ones.shape[1] != 1 or group != ones.shape[0]:
+    axes = len(ones) - 2
+    if shape is None or len(shape) != len(ones) or ones[1] != 1 or group != ones[0]:
         return None
     if shape[1].static != group:
         return None
     counts = [dim.static for dim in shape[2:]]
-    kernel = tuple(int(size) for size in ones.shape[2:])
+    kernel = ones[2:]
     strides, pads = integers(node, "strides", [1] * axes), integers(node, "pads", [0] * 2 * axes)
     dilations, more = integers(node, "dilations", [1] * axes), integers(node, "output_padding", [0] * axes)
     known = [count for count in counts if count is not None]
@@ -101,6 +103,18 @@ def spread(facts: Facts, node: Node) -> Spread | None:
     return full.padded(
         [0, 0, *(-pad for pad in pads[:axes]), 0, 0, *(m - p for m, p in zip(more, pads[axes:], strict=True))]
     )
+
+
+def _shape_of_ones(facts: Facts, weight: Value) -> tuple[int, ...]:
+    """The shape of a constant whose elements are all one; empty for any other value."""
+    held, node = facts.constant(weight), weight.producer
+    if held is not None:
+        return held.shape if held.size and (held == 1).all() else ()
+    if node is None or not node.is_a("ConstantOfShape"):
+        return ()
+    shape, filled = facts.shape(weight), node.attributes.get("value")
+    is_one = filled is not None and (to_array(filled.t) == 1).all()
+    return tuple(dim.coefficient for dim in shape) if shape is not None and is_static(shape) and is_one else ()
 
 
 def results(facts: Facts, node: Node, made: Spread) -> Iterator[tuple[Value, Spread]]:
