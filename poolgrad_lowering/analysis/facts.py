@@ -119,6 +119,15 @@ class Facts(Memo):
         """As `constant`, for up to 2^23 elements."""
         return self.once("table", value, self._table)
 
+    def fill(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """Return the element, as an array of one, with which a ConstantOfShape fills the value, or None."""
+        node = value.producer
+        stored = None if node is None or not node.is_a("ConstantOfShape") else attribute(node, "value")
+        if not isinstance(stored, TensorProto):
+            return None
+        held: np.ndarray[Any, Any] | None = self._read(value, lambda: small_array(stored, self._external))
+        return held if held is not None and held.size == 1 else None
+
     def integers(self, value: Value) -> Shape | None:
         """Return the elements of an integer scalar or vector, symbolic if they are symbolic sizes, or None."""
         return self.once("integers", value, self._integers)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from onnx import TensorProto
-from onnx.numpy_helper import to_array
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds, static_integers
@@ -107,14 +106,11 @@ def spread(facts: Facts, node: Node) -> Spread | None:
 
 def _shape_of_ones(facts: Facts, weight: Value) -> tuple[int, ...]:
     """The shape of a constant whose elements are all one; empty for any other value."""
-    held, node = facts.constant(weight), weight.producer
-    if held is not None:
-        return held.shape if held.size and (held == 1).all() else ()
-    if node is None or not node.is_a("ConstantOfShape"):
+    held, shape = facts.constant(weight), facts.shape(weight)
+    filled = facts.fill(weight) if held is None else held
+    if filled is None or not filled.size or not (filled == 1).all() or shape is None or not is_static(shape):
         return ()
-    shape, filled = facts.shape(weight), node.attributes.get("value")
-    is_one = filled is not None and (to_array(filled.t) == 1).all()
-    return tuple(dim.coefficient for dim in shape) if shape is not None and is_static(shape) and is_one else ()
+    return tuple(dim.coefficient for dim in shape)
 
 
 def results(facts: Facts, node: Node, made: Spread) -> Iterator[tuple[Value, Spread]]:
