@@ -17,6 +17,7 @@ import pytest
 from models.ort_nets import Net, forward
 from poolgrad_lowering import lower, lower_artifacts
 from poolgrad_lowering.runtime.training import session_options
+from poolgrad_lowering.verification.result import Verification
 from tests.harness.sessions.ep_process import run_python
 from tests.harness.torch_npu.client import ATLAS_A2
 from tests.training.training_runs import AVERAGES, SEED, Outcome, make_artifacts, train
@@ -93,6 +94,18 @@ def test_a_symbolic_batch(tmp_path: Path) -> None:
     lower_artifacts(symbolic, tmp_path / "lowered")
     expected = train(fixed, "lowered.onnx", session_options())
     assert train(tmp_path / "lowered", "training_model.onnx", session_options()) == expected
+
+
+@pytest.mark.parametrize("batch", [None, "batch"])
+@pytest.mark.parametrize("name", AVERAGES)
+def test_a_step_in_standard_onnx_is_proven(name: str, batch: str | None, tmp_path: Path) -> None:
+    make_artifacts(tmp_path / "artifacts", forward(replace(AVERAGES[name], batch=batch), SEED))
+    proofs: list[Verification] = []
+    lower_artifacts(tmp_path / "artifacts", tmp_path / "step", standard=True, verify=True, on_proven=proofs.append)
+    [proof] = proofs
+    assert proof.proven
+    assert [site.status for site in proof.sites] == ["proven"] * AVERAGES[name].pools
+    assert proof.whole_model.status == "same"
 
 
 def test_without_bodies_and_without_operators_nothing_trains(tmp_path: Path) -> None:
