@@ -19,6 +19,7 @@ Attributes = Mapping[str, Any]
 class Net:
     """A network of stages, each a convolution with kernels of 3 to 4 channels, a Relu, and a chain of pools.
 
+    `pool` is the operator of the pools.
     `together`: the pools of a stage all pool the Relu's output, and their outputs are concatenated. `batch` and
     `spatial` name symbolic dimensions. `returns_indices`: the last pool's Indices are a graph output. `classifies`: the
     loss is cross entropy over 5 classes, else the mean squared error to a target; both in float32. `runs`: whether
@@ -29,6 +30,7 @@ class Net:
     input_shape: tuple[int, ...]
     stages: Sequence[Sequence[Attributes]]
     opset: int = 17
+    pool: str = "MaxPool"
     together: bool = False
     batch: str | None = None
     spatial: tuple[str, ...] = ()
@@ -104,7 +106,7 @@ def _pools(graph: _Graph, stage: Sequence[Attributes], net: Net) -> Iterator[str
     """Append the pools of one stage and yield their outputs."""
     source = graph.value
     for attributes in stage:
-        yield graph.add("MaxPool", source if net.together else graph.value, **attributes)[0]
+        yield graph.add(net.pool, source if net.together else graph.value, **attributes)[0]
 
 
 _K2 = {"kernel_shape": [2, 2], "strides": [2, 2]}

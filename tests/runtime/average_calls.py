@@ -94,7 +94,8 @@ class AverageCall:
             return multiplied
         height, width = ([1] * (2 - len(case.ksize)) + list(case.x_shape[2:]))[:2]
         kernel = self.lists()["kernel_size"]
-        if kernel == [height, width] and min(kernel) >= 10 and np.prod(case.grad_shape[2:]) == 1:
+        is_global = kernel == [height, width] and min(kernel) >= 10 and np.prod(case.grad_shape[2:]) == 1
+        if is_global and not case.divisor_override:
             return rounded_operand(divided, dtype) if half else divided
         if soc == A950:
             return divided

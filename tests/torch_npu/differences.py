@@ -58,13 +58,16 @@ class Context:
 
 @dataclass(frozen=True)
 class Difference:
-    """A row of the table. `rewrite` returns torch_npu's call with this difference gone, or an equal call."""
+    """A row of the table. `rewrite` returns torch_npu's call with this difference gone, or an equal call.
+
+    Its second argument is a `Context`, or an average pool.
+    """
 
     name: str
     torch_npu: str
     session: str
     reason: str
-    rewrite: Callable[[Call, Context], Call]
+    rewrite: Callable[[Call, Any], Call]
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class OneSided:
     torch_npu: str
     session: str
     reason: str
-    applies: Callable[[Context], bool]
+    applies: Callable[[Any], bool]
     torch_npu_calls: bool
     session_calls: bool
 
@@ -84,7 +87,7 @@ def _tensors(call: Call) -> list[str]:
     return [name for name in TENSORS if f"{name}.viewDims" in call]
 
 
-def _with_shapes(call: Call, shape: Callable[[list[int]], list[int]]) -> Call:
+def with_shapes(call: Call, shape: Callable[[list[int]], list[int]]) -> Call:
     """The call with contiguous tensors of other shapes, which have the format of their rank."""
     changed = dict(call)
     for name in _tensors(call):
@@ -105,14 +108,14 @@ def without_mask(call: Call, _: Context) -> Call:
     return changed | {"indices.storageDims": call[f"{pooled}.storageDims"]}
 
 
-def with_explicit_stride(call: Call, _: Context) -> Call:
+def with_explicit_stride(call: Call, _: object) -> Call:
     return call | {"stride": call["kernelSize"]} if call.get("stride") == [] else call
 
 
 def with_batch(call: Call, context: Context) -> Call:
     if context.pool.is_batched or len(call["self.viewDims"]) != context.pool.rank + 1:
         return call
-    return _with_shapes(call, lambda dims: [1, *dims])
+    return with_shapes(call, lambda dims: [1, *dims])
 
 
 def without_dilation_of_one_element(call: Call, _: Context) -> Call:
@@ -142,7 +145,7 @@ def with_windows_of_one_size(call: Call, context: Context) -> Call:
         changed["function"] = "aclnnMaxPool3dWithArgmax"
         if len(kernel) == 2:
             kernel = [1, *kernel]
-            changed = _with_shapes(changed, lambda dims: [*dims[:-2], 1, *dims[-2:]])
+            changed = with_shapes(changed, lambda dims: [*dims[:-2], 1, *dims[-2:]])
     if call["function"].endswith(BACKWARD):
         changed["function"] += BACKWARD
     ones, zeros = [1] * len(kernel), [0] * len(kernel)
@@ -152,7 +155,7 @@ def with_windows_of_one_size(call: Call, context: Context) -> Call:
 def with_depth(call: Call, _: Context) -> Call:
     if call["function"] != "aclnnAdaptiveMaxPool2d":
         return call
-    changed = _with_shapes(call, lambda dims: [*dims[:-2], 1, *dims[-2:]])
+    changed = with_shapes(call, lambda dims: [*dims[:-2], 1, *dims[-2:]])
     return changed | {"function": "aclnnAdaptiveMaxPool3d", "outputSize": [1, *call["outputSize"]]}
 
 
@@ -160,9 +163,24 @@ def with_indices_of_32_bits(call: Call, _: Context) -> Call:
     return call | {"indices.dataType": INT32} if call["indices.dataType"] == INT64 else call
 
 
-def with_storage_of_the_view(call: Call, _: Context) -> Call:
+def with_storage_of_the_view(call: Call, _: object) -> Call:
     return call | {f"{name}.storageDims": call[f"{name}.viewDims"] for name in _tensors(call)}
 
+
+EXPLICIT_STRIDE = Difference(
+    "stride",
+    "an empty list of strides",
+    "the kernel's sizes",
+    "An empty list means the kernel's sizes.",
+    with_explicit_stride,
+)
+STORAGE = Difference(
+    "storage",
+    "the storage has one axis, the number of elements",
+    "the storage has the shape of the view",
+    "Both are contiguous, and have the same strides and the offset 0.",
+    with_storage_of_the_view,
+)
 
 DIFFERENCES = (
     Difference(
@@ -173,13 +191,7 @@ DIFFERENCES = (
         "does so, and what is compared is what it passes on.",
         without_mask,
     ),
-    Difference(
-        "stride",
-        "an empty list of strides",
-        "the kernel's sizes",
-        "An empty list means the kernel's sizes.",
-        with_explicit_stride,
-    ),
+    EXPLICIT_STRIDE,
     Difference(
         "batch",
         "x without a batch: three axes, or four of a 3-D pool",
@@ -223,13 +235,7 @@ DIFFERENCES = (
         "The positions in a plane are the same numbers; the runtime takes planes only if they fit.",
         with_indices_of_32_bits,
     ),
-    Difference(
-        "storage",
-        "the storage has one axis, the number of elements",
-        "the storage has the shape of the view",
-        "Both are contiguous, and have the same strides and the offset 0.",
-        with_storage_of_the_view,
-    ),
+    STORAGE,
 )
 
 ONE_SIDED = (

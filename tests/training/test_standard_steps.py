@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from models.artifact_curves import train
 from models.artifact_runs import FOLDERS, RUNS, STEPS, batches
-from poolgrad_lowering import VerificationError, lower, lower_artifacts, verify, write_checkpoint
+from poolgrad_lowering import LoweringPlan, VerificationError, lower, lower_artifacts, verify, write_checkpoint
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.verification.result import Verification
 
@@ -181,10 +182,25 @@ AVERAGE = (
 )
 
 
+def without_its_site(original: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in standard ONNX, with a plan that lowers no gradient."""
+    plan = LoweringPlan.of(lower(original).report, "")
+    left = tuple(replace(choice, operator=None, forward=None) for choice in plan.sites)
+    return lower(original, plan=replace(plan, sites=left), standard=True).model
+
+
 def test_an_average_pool_of_a_symbolic_batch() -> None:
     """onnxruntime-training's kernel reads the declared sizes of its result, and ends the process if one is a symbol."""
     original = onnx.parser.parse_model(AVERAGE)
     found = verify(original, lower(original, standard=True).model)
+    assert found.proven
+    assert (len(found.sites), found.operators) == (1, ())
+    assert found.whole_model.status == "same"
+
+
+def test_the_definition_of_an_average_pool_of_a_symbolic_batch() -> None:
+    original = onnx.parser.parse_model(AVERAGE)
+    found = verify(original, without_its_site(original))
     assert found.proven
     assert [each.operator for each in found.operators] == ["AveragePoolGrad"]
     assert found.whole_model.status == "same"

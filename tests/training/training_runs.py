@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,17 @@ NET = Net(
     batch="batch",
     classifies=True,
 )
+AVERAGES = {
+    "tiling": replace(NET, pool="AveragePool", batch=None, stages=[NET.stages[1], NET.stages[1]]),
+    "overlapping": replace(NET, pool="AveragePool", batch=None),
+    "padding counts": replace(
+        NET,
+        pool="AveragePool",
+        batch=None,
+        stages=[[{**NET.stages[0][0], "count_include_pad": 1}], NET.stages[1]],
+    ),
+}
+"""Average pools, of a fixed batch: onnxruntime-training ends the process at a symbolic one."""
 NEWEST_IR_VERSION = 10  # of onnxruntime 1.19.2
 
 

@@ -30,10 +30,11 @@ _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "fun
 
 def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Return the differences in the fields of the models, their imports, and the names of their functions."""
-    domains = {node.domain for node in _all_nodes(lowered)} | {function.domain for function in lowered.functions}
+    domains = _domains(lowered)
     domains |= {""} if "ai.onnx" in domains else set()
     found = _other_fields("model", original, lowered)
-    found += _imports("model", original.opset_import, lowered.opset_import, domains)
+    imports = original.opset_import, lowered.opset_import
+    found += _imports("model", *imports, domains, uses_dialect=DOMAIN in _domains(original))
     found += compare_inputs(original, lowered)
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
     called = set(map(called_name, _all_nodes(lowered)))
@@ -69,7 +70,8 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
         if isinstance(before, GraphProto) and isinstance(after, GraphProto):
             found += _initializers(path, before, after, prefix, (original, lowered))
         elif isinstance(before, FunctionProto) and isinstance(after, FunctionProto):
-            found += _imports(path, before.opset_import, after.opset_import, {node.op[0] for node in lowered.nodes})
+            domains, own = ({node.op[0] for node in unit.nodes} for unit in (lowered, original))
+            found += _imports(path, before.opset_import, after.opset_import, domains, uses_dialect=DOMAIN in own)
     return found
 
 
@@ -123,13 +125,19 @@ def _without(message: Message, fields: Sequence[str]) -> Message:
     return bare
 
 
-def _imports(where: str, before: Sequence[Any], after: Sequence[Any], domains: Collection[str]) -> list[Difference]:
+def _imports(
+    where: str, before: Sequence[Any], after: Sequence[Any], domains: Collection[str], *, uses_dialect: bool
+) -> list[Difference]:
     """Compare imports: the dialect's may be new, as the last one; imports that nothing uses may go.
 
-    The dialect's may also be new without a use: a tool that inlines its function bodies leaves the import.
+    The dialect's may also be new without a use: a tool that inlines its function bodies leaves the import. It may get
+    its version if the original does not use it (`uses_dialect`): onnxruntime writes imports of all domains that a
+    process has registered, with the version 1000.
     `domains` are those of the lowered model's nodes and functions.
     """
     expected, found = ([(entry.domain, entry.version) for entry in entries] for entries in (before, after))
+    if not uses_dialect and (DOMAIN, VERSION) in found:
+        expected = [(domain, VERSION if domain == DOMAIN else version) for domain, version in expected]
     imported = any(domain == DOMAIN for domain, _ in expected)
     if not imported and (DOMAIN in domains or (DOMAIN, VERSION) in found):
         expected.append((DOMAIN, VERSION))
@@ -170,6 +178,11 @@ def _by_name(entries: Sequence[Any]) -> dict[str, bytes]:
 
 def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}
+
+
+def _domains(model: ModelProto) -> set[str]:
+    """Return the domains of a model's nodes and functions."""
+    return {node.domain for node in _all_nodes(model)} | {function.domain for function in model.functions}
 
 
 def _all_nodes(model: ModelProto) -> Iterator[NodeProto]:
