@@ -25,7 +25,7 @@ from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
 
-_WINDOWED = {"avg_pool2d_backward": 2, "avg_pool3d_backward": 3}
+_WINDOWED = {f"avg_pool{rank}d_backward": rank for rank in (1, 2, 3)}
 _ADAPTIVE = {f"_adaptive_avg_pool{rank}d_backward": rank for rank in (2, 3)}
 _RANKS = _WINDOWED | _ADAPTIVE
 _GRAD, _X, _ARGUMENTS, _COUNTS, _DIVISOR = 0, 1, 2, 6, 7

@@ -102,6 +102,14 @@ def test_the_name_as_operator() -> None:
     check_average(gradient(backward=node), expected, op="AvgPool3DGrad")
 
 
+def test_one_dimension() -> None:
+    text = gradient(
+        kernel="{3}", stride="{2}", padding="{1}", operator="avg_pool1d_backward", shape="2,3,9", pooled="2,3,5"
+    )
+    expected = of_pool((2, 3, 9), (3,), (2,), (1, 1), counts_padding=True)
+    check_average(text, expected, op="AvgPool3DGrad", attributes={"ksize": [1, 1, 3]})
+
+
 def test_three_dimensions() -> None:
     text = gradient(
         kernel="{2,3,2}",
