@@ -31,7 +31,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.division import Division, division
 from poolgrad_lowering.families.gradient import Operand, Pattern
-from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.attributes import integer, integers
 from poolgrad_lowering.ir.dims import is_static, static_dims
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
@@ -83,7 +83,7 @@ def _tables(facts: Facts, node: Node) -> tuple[Division, Table, Table] | None:
     if table is None or mask is None or divided is None or rows is None:
         return None
     is_last = integer(gather, "axis") in (-1, len(rows) - 1) and rows[-1].static == divided.divisors.size
-    axes = [integer(node, "axes")] if node.scope.opset < 13 else static_integers(facts, node, 1)
+    axes = integers(node, "axes") if node.scope.opset < 13 else static_integers(facts, node, 1)
     view = facts.shape(gathered)
     if (
         not is_last
@@ -94,7 +94,8 @@ def _tables(facts: Facts, node: Node) -> tuple[Division, Table, Table] | None:
     ):
         return None
     grid = (table.size // mask.shape[-1], mask.shape[-1])
-    if view[-2:] != static_dims(grid) or mask.size != table.size:
+    is_shared = mask.shape[-2:] == grid and mask.size == table.size  # by all planes
+    if view[-2:] != static_dims(grid) or not is_shared:
         return None
     return divided, table.reshape(grid), mask.reshape(grid)
 
@@ -116,14 +117,21 @@ def _result(facts: Facts, node: Node, divided: Division, plane: int) -> tuple[Va
 
 
 def _views(facts: Facts, node: Node) -> Iterator[Value]:
-    """The result of the node and its views and casts, each alone read of the one before, nearest first."""
-    value = node.output(0)
+    """The result of the node, its views and those of one cast of it, each alone read of the one before, nearest first.
+
+    A second cast would read a value that the first one has rounded.
+    """
+    value, is_cast = node.output(0), False
     for _ in range(MAX_CHAIN):
         if value is None:
             return
         yield value
         reader = value.only_reader
-        if reader is None or reader.input(0) != value or not (facts.is_view(reader) or reader.is_a("Cast")):
+        if reader is None or reader.input(0) != value:
+            return
+        if reader.is_a("Cast") and not is_cast:
+            is_cast = True
+        elif not facts.is_view(reader):
             return
         value = reader.output(0)
 

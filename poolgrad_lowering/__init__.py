@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lowers max-pooling gradients in ONNX training graphs to Ascend NPU operators.
+"""Lowers gradients of pools in ONNX training graphs to Ascend NPU operators.
 
 `lower(model)` and `lower_file(source, destination)` are the compiler; `verify(original, lowered)` proves its result
 from the two models alone; `poolgrad_lowering.runtime` runs the result in onnxruntime. Every name is imported on first

@@ -29,8 +29,9 @@ def forward_pools(facts: Facts, node: Node) -> list[Node]:
             pools.append(pool)
     named = [pool for pool in pools if pool.proto.name and node.proto.name.startswith(f"{pool.proto.name}_Grad/")]
     chosen = named if len(named) == 1 else pools
-    shapes = {facts.shape(x) for pool in chosen if (x := pool.input(0)) is not None}
-    return chosen if len(shapes) == 1 else []
+    inputs = {x for pool in chosen if (x := pool.input(0)) is not None}
+    shapes = {facts.shape(x) for x in inputs}
+    return chosen if len(inputs) == 1 or (len(shapes) == 1 and None not in shapes) else []
 
 
 def _windows_of(node: Node) -> tuple[object, ...]:

@@ -100,7 +100,7 @@ def build_parser(given: str | None = None) -> Parser:
     """Return the parser of the whole command line, or of that with one command only if `given` is its name."""
     parser = Parser(
         prog="poolgrad",
-        description="Lower max-pooling gradients in ONNX training graphs to Ascend NPU operators.",
+        description="Lower gradients of pools in ONNX training graphs to Ascend NPU operators.",
         examples=(
             ("poolgrad inspect training.onnx", "list what would be lowered, what not, and why"),
             ("poolgrad lower training.onnx -o lowered.onnx", "write the lowered model"),

@@ -21,7 +21,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "lower",
         help="lower a model, or all models in a folder, and write the result",
-        description="Lower every max-pooling gradient of a model that the target can run, and write the result. For a "
+        description="Lower every gradient of a pool of a model that the target can run, and write the result. For a "
         "folder, lower every *.onnx file in it and its subfolders.",
         examples=(
             ("poolgrad lower training.onnx -o lowered.onnx", "for atlas-a2"),

@@ -43,8 +43,8 @@ class Code(Diagnostic):
     )
     AVERAGE_DIVISORS = (
         "A gradient is added to windows as that of an average pool, but it is divided by numbers that are not those of "
-        "an average pool over these windows.",
-        "Divide by the number of elements of each window, with or without its padding, or by one integer.",
+        "an average pool over these windows, or by one number above 2^24.",
+        "Divide by the number of elements of each window, with or without its padding, or by one integer up to 2^24.",
         *_OF_CONSTANTS,
     )
     BASE_NOT_ZERO = (

@@ -62,25 +62,28 @@ def adaptive_max_pool(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]
 
 
 def average_pool(  # noqa: PLR0917 - the operator's signature
+    axes: int,
     x: Tensor,
     kernel: Sequence[int],
     stride: Sequence[int] = (),
     padding: Sequence[int] = (0,),
     ceil_mode: bool = False,
-    count_include_pad: bool = True,  # noqa: ARG001 - the divisor is the same for all windows
+    count_include_pad: bool = True,
     divisor: int | None = None,
 ) -> Tensor:
-    """Return an average pool with a divisor of its own, which torch's exporter leaves out.
+    """Return an average pool as torch's exporter knows it: without a divisor of its own, with a number for each axis.
 
-    Returns `NotImplemented` if it has none.
+    Returns `NotImplemented` if it is one.
     """
-    if divisor is None:
-        return NotImplemented
-    axes = len(kernel)
     operator = {2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}[axes]
-    wide = x.to(_wide(x))
-    averages: Tensor = operator(wide, kernel, stride, padding, ceil_mode)
-    counts = _window_sizes(x.shape[-axes:], averages.shape[-axes:], kernel, stride, padding, padded=True)
+    given = [list(kernel), list(stride), list(padding)]
+    kernel, stride, padding = windows = _for_each_axis(axes, kernel, stride, padding)
+    if divisor is None:
+        if any(len(numbers) == 1 and numbers != [0] for numbers in given):  # [0] is the default of the padding
+            return operator(x, kernel, stride, padding, ceil_mode, count_include_pad)
+        return NotImplemented
+    averages: Tensor = operator(x.to(_wide(x)), kernel, stride, padding, ceil_mode)
+    counts = _window_sizes(x.shape[-axes:], averages.shape[-axes:], *windows, padded=True)
     return (averages * counts / divisor).to(x.dtype)
 
 
@@ -97,12 +100,13 @@ def average_pool_backward(  # noqa: PLR0917 - the operator's signature
 ) -> Tensor:
     """Return the gradient of an average pool: every element of dy, divided, is added to all elements of its window."""
     sizes, counts = x.shape[-axes:], dy.shape[-axes:]
+    kernel, stride, padding = _for_each_axis(axes, kernel, stride, padding)
     elements = divisor or _window_sizes(sizes, counts, kernel, stride, padding, padded=count_include_pad)
     divided = dy.to(_wide(dy)) / elements
     none, one = [0] * axes, [1] * axes
     ones = torch.ones(1, 1, *kernel, dtype=_wide(dy))
     planes = divided.reshape(-1, 1, *counts)
-    spread = aten.convolution(planes, ones, None, stride or kernel, none, one, True, none, 1)
+    spread = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
     ends = [size + pad - found for size, pad, found in zip(sizes, padding, spread.shape[2:], strict=True)]
     cut = [amount for begin, end in zip(reversed(padding), reversed(ends), strict=True) for amount in (-begin, end)]
     return functional.pad(spread, cut).reshape(x.shape).to(dy.dtype)
@@ -143,6 +147,14 @@ def _wide(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
+def _for_each_axis(axes: int, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> list[list[int]]:
+    """Return kernel, stride and padding with a number for each axis: one number is that of all axes.
+
+    Without a stride, it is the kernel.
+    """
+    return [list(given) * (axes if len(given) == 1 else 1) for given in (kernel, stride or kernel, padding)]
+
+
 def _adaptive(size: int, count: int) -> list[range]:
     """Return the positions of each adaptive window along an axis."""
     return [range(*adaptive_bounds(number, size, count)) for number in range(count)]
@@ -166,7 +178,7 @@ def _window_sizes(
 ) -> Tensor:
     """Return how many elements each window of an average pool has, with those of the padding or without."""
     lengths = []
-    for size, count, extent, step, pad in zip(sizes, counts, kernel, stride or kernel, padding, strict=True):
+    for size, count, extent, step, pad in zip(sizes, counts, kernel, stride, padding, strict=True):
         first, last = (-pad, size + pad) if padded else (0, size)
         starts = [number * step - pad for number in range(count)]
         lengths.append([min(start + extent, last) - max(start, first) for start in starts])
@@ -196,8 +208,8 @@ POOLS: Mapping[Any, Callable[..., Any]] = {
     aten.adaptive_max_pool3d.default: adaptive_max_pool,
     aten.adaptive_max_pool2d_backward.default: partial(max_pool_backward, 2),
     aten.adaptive_max_pool3d_backward.default: partial(max_pool_backward, 3),
-    aten.avg_pool2d.default: average_pool,
-    aten.avg_pool3d.default: average_pool,
+    aten.avg_pool2d.default: partial(average_pool, 2),
+    aten.avg_pool3d.default: partial(average_pool, 3),
     aten.avg_pool2d_backward.default: partial(average_pool_backward, 2),
     aten.avg_pool3d_backward.default: partial(average_pool_backward, 3),
     aten._adaptive_avg_pool3d.default: adaptive_average_pool,  # noqa: SLF001 - the names of operators

@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
 
+from tests.generators.averages import AveragePlan, average_plans, build_average, check_average_plan
 from tests.generators.checks import (
     EXPORTS,
     check_export,
@@ -54,13 +55,14 @@ class Search:
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.counts: Counter[str] = Counter()
-        self.failed: tuple[Plan, str] | None = None
+        self.failed: tuple[Plan | AveragePlan, str] | None = None
 
     def run(self) -> BaseException | None:
         """Search until the time is up; returns the error if one is found."""
         try:
             while time.monotonic() < self.deadline:
-                for search in (self._graphs, self._spellings, self._false_shapes, self._exports, self._mutants):
+                searches = self._graphs, self._spellings, self._false_shapes, self._exports, self._mutants
+                for search in (*searches, self._averages):
                     search()
         except Exception as error:  # whatever goes wrong is what is searched for
             self.counts["failures"] += 1
@@ -105,7 +107,16 @@ class Search:
 
         _fresh(given(plans(decoys=False, max_roots=1), st.integers(0, 200), st.integers(0, 11))(example))
 
-    def _attempt(self, plan: Plan, told: str, check: Callable[[], None]) -> None:
+    def _averages(self) -> None:
+        def example(plan: AveragePlan, verified: bool) -> None:
+            def averaged() -> None:
+                self.counts[check_average_plan(plan, verified=verified)] += 1
+
+            self._attempt(plan, "average pool", averaged)
+
+        _fresh(given(average_plans(), st.sampled_from((False, False, False, True)))(example))
+
+    def _attempt(self, plan: Plan | AveragePlan, told: str, check: Callable[[], None]) -> None:
         if time.monotonic() > self.deadline and self.failed is None:
             return
         try:
@@ -145,7 +156,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if search.failed is not None:
         plan, told = search.failed
-        write_failure(options.folder, error, f"{told}\n{plan!r}", {"model": build(plan)})
+        model = build_average(plan) if isinstance(plan, AveragePlan) else build(plan)
+        write_failure(options.folder, error, f"{told}\n{plan!r}", {"model": model})
     sys.stdout.write(f"failed: {error}\nthe smallest failing example is in {options.folder}\n")
     return 1
 

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
@@ -211,7 +214,40 @@ def test_the_pool_that_it_is_named_after() -> None:
     check_average(model, expected, op="AvgPool3DGrad", sizes={"N": 2, "H": 9, "L": 8})
 
 
+def test_pools_over_inputs_of_unknown_shapes() -> None:
+    """Nothing tells which of the two inputs has the shape of dx."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,1,H] x, float[N,1,H] z, float[N,1,L] dy) => (float[N,1,L] y, float[N,1,L] w, float[N,1,H] dx) {
+        y = AveragePool <kernel_shape=[2], strides=[2]> (x)
+        w = AveragePool <kernel_shape=[2], strides=[2]> (z)
+        dx = AveragePoolGrad <kernel_shape=[2], strides=[2]> (dy)
+    }""")
+    for value in model.graph.input[:2]:
+        value.type.tensor_type.ClearField("shape")
+    check_refused(model, Code.UNKNOWN_SHAPE, "no value has the shape [N, 1, H] of the pooled input of 'dx'")
+
+
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+def test_half_types_are_divided_in_float32(target: str) -> None:
+    """A divisor of 2,049 is no number of float16."""
+    text = gradient(
+        attributes="kernel_shape=[2049,1], pads=[1024,0,2048,0]",
+        shape="1,1,2049,1",
+        pooled="1,1,3073,1",
+        elements="float16",
+    )
+    nodes = lower(onnx.parser.parse_model(text), target=target).model.graph.node
+    assert [node.op_type for node in nodes][1:6] == ["Constant", "Cast", "Constant", "Div", "Cast"]
+    divisors = numpy_helper.to_array(nodes[3].attribute[0].t)
+    assert (divisors.dtype, divisors.max()) == (np.float32, 2049)
+
+
 NEAR_MISSES: NearMisses = {
+    "no_elements_to_pool": (
+        Code.OUTPUT_SIZE,
+        "on spatial axis 0 no window fits into 0 elements",
+        gradient(attributes="kernel_shape=[2,2]", shape="1,1,0,4", pooled="1,1,0,3"),
+    ),
     "no_sizes": (
         Code.UNKNOWN_SHAPE,
         "neither the shape of 'd' nor that of its pool's input is known",

@@ -141,3 +141,52 @@ def test_other_sums_are_no_anchors(changed: dict[str, float]) -> None:
         del model.graph.output[0].type.tensor_type.shape.dim[:]
         model.graph.output[0].type.tensor_type.ClearField("shape")
     assert lower(model).report.anchors == ()
+
+
+def test_an_older_opset() -> None:
+    """Below opset 13, the axes of ReduceSum are an attribute."""
+    model = gradient()
+    model.opset_import[0].version = 11
+    [node] = [node for node in model.graph.node if node.op_type == "ReduceSum"]
+    del node.input[1:]
+    node.attribute.append(helper.make_attribute("axes", [-1]))
+    check_average(model, expected, op="AdaptiveAvgPool3dGrad")
+
+
+@pytest.mark.parametrize("element_type", [TensorProto.FLOAT16, TensorProto.INT32])
+def test_a_cast_and_back_stays(element_type: int) -> None:
+    """The first cast rounds."""
+    model = gradient()
+    model.graph.node[-1].output[0] = "exact"
+    model.graph.node.append(helper.make_node("Cast", ["exact"], ["rounded"], to=element_type))
+    model.graph.node.append(helper.make_node("Cast", ["rounded"], ["dx"], to=TensorProto.FLOAT))
+    nodes = lower(model).model.graph.node
+    assert [node.op_type for node in nodes][-3:] == ["AdaptiveAvgPool3dGrad", "Cast", "Cast"]
+
+
+def test_a_mask_for_each_plane_is_no_anchor() -> None:
+    """It has as many elements as a mask of the 4 elements of x, but each of the 2·2 planes has a row of it."""
+    table, mask, divisors = tables((4,), (3,))
+    model = gradient(sizes=(4,), table=table, mask=mask, divisors=divisors)
+    for value, size in ((model.graph.input[0], 3), (model.graph.output[0], 4)):
+        value.CopyFrom(helper.make_tensor_value_info(value.name, TensorProto.FLOAT, [2, 2, size]))
+    changed = {"mask": mask.reshape(2, 2, 1, 2), "rows": np.array([2, 2, 4, 2]), "xs": np.array([2, 2, 4])}
+    for tensor in model.graph.initializer:
+        if tensor.name in changed:
+            tensor.CopyFrom(numpy_helper.from_array(changed[tensor.name], tensor.name))
+    assert lower(model).report.anchors == ()
+
+
+def test_integers_are_divided_otherwise() -> None:
+    """The quotients of integers are truncated."""
+    model = gradient()
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    for tensor in model.graph.initializer:
+        if tensor.name in ("elements", "zero"):
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.int32), tensor.name))
+    model.graph.node[0].input[0], model.graph.node[-1].output[0] = "whole", "sums_of_integers"
+    model.graph.node.insert(0, helper.make_node("Cast", ["dy"], ["whole"], to=TensorProto.INT32))
+    model.graph.node.append(helper.make_node("Cast", ["sums_of_integers"], ["dx"], to=TensorProto.FLOAT16))
+    onnx.checker.check_model(model, full_check=True)
+    assert not lower(model).report.lowered

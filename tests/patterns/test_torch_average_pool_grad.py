@@ -164,6 +164,17 @@ def test_half_types_are_computed_in_the_operator() -> None:
     assert nodes[1].input[1] == "dy"
 
 
+def test_a_second_cast_is_no_part_of_the_gradient() -> None:
+    """What the first cast has rounded is cast again; only the result of the first is the gradient's."""
+    text = gradient(
+        elements="bfloat16",
+        divide="wide = Cast <to = 1> (dy) mean = Div (wide, d)",
+        end="viewed = Reshape (cut, xs) half = Cast <to = 10> (viewed) dx = Cast <to = 16> (half)",
+    )
+    nodes = lower(onnx.parser.parse_model(text)).model.graph.node
+    assert [node.op_type for node in nodes] == ["Cast", "Constant", "AvgPool3DGrad", "Cast", "Cast"]
+
+
 LEFT = {
     "other weights": gradient(weight=f"w = Constant <value = {floats([1.0] * 8 + [2.0], '1,1,3,3')}> ()"),
     "weights of zero": gradient(weight=f"w = Constant <value = {floats([0.0] * 9, '1,1,3,3')}> ()"),
@@ -178,6 +189,7 @@ LEFT = {
         shape="6,2,11,13",
     ),
     "no division": gradient(divide="mean = Identity (dy)"),
+    "divisors that repeat the gradient": gradient().replace("float[2,3,5,6] dy", "float[2,3,1,6] dy"),
     "a division by what is no constant": gradient(divide="dd = Identity (dy) mean = Div (dy, dd)"),
 }
 
@@ -199,6 +211,11 @@ NEAR_MISSES: NearMisses = {
         Code.AVERAGE_DIVISORS,
         "the gradient is divided by 4.5, … before ConvTranspose 'sums', its windows have 3×3 elements",
         gradient(divisors="d = Constant <value = float {4.5}> ()"),
+    ),
+    "a_divisor_that_float32_does_not_hold": (
+        Code.AVERAGE_DIVISORS,
+        "the divisor of all windows is 1099511627776; a divisor of Ascend's operators is at most 16777216",
+        gradient(divisors="d = Constant <value = float {1099511627776.0}> ()"),
     ),
     "dilation": (
         Code.DILATED_AVERAGE,

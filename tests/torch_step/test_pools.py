@@ -73,7 +73,20 @@ def test_average_pools(name: str, axes: int, batch: tuple[int, ...]) -> None:
     dy = drawn(*y.shape)
     assert_close(average_pool_backward(axes, dy, x, *arguments), backward(dy, x, *arguments), exactly=name in EXACT)
     if arguments[-1] is not None:
-        assert_close(average_pool(x, *arguments), y)
+        assert_close(average_pool(axes, x, *arguments), y)
+
+
+@pytest.mark.parametrize("axes", PLANES)
+@pytest.mark.parametrize("stride", [[2], []])
+def test_average_pools_with_one_number_for_all_axes(stride: list[int], axes: int) -> None:
+    x, others = drawn(2, 3, *PLANES[axes]), (True, True, 5)
+    steps = [stride[0] if stride else 3] * axes
+    y = {2: aten.avg_pool2d, 3: aten.avg_pool3d}[axes](x, [3] * axes, steps, [1] * axes, *others)
+    dy = drawn(*y.shape)
+    backward = {2: aten.avg_pool2d_backward, 3: aten.avg_pool3d_backward}[axes]
+    expected = backward(dy, x, [3] * axes, steps, [1] * axes, *others)
+    assert_close(average_pool_backward(axes, dy, x, [3], stride, [1], *others), expected)
+    assert_close(average_pool(axes, x, [3], stride, [1], *others), y)
 
 
 @pytest.mark.parametrize("counts", [(4, 3), (7, 5), (9, 3), (3, 4, 3), (5, 2, 7)])
@@ -108,6 +121,8 @@ def test_adaptive_max_pools(counts: tuple[int, ...], batch: tuple[int, ...]) -> 
 STEPS: dict[str, tuple[int, Callable[[], nn.Module]]] = {
     "average 1-D": (1, lambda: nn.AvgPool1d(3, 2, 1)),
     "average": (2, lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False)),
+    "one number for all axes": (2, lambda: nn.AvgPool2d([3], [2], [1])),  # type: ignore[arg-type]
+    "one number and its own divisor": (2, lambda: nn.AvgPool2d([3], divisor_override=5)),  # type: ignore[arg-type]
     "its own divisor": (2, lambda: nn.AvgPool2d(3, 2, divisor_override=5)),
     "average 3-D": (3, lambda: nn.AvgPool3d(3, 2, 1)),
     "power average": (2, lambda: nn.LPPool2d(2, 2)),

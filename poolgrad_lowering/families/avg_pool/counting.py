@@ -21,6 +21,10 @@ _GLOBAL = 10
 """The least size, on both axes, of one window over a whole plane that aclnnAvgPool2dBackward divides by kH·kW."""
 
 
+_LARGEST_DIVISOR = 1 << 24
+"""The largest divisor of all windows: float32, in which Ascend's operators divide, holds every integer up to it."""
+
+
 @dataclass(frozen=True)
 class AveragedAxis:
     """One spatial axis: ONNX's windows, Ascend's, and the sizes of x and of the output, None if symbolic."""
@@ -69,10 +73,13 @@ class Counted:
 
 
 def counted(axes: Sequence[AveragedAxis], *, padded: bool, divisor: int) -> Counted:
-    """Return how the operator has to count. Raises `Refuse` if that depends on a symbolic size.
+    """Return how the operator has to count. Raises `Refuse` if a symbolic size decides, or `divisor` is large.
 
     `padded` and `divisor` are those of the pool: whether the padding counts, and the divisor of all windows if not 0.
     """
+    if divisor > _LARGEST_DIVISOR:
+        what = "the divisor of all windows is {}; a divisor of Ascend's operators is at most {}"
+        raise Refuse(Code.AVERAGE_DIVISORS, what, divisor, _LARGEST_DIVISOR)
     if divisor:
         return Counted(padded, divisor)
     known = [axis for axis in axes if axis.is_known]

@@ -71,10 +71,16 @@ def _sizes(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) ->
 
 
 def _divided(writer: NodeWriter, gradient: AveragePoolGradient, grad: str, how: Counted) -> str:
-    """The gradient, divided by the divisors of its windows if the operator cannot count them."""
+    """The gradient, divided by the divisors of its windows if the operator cannot count them.
+
+    One of a half type is divided in float32: a half type does not hold all divisors, and onnxruntime divides no
+    bfloat16 on the CPU.
+    """
     if not how.divisors:
         return grad
     divisors = functools.reduce(np.multiply.outer, [np.array(each, np.int64) for each in how.divisors])
-    element_type = helper.tensor_dtype_to_np_dtype(gradient.element_type)
-    values = numpy_helper.from_array(divisors[None, None].astype(element_type))
-    return writer.write("Div", [grad, writer.write("Constant", [], "divisors", value=values)], "divided")
+    values = numpy_helper.from_array(divisors[None, None].astype(np.float32))
+    is_half = gradient.element_type != TensorProto.FLOAT
+    wide = writer.write("Cast", [grad], "wide_grad", to=TensorProto.FLOAT) if is_half else grad
+    divided = writer.write("Div", [wide, writer.write("Constant", [], "divisors", value=values)], "divided")
+    return writer.write("Cast", [divided], "narrow", to=gradient.element_type) if is_half else divided

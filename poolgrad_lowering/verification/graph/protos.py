@@ -14,7 +14,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from poolgrad_lowering.verification.arrays import AnyArray
 
-_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 
 
 def default_opset(scope: ModelProto | FunctionProto) -> int:
@@ -65,7 +65,7 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
 
 
 def integers(tensor: TensorProto | None) -> list[int] | None:
-    """Return the elements of a tensor of integers, which is in the model; None for any other."""
+    """Return the elements of a tensor of integers or flags, which is in the model; None for any other."""
     if tensor is None or tensor.data_location == TensorProto.EXTERNAL or tensor.data_type not in _INTEGERS:
         return None
     return [int(number) for number in onnx.numpy_helper.to_array(tensor).reshape(-1)]

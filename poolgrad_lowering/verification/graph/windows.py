@@ -72,13 +72,16 @@ def windows_of(node: FlatNode, constants: Constants) -> list[StridedWindow]:
 def average_windows_of(values: Mapping[str, Any]) -> list[StridedWindow]:
     """Return the windows along the axes of one of Ascend's gradients of average pools, which have two pads each.
 
-    `ksize` and `strides` can also have entries for the batch and the channels. Raises `ValueError` if those are not 1.
+    `ksize` and `strides` can also have entries for the batch and the channels. Raises `ValueError` if those are not 1,
+    or if a window has no element or no step.
     """
     kernel, strides, pads = (list(values[name]) for name in ("ksize", "strides", "pads"))
     axes = len(pads) // 2
     others = kernel[: len(kernel) - axes] + strides[: len(strides) - axes]
     if any(number != 1 for number in others):
         raise ValueError("the attributes pool the batch or the channels")
+    if min([*kernel, *strides], default=1) < 1:
+        raise ValueError("windows have no element, or no step")
     rows = zip(kernel[-axes:], strides[-axes:], pads[0::2], pads[1::2], strict=True)
     return [StridedWindow(*row) for row in rows]
 

@@ -42,9 +42,13 @@ _MOVING = {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", 
 
 @dataclass(frozen=True)
 class Divisors:
-    """The divisor of each element of an incoming gradient; `most` is the most windows that contain an element of x."""
+    """The divisor of each element of an incoming gradient, and the plane (n, c) that it belongs to in the operator.
+
+    `most` is the most windows that contain an element of x.
+    """
 
     of_elements: AnyArray
+    planes: AnyArray
     most: int
 
 
@@ -96,9 +100,12 @@ def divisors(cut: Cut, source: ModelProto, sizes: Mapping[str, ConcreteShape]) -
         except Exception as error:  # the evaluator raises errors of many classes; that of the site finds them too
             logger.info("no divisors of '%s': %s", node.label, first_line(error))
             continue
-        elements = np.ones(sizes[value])
+        elements, planes = np.ones(sizes[value]), np.zeros(sizes[value], np.int64)
+        leading = positions.shape[:2]
+        of_planes = np.arange(np.prod(leading)).reshape(*leading, *[1] * (positions.ndim - 2))
         elements.reshape(-1)[positions[positions > 0] - 1] = numbers[positions > 0]
-        found[value] = Divisors(elements, int(contained.max(initial=0)))
+        planes.reshape(-1)[positions[positions > 0] - 1] = np.broadcast_to(of_planes, positions.shape)[positions > 0]
+        found[value] = Divisors(elements, planes, int(contained.max(initial=0)))
     return found
 
 

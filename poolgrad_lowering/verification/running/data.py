@@ -106,8 +106,11 @@ def draw(
     run: int,
     not_drawn: Sequence[str] = (),
     divisors: AnyArray | None = None,
+    of_planes: AnyArray | None = None,
 ) -> AnyArray:
-    """Return data of element type `element` for one input. The kind depends on the plane (the first two axes) and run.
+    """Return data of element type `element` for one input. The kind depends on the plane and run.
+
+    The plane of each element is in `of_planes`; without it, the first two axes are the planes.
 
     Integers are 0 or 1, booleans False or True. Kinds in `not_drawn` are excluded. `divisors` has what the gradient of
     an average pool divides each element by: the elements are multiples.
@@ -119,7 +122,10 @@ def draw(
     size = math.prod(shape)
     planes = math.prod(shape[:2]) if len(shape) > 2 else max(1, min(size, len(kinds)))
     at = np.arange(size, dtype=np.int64)
-    kind = (at * planes // max(size, 1) + run * (planes if planes < len(kinds) else 1)) % len(kinds)
+    plane = at * planes // max(size, 1)
+    if of_planes is not None:
+        plane, planes = of_planes.reshape(-1), int(of_planes.max(initial=0)) + 1
+    kind = (plane + run * (planes if planes < len(kinds) else 1)) % len(kinds)
     data = np.empty(size, np.float64)
     for number, name in enumerate(kinds):
         chosen = at[kind == number]

@@ -150,6 +150,7 @@ class DifferentialTest:
                 run=run,
                 not_drawn=self.not_drawn,
                 divisors=divided[value].of_elements if value in divided else None,
+                of_planes=divided[value].planes if value in divided else None,
             )
             for value, role in self._cut.inputs.items()
         }

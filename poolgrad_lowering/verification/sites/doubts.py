@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.protos import default_opset
+from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.sites.cut import Cut
@@ -90,6 +90,7 @@ _ARITHMETIC = frozenset(
 """Operators by which indices and shapes are computed."""
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | None:
@@ -109,7 +110,11 @@ def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | 
         made_by = producers.get(value)
         if made_by is None or value in seen or _is_pool_of_the_original(region, made_by):
             continue
-        if not made_by.inputs or not (made_by.op[1] in _MOVING or _divides(made_by, producers, region)):
+        if not made_by.inputs or not (
+            made_by.op[1] in _MOVING
+            or _divides(made_by, producers, region)
+            or _casts_to_divide(made_by, producers, region, types)
+        ):
             return _text(made_by)
         seen.add(value)
         pending.append(made_by.inputs[0])
@@ -132,8 +137,33 @@ def _values(region: ChangedRegion, types: Mapping[str, TensorType]) -> Iterator[
 def _divides(node: FlatNode, producers: Mapping[str, FlatNode], region: ChangedRegion) -> bool:
     """Whether the node divides the gradient of an average pool by constants: the divisors of its windows."""
     by = producers.get(node.inputs[1]) if node.op == ("", "Div") else None
-    users = [other for other in region.added if roles.incoming_gradient(other) == node.outputs[0]]
-    return by is not None and by.op == ("", "Constant") and any(map(roles.is_average_gradient, users))
+    users = _readers(node, region)
+    users += [other for cast in users if cast.op == ("", "Cast") for other in _readers(cast, region)]
+    averages = [other for other in users if roles.incoming_gradient(other) and roles.is_average_gradient(other)]
+    return by is not None and by.op == ("", "Constant") and bool(averages)
+
+
+def _casts_to_divide(
+    node: FlatNode, producers: Mapping[str, FlatNode], region: ChangedRegion, types: Mapping[str, TensorType]
+) -> bool:
+    """Whether the node casts a gradient of a half type to float32 before such a division, or the quotient back."""
+    if node.op != ("", "Cast"):
+        return False
+    to, before = attribute_values(node.proto).get("to"), producers.get(node.inputs[0])
+    if to in _HALVES and before is not None:
+        return _divides(before, producers, region)
+    value = node.inputs[0]
+    while value in producers and producers[value].inputs and producers[value].op[1] in _MOVING:
+        value = producers[value].inputs[0]
+    is_half = value in types and types[value].element in _HALVES
+    divided = any(_divides(other, producers, region) for other in _readers(node, region))
+    return to == TensorProto.FLOAT and is_half and divided
+
+
+def _readers(node: FlatNode, region: ChangedRegion) -> list[FlatNode]:
+    """Return the added nodes that read the first output of a node as their first input, or as their gradient."""
+    value = node.outputs[0]
+    return [other for other in region.added if value in (*other.inputs[:1], roles.incoming_gradient(other))]
 
 
 def _is_pool_of_the_original(region: ChangedRegion, node: FlatNode) -> bool:

@@ -210,6 +210,15 @@ def test_what_ascends_attributes_mean(name: str, monkeypatch: pytest.MonkeyPatch
     assert re.search(expected, site.mismatch.what), site.mismatch.what
 
 
+@pytest.mark.parametrize("name", ["ksize", "strides"])
+@pytest.mark.parametrize("spelling", ["aten", "training"])
+def test_windows_without_elements_or_steps(name: str, spelling: str) -> None:
+    original, lowered = pair(TILES, spelling, symbolic=True)
+    attribute = next(each for each in site_node(lowered).attribute if each.name == name)
+    attribute.ints[2] = 0
+    assert not verify(original, lowered, whole_model=False).proven
+
+
 @pytest.mark.parametrize("name", ["padding_mode", "data_format", "global_pooling"])
 def test_attributes_with_one_value(name: str) -> None:
     original, model = pair(WINDOWED["2d"], "aten")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, is_static
 from poolgrad_lowering.ir.scopes import Value
 
@@ -54,6 +55,8 @@ def division(facts: Facts, quotient: Value) -> Division | None:
     if divisors.ndim > len(shape) or any(size != 1 for size in leading):
         return None
     spatial = divisors.reshape(divisors.shape[len(leading) :]).astype(np.float64)
+    if any(size not in (1, count) for size, count in zip(spatial.shape[::-1], counts[::-1], strict=False)):
+        return None  # the quotient has other sizes than the gradient
     wide_of, narrow = _narrow(facts, grad)
     return Division(grad, shape, np.broadcast_to(spatial, counts), wide_of, narrow)
 
@@ -61,6 +64,7 @@ def division(facts: Facts, quotient: Value) -> Division | None:
 def _narrow(facts: Facts, grad: Value) -> tuple[Value | None, int | None]:
     """The value of a half type from which the gradient was cast to float32, and its type."""
     node = grad.producer
-    source = node.input(0) if node is not None and node.is_a("Cast") else None
+    is_widened = node is not None and node.is_a("Cast") and integer(node, "to") == TensorProto.FLOAT
+    source = node.input(0) if node is not None and is_widened else None
     element_type = None if source is None else facts.element_type(source)
     return (source, element_type) if element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16) else (None, None)

@@ -30,5 +30,9 @@ def pooled_shape(
     computed: list[Dim | None] = [None] * (rank - 2)
     if isinstance(windows, PoolAttributes) and len(windows.kernel) == rank - 2:
         computed = pooled_sizes(windows, x_shape[2:])
+    for number, size in enumerate(computed):
+        if size is not None and size.static is not None and size.static < 0:
+            what = "on spatial axis {} no window fits into {} elements"
+            raise Refuse(Code.OUTPUT_SIZE, what, number, x_shape[2 + number])
     sizes = (other if size is None else size for size, other in zip(computed, given, strict=True))
     return (*x_shape[:2], *sizes)

@@ -116,17 +116,19 @@ def _shape_of_ones(facts: Facts, weight: Value) -> tuple[int, ...]:
 def results(facts: Facts, node: Node, made: Spread) -> Iterator[tuple[Value, Spread]]:
     """Yield the values that hold the result, nearest first: cut, or padded with zeros, then viewed, or cast to a half.
 
-    Each alone is read of the one before.
+    Each alone is read of the one before. There is at most one cast: a second one would read rounded values.
     """
-    value, is_viewed = node.output(0), False
+    value, is_viewed, is_cast = node.output(0), False, False
     for _ in range(MAX_CHAIN):
         reader = None if value is None else value.only_reader
         if value is not None:
             yield value, made
         if reader is None or reader.input(0) != value:
             return
-        if facts.is_view(reader) or (reader.is_a("Cast") and integer(reader, "to") in _HALVES):
+        if facts.is_view(reader):
             is_viewed = True
+        elif reader.is_a("Cast") and integer(reader, "to") in _HALVES and not is_cast:
+            is_viewed = is_cast = True
         elif (cropped := _cropped(facts, reader, made)) is not None and not is_viewed:
             made = cropped
         else:

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Random gradients of average pools in every form that is recognised, and what their definition says.
+
+An incoming gradient is small integers times a multiple of all divisors, so that quotients and sums are exact in any
+order: a lowered model must give the bits of the definition.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from poolgrad_lowering import LoweringResult, lower, verify
+from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import assert_same_bits, run_ort, run_reference
+
+Array = npt.NDArray[Any]
+FLOAT, HALF, BFLOAT = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
+ATEN, TENSORFLOW = "org.pytorch.aten", "ai.onnx.converters.tensorflow"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One spatial axis of x and the windows over it; those of an adaptive pool have a `count` and nothing else."""
+
+    size: int
+    kernel: int = 1
+    stride: int = 1
+    begin: int = 0
+    end: int = 0
+    adaptive: int = 0
+
+    def windows(self, *, ceil: bool) -> list[range]:
+        """The positions of each window, those in the padding too. A window that starts behind x is dropped."""
+        if self.adaptive:
+            return [
+                range(math.floor(o * self.size / self.adaptive), math.ceil((o + 1) * self.size / self.adaptive))
+                for o in range(self.adaptive)
+            ]
+        found = []
+        start = -self.begin
+        while start + self.kernel <= self.size + self.end or (
+            ceil and start < self.size and start + self.kernel < self.size + self.end + self.stride
+        ):
+            found.append(range(start, start + self.kernel))
+            start += self.stride
+        return found
+
+    def counts(self, *, ceil: bool, padded: bool) -> list[int]:
+        """The number of elements that each window counts."""
+        inside = range(-self.begin, self.size + self.end) if padded else range(self.size)
+        return [sum(place in inside for place in window) for window in self.windows(ceil=ceil)]
+
+    def contained(self, *, ceil: bool) -> Array:
+        """A matrix, elements by windows, of 1 where a window contains an element."""
+        windows = self.windows(ceil=ceil)
+        return np.array([[float(at in window) for window in windows] for at in range(self.size)]).reshape(
+            self.size, len(windows)
+        )
+
+
+@dataclass(frozen=True)
+class AveragePlan:
+    """A gradient of an average pool in one form. `symbols`: 1 for a symbolic batch, 2 for spatial sizes too."""
+
+    form: str
+    axes: tuple[Axis, ...]
+    batch: tuple[int, int] = (2, 3)
+    ceil: bool = False
+    padded: bool = False
+    divisor: int = 0
+    auto_pad: str = "NOTSET"
+    element_type: int = FLOAT
+    opset: int = 17
+    symbols: int = 0
+    target: str = "atlas-a2"
+    bare: bool = False
+    seed: int = field(default=0, compare=False)
+
+    @property
+    def x_shape(self) -> tuple[int, ...]:
+        """The shape of x, channels second."""
+        return (*self.batch, *(axis.size for axis in self.axes))
+
+    @property
+    def pooled_shape(self) -> tuple[int, ...]:
+        """The shape of the incoming gradient, channels second."""
+        return (*self.batch, *(len(axis.windows(ceil=self.ceil)) for axis in self.axes))
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether the form has the channels last."""
+        return self.form == "tensorflow" and not self.bare
+
+    def divisors(self) -> Array:
+        """The divisor of each window."""
+        if self.divisor:
+            return np.full(self.pooled_shape[2:], float(self.divisor))
+        found = np.ones(())
+        for axis in self.axes:
+            found = np.multiply.outer(found, np.array(axis.counts(ceil=self.ceil, padded=self.padded), np.float64))
+        return found
+
+    def expected(self, grad: Array) -> Array:
+        """The gradient of x, channels second, in float64."""
+        found = grad.astype(np.float64) / self.divisors()
+        for number, axis in enumerate(self.axes, 2):
+            matrix = axis.contained(ceil=self.ceil)
+            found = np.moveaxis(np.tensordot(matrix, found, (1, number)), 0, number)
+        return found
+
+    def grad(self) -> Array | None:
+        """An incoming gradient, float32 and channels second; None if the element type cannot hold it."""
+        multiple = math.lcm(*map(int, np.unique(self.divisors()))) if self.divisors().size else 1
+        random = np.random.default_rng(self.seed)
+        wide = random.integers(-3, 4, self.pooled_shape) * multiple
+        held = wide.astype(helper.tensor_dtype_to_np_dtype(self.element_type)).astype(np.float64)
+        return wide.astype(np.float32) if np.array_equal(held, wide) else None
+
+
+def has_empty_window(plan: AveragePlan) -> bool:
+    """Whether a window has no element of x: its mean is not defined."""
+    return any(not count for axis in plan.axes for count in axis.counts(ceil=plan.ceil, padded=False))
+
+
+def is_drawn(plan: AveragePlan) -> bool:
+    """Whether the pool exists: each axis has windows, and none of them is empty."""
+    return all(plan.pooled_shape) and not has_empty_window(plan)
+
+
+FORMS = ("ort", "aten", "tensorflow", "torch", "aten adaptive", "torch adaptive")
+
+
+@st.composite
+def average_plans(draw: st.DrawFn) -> AveragePlan:
+    """Draw a gradient whose pool exists."""
+    return draw(_plans().filter(is_drawn))
+
+
+@st.composite
+def _plans(draw: st.DrawFn) -> AveragePlan:
+    form = draw(st.sampled_from(FORMS))
+    ranks = {"ort": (1, 2, 3), "torch": (1, 2, 3), "torch adaptive": (1, 2, 3)}.get(form, (2, 3))
+    rank = draw(st.sampled_from(ranks))
+    largest = {1: 14, 2: 9, 3: 5}[rank]
+    is_adaptive, is_equal = "adaptive" in form, form in ("aten", "torch")
+    if draw(st.integers(0, 9)) == 0 and rank == 2:
+        largest = 13
+    axes = []
+    for _ in range(rank):
+        size = draw(st.integers(1, largest))
+        if is_adaptive:
+            axes.append(Axis(size, adaptive=draw(st.integers(1, largest if form == "aten adaptive" else size))))
+            continue
+        kernel = draw(st.integers(1, min(size + 2, largest)))
+        most = kernel // 2 if is_equal else kernel - 1
+        begin = draw(st.integers(0, most))
+        axes.append(
+            Axis(size, kernel, draw(st.integers(1, 4)), begin, begin if is_equal else draw(st.integers(0, most)))
+        )
+    plan = AveragePlan(
+        form,
+        tuple(axes),
+        batch=(draw(st.integers(1, 2)), draw(st.integers(1, 3))),
+        target=draw(st.sampled_from(("atlas-a2", "ascend950"))),
+        element_type=draw(st.sampled_from((FLOAT, FLOAT, HALF, BFLOAT))),
+        opset=draw(st.sampled_from((11, 12, 13, 14, 15, 17, 18, 19, 21, 22))),
+        symbols=draw(st.integers(0, 2 if form in ("ort", "aten", "aten adaptive") else 1)),
+        bare=draw(st.booleans()),
+        seed=draw(st.integers(0, 1000)),
+    )
+    if plan.element_type == BFLOAT and plan.opset < 13:
+        plan = replace(plan, element_type=FLOAT)
+    if is_adaptive:
+        return plan
+    if form != "tensorflow":
+        plan = replace(plan, ceil=draw(st.booleans()), padded=draw(st.booleans()))
+    if form in ("aten", "torch") and draw(st.integers(0, 3)) == 0:
+        plan = replace(plan, divisor=draw(st.integers(1, 7)))
+    if form == "tensorflow" or (form == "ort" and draw(st.integers(0, 3)) == 0):
+        automatic = ("VALID", "SAME_UPPER") if form == "tensorflow" else ("VALID", "SAME_UPPER", "SAME_LOWER")
+        plan = _automatic(plan, draw(st.sampled_from(automatic)))
+    return plan
+
+
+def _automatic(plan: AveragePlan, auto_pad: str) -> AveragePlan:
+    axes = []
+    for axis in plan.axes:
+        total = 0
+        if auto_pad != "VALID":
+            total = max((math.ceil(axis.size / axis.stride) - 1) * axis.stride + axis.kernel - axis.size, 0)
+        small = total // 2
+        begin = total - small if auto_pad == "SAME_LOWER" else small
+        axes.append(replace(axis, begin=begin, end=total - begin))
+    return replace(plan, axes=tuple(axes), auto_pad=auto_pad, ceil=False)
+
+
+class _Graph:
+    """A graph under construction, in ONNX's messages; the edges are float32 where the type is bfloat16."""
+
+    def __init__(self, plan: AveragePlan) -> None:
+        self.plan = plan
+        self.nodes: list[Any] = []
+        self.initializers: list[Any] = []
+
+    def node(self, op: str, inputs: list[str], output: str, domain: str = "", **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(op, inputs, [output], domain=domain, name=output, **attributes))
+        return output
+
+    def constant(self, name: str, values: Any, dtype: Any = np.int64) -> str:
+        array = np.array(values, dtype)
+        if self.plan.bare:
+            return self.node("Constant", [], name, value=numpy_helper.from_array(array, name))
+        self.initializers.append(numpy_helper.from_array(array, name))
+        return name
+
+
+def build_average(plan: AveragePlan) -> ModelProto:
+    """The model: dy, and x where the form reads it -> dx."""
+    graph = _Graph(plan)
+    narrow = plan.element_type == BFLOAT
+    edge = FLOAT if narrow else plan.element_type
+    x_shape, pooled = _named(plan, plan.x_shape, "x"), _named(plan, plan.pooled_shape, "y")
+    grad = graph.node("Cast", ["dy"], "dy_narrow", to=BFLOAT) if narrow else "dy"
+    x = "x"
+    reads_x = plan.form in ("aten", "aten adaptive") or plan.form == "ort"
+    if reads_x and narrow:
+        x = graph.node("Cast", ["x"], "x_narrow", to=BFLOAT)
+    dx = "dx_narrow" if narrow else "dx"
+    _WRITERS[plan.form](graph, grad, x, dx)
+    if narrow:
+        graph.node("Cast", [dx], "dx", to=FLOAT)
+    inputs = [helper.make_tensor_value_info("dy", edge, pooled)]
+    if reads_x:
+        inputs.append(helper.make_tensor_value_info("x", edge, x_shape))
+    outputs = [helper.make_tensor_value_info("dx", edge, x_shape)]
+    made = helper.make_graph(graph.nodes, "g", inputs, outputs, graph.initializers)
+    if narrow:
+        made.value_info.append(helper.make_tensor_value_info(dx, BFLOAT, x_shape))
+    opsets = [helper.make_opsetid("", plan.opset), helper.make_opsetid(ATEN, 1)]
+    return helper.make_model(made, opset_imports=opsets, ir_version=8)
+
+
+def _named(plan: AveragePlan, shape: tuple[int, ...], prefix: str) -> list[int | str]:
+    names: list[int | str] = list(shape)
+    if plan.symbols:
+        names[0] = "N"
+    if plan.symbols == 2:
+        names[2:] = [f"{prefix}{axis}" for axis in range(len(plan.axes))]
+    return [*names[:1], *names[2:], names[1]] if plan.channels_last else names
+
+
+def _ort(graph: _Graph, grad: str, x: str, dx: str) -> None:
+    plan = graph.plan
+    attributes: dict[str, Any] = {"kernel_shape": [axis.kernel for axis in plan.axes]}
+    attributes["strides"] = [axis.stride for axis in plan.axes]
+    if plan.auto_pad == "NOTSET":
+        attributes["pads"] = [axis.begin for axis in plan.axes] + [axis.end for axis in plan.axes]
+    else:
+        attributes["auto_pad"] = plan.auto_pad
+    attributes |= {"ceil_mode": int(plan.ceil), "count_include_pad": int(plan.padded)}
+    if plan.symbols == 2 or not plan.bare:
+        graph.node("AveragePool", [x], "y", **attributes)
+    graph.node("AveragePoolGrad", [grad], dx, **attributes)
+
+
+def _aten(graph: _Graph, grad: str, x: str, dx: str) -> None:
+    plan, rank = graph.plan, len(graph.plan.axes)
+    kernel, strides = [axis.kernel for axis in plan.axes], [axis.stride for axis in plan.axes]
+    arguments = [
+        graph.constant("k", kernel),
+        graph.constant("s", [] if strides == kernel and plan.bare else strides),
+        graph.constant("p", [axis.begin for axis in plan.axes]),
+        graph.constant("c", plan.ceil, np.bool_),
+        graph.constant("i", plan.padded, np.bool_),
+        graph.constant("d", plan.divisor) if plan.divisor else "",
+    ]
+    graph.node("ATen", [grad, x, *arguments], dx, ATEN, operator=f"avg_pool{rank}d_backward")
+
+
+def _aten_adaptive(graph: _Graph, grad: str, x: str, dx: str) -> None:
+    rank = len(graph.plan.axes)
+    graph.node("ATen", [grad, x], dx, ATEN, operator=f"_adaptive_avg_pool{rank}d_backward")
+
+
+def _tensorflow(graph: _Graph, grad: str, _: str, dx: str) -> None:
+    plan = graph.plan
+    rank, last = len(plan.axes), plan.channels_last
+
+    def wide(values: list[int]) -> list[int]:
+        return [1, *values, 1] if last else [1, 1, *values]
+
+    shape = [plan.x_shape[0], *plan.x_shape[2:], plan.x_shape[1]] if last else list(plan.x_shape)
+    letters = {2: "HW", 3: "DHW"}[rank]
+    sizes = graph.constant("sizes", shape, np.int32)
+    if plan.symbols:
+        graph.node("Shape", [grad], "grad_shape")
+        graph.node("Cast", ["grad_shape"], "grad_sizes", to=TensorProto.INT32)
+        graph.node("Gather", ["grad_sizes", graph.constant("zero", [0])], "n")
+        sizes = graph.node("Concat", ["n", graph.constant("rest", shape[1:], np.int32)], "all_sizes", axis=0)
+    graph.node(
+        "AvgPoolGrad" if rank == 2 else "AvgPool3DGrad",
+        [sizes, grad],
+        dx,
+        ksize=wide([axis.kernel for axis in plan.axes]),
+        strides=wide([axis.stride for axis in plan.axes]),
+        padding="VALID" if plan.auto_pad == "VALID" else "SAME",
+        data_format=f"N{letters}C" if last else f"NC{letters}",
+    )
+
+
+def _torch(graph: _Graph, grad: str, _: str, dx: str) -> None:
+    """As `poolgrad_lowering.torch` writes it, or with one group for each channel and the pads of ConvTranspose."""
+    plan, rank = graph.plan, len(graph.plan.axes)
+    batch, channels = (-1 if plan.symbols else plan.batch[0]), plan.batch[1]
+    wide = grad
+    if plan.element_type != FLOAT:
+        wide = graph.node("Cast", [grad], "wide", to=FLOAT)
+    divisors = plan.divisors().astype(np.float32)
+    mean = graph.node("Div", [wide, graph.constant("d", divisors, np.float32)], "mean")
+    kernel, strides = [axis.kernel for axis in plan.axes], [axis.stride for axis in plan.axes]
+    counts = plan.pooled_shape[2:]
+    groups = channels if plan.seed % 2 else 1
+    if groups == 1:
+        mean = graph.node("Reshape", [mean, graph.constant("ps", [-1, 1, *counts])], "planes")
+    weight = graph.constant("w", np.ones((groups, 1, *kernel)), np.float32)
+    made = [(count - 1) * step + taps for count, step, taps in zip(counts, strides, kernel, strict=True)]
+    begins = [axis.begin for axis in plan.axes]
+    ends = [size - (axis.size + axis.begin) for size, axis in zip(made, plan.axes, strict=True)]
+    if plan.seed % 3 == 0 and min(ends) >= 0:
+        sums = graph.node("ConvTranspose", [mean, weight], "sums", strides=strides, pads=[*begins, *ends], group=groups)
+    else:
+        sums = graph.node("ConvTranspose", [mean, weight], "sums", strides=strides, group=groups)
+        axes = list(range(2, rank + 2))
+        stops = [axis.size + axis.begin for axis in plan.axes]
+        names = [graph.constant(name, values) for name, values in (("b", begins), ("e", stops), ("a", axes))]
+        sums = graph.node("Slice", [sums, *names], "cut")
+        if min(ends) < 0:
+            pads = [0] * (rank + 2) + [0, 0, *(max(-end, 0) for end in ends)]
+            sums = graph.node("Pad", [sums, graph.constant("pads", pads)], "padded")
+    shape = graph.constant("xs", [batch, channels, *plan.x_shape[2:]])
+    if plan.element_type == FLOAT:
+        graph.node("Reshape", [sums, shape], dx)
+    else:
+        graph.node("Cast", [graph.node("Reshape", [sums, shape], "wide_dx")], dx, to=plan.element_type)
+
+
+def _torch_adaptive(graph: _Graph, grad: str, _: str, dx: str) -> None:
+    plan = graph.plan
+    batch, channels = (-1 if plan.symbols else plan.batch[0]), plan.batch[1]
+    wide = graph.node("Cast", [grad], "wide", to=FLOAT) if plan.element_type != FLOAT else grad
+    along = [axis.windows(ceil=False) for axis in plan.axes]
+    numbers = np.arange(math.prod(map(len, along))).reshape([len(each) for each in along])
+    rows = [
+        [
+            int(numbers[place])
+            for place in product(*(range(len(each)) for each in along))
+            if all(at in windows[number] for at, windows, number in zip(element, along, place, strict=True))
+        ]
+        for element in product(*(range(axis.size) for axis in plan.axes))
+    ]
+    most = max(map(len, rows))
+    table = [row + row[-1:] * (most - len(row)) for row in rows]
+    mask = [[tap < len(row) for tap in range(most)] for row in rows]
+    mean = graph.node("Div", [wide, graph.constant("d", plan.divisors(), np.float32)], "mean")
+    flat = graph.node("Reshape", [mean, graph.constant("fs", [batch, channels, numbers.size])], "flat")
+    picked = graph.node("Gather", [flat, graph.constant("t", np.reshape(table, -1))], "picked", axis=-1)
+    shape = graph.constant("gs", [batch, channels, len(rows), most])
+    gathered = graph.node("Reshape", [picked, shape], "gathered")
+    nothing = graph.constant("nothing", 0.0, np.float32)
+    kept = graph.node("Where", [graph.constant("m", mask, np.bool_), gathered, nothing], "kept")
+    if plan.opset < 13:
+        sums = graph.node("ReduceSum", [kept], "sums", axes=[-1], keepdims=0)
+    else:
+        sums = graph.node("ReduceSum", [kept, graph.constant("last", [-1])], "sums", keepdims=0)
+    xs = graph.constant("xs", [batch, channels, *plan.x_shape[2:]])
+    if plan.element_type == FLOAT:
+        graph.node("Reshape", [sums, xs], dx)
+    else:
+        graph.node("Cast", [graph.node("Reshape", [sums, xs], "wide_dx")], dx, to=plan.element_type)
+
+
+_WRITERS = {
+    "ort": _ort,
+    "aten": _aten,
+    "aten adaptive": _aten_adaptive,
+    "tensorflow": _tensorflow,
+    "torch": _torch,
+    "torch adaptive": _torch_adaptive,
+}
+
+
+REFUSED_SYMBOLS = (Code.SYMBOLIC_CANVAS, Code.AUTO_PAD_SYMBOLIC)
+
+
+def allowed_refusal(plan: AveragePlan, code: str) -> bool:
+    """Whether a gradient may be refused with this code; any other one has to be lowered."""
+    if code == Code.OUTPUT_SIZE.value:  # ceil_mode has one window over an axis that is shorter
+        return any(axis.size + axis.begin + axis.end < axis.kernel for axis in plan.axes)
+    if code == Code.POOL_ATTRIBUTES.value:
+        return plan.auto_pad.startswith("SAME") and any(axis.stride > axis.kernel for axis in plan.axes)
+    return plan.symbols == 2 and code in [refused.value for refused in REFUSED_SYMBOLS]
+
+
+def lowered_average(plan: AveragePlan) -> LoweringResult | None:
+    """Lower the plan's model; None if it is refused for a reason that the plan has."""
+    result = lower(build_average(plan), target=plan.target)
+    [anchor] = result.report.anchors
+    if anchor.status == "lowered":
+        return result
+    assert allowed_refusal(plan, str(anchor.code)), anchor
+    return None
+
+
+def feeds_and_result(plan: AveragePlan, grad: Array) -> tuple[dict[str, Array], Array]:
+    """The inputs of the plan's model, and its dx by definition, both as the graph has them."""
+    edge = np.float16 if plan.element_type == HALF else np.float32
+    narrow = helper.tensor_dtype_to_np_dtype(plan.element_type)
+    wanted = plan.expected(grad).astype(narrow).astype(edge) + edge(0)
+    x = np.random.default_rng(plan.seed).standard_normal(plan.x_shape).astype(edge)
+    if plan.channels_last:
+        grad, wanted = np.moveaxis(grad, 1, -1), np.moveaxis(wanted, 1, -1)
+    feeds = {"dy": np.ascontiguousarray(grad).astype(edge), "x": x}
+    names = [value.name for value in build_average(plan).graph.input]
+    return {name: feeds[name] for name in names}, np.ascontiguousarray(wanted)
+
+
+def check_average_plan(plan: AveragePlan, *, verified: bool = False) -> str:
+    """Lower the plan's model and check the bits of its function bodies; returns what became of it."""
+    result, grad = lowered_average(plan), plan.grad()
+    if result is None:
+        return "averages refused"
+    if grad is None:
+        return "averages without exact gradients"
+    feeds, wanted = feeds_and_result(plan, grad)
+    runs_in_ort = plan.element_type != BFLOAT or plan.form != "ort"  # it has no AveragePool of bfloat16
+    for run in (run_ort, run_reference) if runs_in_ort else (run_reference,):
+        found = run(result.model, feeds)["dx"]
+        assert_same_bits(found + found.dtype.type(0), wanted)
+    if verified:
+        [site] = verify(build_average(plan), result.model, whole_model=False, seed=plan.seed).sites
+        assert site.status == "proven", site
+    return "averages lowered"
