@@ -104,6 +104,8 @@ class _AxisRemoval:
 
     def _reshaped(self, node: NodeProto) -> list[NodeProto] | None:
         """Return what stands for a Reshape to numbers; None if it is a node like any other."""
+        if len(node.input) != 2:  # of a damaged model, which no runtime loads
+            return None
         value, result, shape = node.input[0], node.output[0], integers(self._stored.get(node.input[1]))
         if shape is None or any(size != 1 for size in shape) or node.attribute:
             return None

@@ -348,3 +348,11 @@ def test_constants_and_loops_of_a_body_are_compared() -> None:
     [exchanged] = [node for node in loop.attribute[0].g.node if node.op_type == "Add"]
     exchanged.input[:] = [*exchanged.input][::-1]
     assert not any(site.expanded for site in verify(model, export, runs=1, whole_model=False).sites)
+
+
+def test_a_reshape_without_a_shape_is_no_traceback() -> None:
+    """A damaged original, which no runtime loads; its site can be proven all the same."""
+    model = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+    model.graph.node.append(helper.make_node("Reshape", ["dX"], ["reshaped"], name="reshaped"))
+    [site] = verify(model, lower(model).model, whole_model=False).sites
+    assert site.status == "proven"
