@@ -12,8 +12,6 @@ divisor 1, and the gradient is divided before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
 
 from onnx import TensorProto
 
@@ -22,6 +20,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect.average_window import average_window
 from poolgrad_lowering.families.avg_pool.counting import AveragedAxis, Counted, counted
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.families.pooled_axis import PooledAxis, checked_axes, legalized, needs_canvas, no_rounding
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Shown, is_static
 from poolgrad_lowering.targets.table import (
@@ -31,7 +30,7 @@ from poolgrad_lowering.targets.table import (
     AVERAGE_3D_GRAD,
     Target,
 )
-from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding
+from poolgrad_lowering.windows.aclnn import AclnnWindow
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
@@ -82,8 +81,7 @@ def _lowered(gradient: AveragePoolGradient, name: str) -> LoweredOp:
         if name == ADAPTIVE_AVERAGE_GRAD:
             return LoweredOp(name, {"data_format": "NCDHW"})
         return LoweredOp(name, {"orig_input_shape": [dim.coefficient for dim in gradient.x_shape]})
-    axes = _axes(gradient, gradient.windows)
-    windows, ceil = _legalize(axes, gradient.windows.ceil)
+    axes, windows, ceil = _legal_windows(gradient, gradient.windows)
     how = _counted(gradient, axes, windows)
     margins = tuple((window.before, window.after) for window in windows)
     attributes = _window_attributes(name, windows, how, ceil=ceil)
@@ -94,8 +92,8 @@ def counted_windows(gradient: AveragePoolGradient) -> Counted:
     """Return how the windows of a gradient that an operator was selected for are counted."""
     if isinstance(gradient.windows, AdaptiveWindows):
         return Counted(padded=False)
-    axes = _axes(gradient, gradient.windows)
-    return _counted(gradient, axes, _legalize(axes, gradient.windows.ceil)[0])
+    axes, windows, _ = _legal_windows(gradient, gradient.windows)
+    return _counted(gradient, axes, windows)
 
 
 def _counted(gradient: AveragePoolGradient, axes: Sequence[_Axis], windows: Sequence[AclnnWindow]) -> Counted:
@@ -140,34 +138,18 @@ def _window_attributes(
     }
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """One spatial axis: ONNX's windows, and the sizes of x and of the output, None if symbolic."""
-
-    number: int
-    window: AxisWindow
-    extent: int | None
-    count: int | None
+class _Axis(PooledAxis):
+    """One spatial axis, whose windows stay what they are."""
 
     def check(self) -> None:
-        """Raise `Refuse` if windows have gaps inside, do not fit, contain no element or start in the padding."""
-        window = self.window
-        if window.dilation > 1 and window.kernel > 1:
+        """See `PooledAxis`; windows must have no gaps inside."""
+        if self.window.dilation > 1 and self.window.kernel > 1:
             what = "on spatial axis {} the windows have dilation {}"
-            raise Refuse(Code.DILATED_AVERAGE, what, self.number, window.dilation)
-        if self.extent is not None and window.begin + self.extent + window.end < window.extent:
-            what = "on spatial axis {} no window fits into {} elements"
-            raise Refuse(Code.OUTPUT_SIZE, what, self.number, self.extent)
-        if self.extent is None or self.count is None:
-            return
-        if starts_in_padding(window, self.extent, self.count):
-            what = "on spatial axis {} the last of {} windows starts in the padding after the input"
-            raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.count)
-        if has_empty_window(window, self.extent, self.count):
-            raise Refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
+            raise Refuse(Code.DILATED_AVERAGE, what, self.number, self.window.dilation)
+        super().check()
 
     def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
-        """Return the windows as aclnn takes them over x, with rounding `ceil`; None if it does not.
+        """See `PooledAxis`.
 
         The end padding of the pool changes only how many windows there are, and what is counted, not what they contain.
         """
@@ -179,43 +161,16 @@ class _Axis:
         # For a symbolic size the rounding must be ONNX's, and the pads equal.
         return window if ceil == onnx_ceil and self.window.begin == self.window.end else None
 
-    def canvas(self, *, ceil: bool) -> AclnnWindow | None:
-        """Return the windows on a canvas; None if a size is symbolic or the output size differs."""
-        if self.extent is None or self.count is None:
-            return None
-        window = on_canvas(self.window, self.extent, self.count)
-        return window if window.output_size(self.extent, ceil=ceil) == self.count else None
 
-
-def _axes(gradient: AveragePoolGradient, pool: PoolAttributes) -> list[_Axis]:
-    axes = []
-    for number, (extent, count_) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
-        window = pool.axis(number, extent)
-        if window is None:
-            what = "auto_pad={} on spatial axis {} of symbolic size {}"
-            raise Refuse(Code.AUTO_PAD_SYMBOLIC, what, pool.auto_pad, number, extent)
-        axis = _Axis(number, window, extent.static, count_.static)
-        axis.check()
-        axes.append(axis)
-    return axes
-
-
-def _legalize(axes: Sequence[_Axis], onnx_ceil: bool) -> tuple[list[AclnnWindow], bool]:
-    """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
-    roundings = (onnx_ceil, not onnx_ceil)
-    for with_canvas, ceil in product((False, True), roundings):
-        found = [
-            axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or (axis.canvas(ceil=ceil) if with_canvas else None)
-            for axis in axes
-        ]
-        windows = [window for window in found if window is not None]
-        if len(windows) == len(axes):
-            return windows, ceil
+def _legal_windows(gradient: AveragePoolGradient, pool: PoolAttributes) -> tuple[list[_Axis], list[AclnnWindow], bool]:
+    """Return the axes, their windows as aclnn takes them, and whether counts are rounded up."""
+    axes = checked_axes(_Axis, gradient, pool)
+    found = legalized(axes, pool.ceil)
+    if found is not None:
+        return axes, *found
     for axis in axes:
-        if axis.extent is None or axis.count is None:
-            pads = (axis.window.begin, axis.window.end)
-            if pads[0] == pads[1] and 2 * pads[0] <= axis.window.kernel:
-                continue
-            raise Refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
-    what = "no rounding mode gives the output sizes {} for the input sizes {} on all axes"
-    raise Refuse(Code.OUTPUT_SIZE, what, [axis.count for axis in axes], [axis.extent for axis in axes])
+        pads = (axis.window.begin, axis.window.end)
+        is_open = axis.extent is None or axis.count is None
+        if is_open and not (pads[0] == pads[1] and 2 * pads[0] <= axis.window.kernel):
+            raise needs_canvas(pads)
+    raise no_rounding(axes)

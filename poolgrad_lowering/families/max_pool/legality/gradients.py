@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from onnx import TensorProto
 
@@ -17,12 +16,12 @@ from poolgrad_lowering.analysis.facts import type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.families.pooled_axis import PooledAxis, checked_axes, legalized, needs_canvas, no_rounding
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
-from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.aclnn import AclnnWindow, widened
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.axis import AxisWindow
 
 INT32_CODE = 3
 """The attribute of an operator with the type of argmax: int32 (aclDataType)."""
@@ -96,44 +95,18 @@ def _legal_windows(gradient: MaxPoolGradient) -> tuple[list[AclnnWindow] | None,
     pool = gradient.windows
     if isinstance(pool, AdaptiveWindows):
         return dividing_windows(gradient), False
-    axes: list[_Axis] = []
-    for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
-        window = pool.axis(number, extent)
-        if window is None:
-            what = "auto_pad={} on spatial axis {} of symbolic size {}"
-            raise Refuse(Code.AUTO_PAD_SYMBOLIC, what, pool.auto_pad, number, extent)
-        axis = _Axis(number, window, extent.static, count.static)
-        axis.check_windows()
-        axes.append(axis)
-    return _legalize(axes, pool.ceil)
+    axes = checked_axes(_Axis, gradient, pool)
+    found = legalized(axes, pool.ceil)
+    if found is None:
+        raise _refused_windows(axes, pool.ceil)
+    return found
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """One spatial axis: ONNX's windows, and the sizes of x and output, None if symbolic."""
-
-    number: int
-    window: AxisWindow
-    extent: int | None
-    count: int | None
-
-    def check_windows(self) -> None:
-        """Raise `Refuse` if there is no window, or a window contains no element or starts in the padding."""
-        window = self.window
-        if self.extent is not None and window.begin + self.extent + window.end < window.extent:
-            raise Refuse(
-                Code.OUTPUT_SIZE, "on spatial axis {} no window fits into {} elements", self.number, self.extent
-            )
-        if self.extent is None or self.count is None:
-            return
-        if starts_in_padding(window, self.extent, self.count):
-            what = "on spatial axis {} the last of {} windows starts in the padding after the input"
-            raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.count)
-        if has_empty_window(window, self.extent, self.count):
-            raise Refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
+class _Axis(PooledAxis):
+    """One spatial axis, whose windows may be widened."""
 
     def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
-        """Return the windows as aclnn takes them without a canvas, with rounding `ceil`; None if it does not."""
+        """See `PooledAxis`."""
         widest = widened(self.window)
         if not widest.is_legal():
             return None
@@ -143,28 +116,6 @@ class _Axis:
         equal = self.window.begin == self.window.end
         return widest if ceil == onnx_ceil and (not ceil or equal) else None
 
-    def canvas(self, *, ceil: bool) -> AclnnWindow | None:
-        """Return the windows on a canvas; None if a size is symbolic or the output size differs."""
-        if self.extent is None or self.count is None:
-            return None
-        window = on_canvas(self.window, self.extent, self.count)
-        return window if window.output_size(self.extent, ceil=ceil) == self.count else None
-
-
-def _legalize(axes: list[_Axis], onnx_ceil: bool) -> tuple[list[AclnnWindow], bool]:
-    """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
-    roundings = (onnx_ceil, not onnx_ceil)
-    for ceil in roundings:
-        direct = [window for axis in axes if (window := axis.direct(ceil=ceil, onnx_ceil=onnx_ceil)) is not None]
-        if len(direct) == len(axes):
-            return direct, ceil
-    for ceil in roundings:
-        legalized = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
-        windows = [window for window in legalized if window is not None]
-        if len(windows) == len(axes):
-            return windows, ceil
-    raise _refused_windows(axes, onnx_ceil)
-
 
 def _refused_windows(axes: list[_Axis], onnx_ceil: bool) -> Refuse:
     """Return the reason why no rounding mode legalizes all axes."""
@@ -173,11 +124,10 @@ def _refused_windows(axes: list[_Axis], onnx_ceil: bool) -> Refuse:
         if axis.extent is not None and axis.count is not None:
             continue
         if not widened(axis.window).is_legal():
-            return Refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
+            return needs_canvas(pads)
         if onnx_ceil and pads[0] != pads[1]:
             return Refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
-    what = "no rounding mode gives the output sizes {} for the input sizes {} on all axes"
-    return Refuse(Code.OUTPUT_SIZE, what, [axis.count for axis in axes], [axis.extent for axis in axes])
+    return no_rounding(axes)
 
 
 def window_attributes(
