@@ -20,7 +20,6 @@ from poolgrad_lowering.windows.axis import AxisWindow
 _GLOBAL = 10
 """The least size, on both axes, of one window over a whole plane that aclnnAvgPool2dBackward divides by kH·kW."""
 
-
 _LARGEST_DIVISOR = 1 << 24
 """The largest divisor of all windows: float32, in which Ascend's operators divide, holds every integer up to it."""
 
@@ -38,25 +37,24 @@ class AveragedAxis:
         """Return the divisors of the pool's windows, where sizes are known."""
         window, size = self.window, self.extent or 0
         low, high = (-window.begin, size + window.end) if padded else (0, size)
-        starts = (number * window.stride - window.begin for number in range(self.count or 0))
-        return [_overlap(start, start + window.kernel, low, high) for start in starts]
+        return self._overlaps(window.kernel, window.stride, window.begin, low, high)
 
     def counted_by_ascend(self, *, padded: bool) -> list[int]:
         """Return the divisors of Ascend's windows, over the canvas if there is one, where sizes are known."""
         chosen = self.chosen
         size = chosen.before + (self.extent or 0) + chosen.after
         low, high = (-chosen.pad, size + chosen.pad) if padded else (0, size)
-        starts = (number * chosen.stride - chosen.pad for number in range(self.count or 0))
-        return [_overlap(start, start + chosen.kernel, low, high) for start in starts]
+        return self._overlaps(chosen.kernel, chosen.stride, chosen.pad, low, high)
+
+    def _overlaps(self, kernel: int, stride: int, begin: int, low: int, high: int) -> list[int]:
+        """Return how many of the positions from `low` up to, not including, `high` each window has."""
+        starts = (number * stride - begin for number in range(self.count or 0))
+        return [max(min(start + kernel, high) - max(start, low), 0) for start in starts]
 
     @property
     def is_known(self) -> bool:
         """Whether both sizes are numbers."""
         return self.extent is not None and self.count is not None
-
-
-def _overlap(start: int, stop: int, low: int, high: int) -> int:
-    return max(min(stop, high) - max(start, low), 0)
 
 
 @dataclass(frozen=True)
