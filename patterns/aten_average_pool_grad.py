@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from poolgrad_lowering.analysis.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -21,7 +22,6 @@ from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.sizes import pooled_shape
 from poolgrad_lowering.families.gradient import Operand, Pattern
 from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, pool_arguments
-from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
 
@@ -48,10 +48,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     grad, x, dx = node.input(_GRAD), node.input(_X), node.output(0)
     if grad is None or x is None or dx is None:
         raise Refuse(Code.ARITY, "{} '{}' lacks an operand", operator, node.label)
-    x_shape = facts.shape(x)
-    if x_shape is None:
-        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", x.name)
-    _check_rank(x, x_shape, rank)
+    x_shape = pooled_input_shape(facts, x, rank)
     average = (
         _Average(Windows(AdaptiveWindows()), False, 0) if operator in _ADAPTIVE else _average(facts, node, x, rank)
     )
@@ -60,7 +57,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
         grad=Operand(grad),
         dx=Operand(dx),
         x=Operand(x),
-        element_type=next(filter(None, map(facts.element_type, (grad, x, dx))), 0),
+        element_type=stated_element_type(facts, grad, x, dx),
         windows=attributes,
         x_shape=x_shape,
         pooled_shape=(*x_shape[:2], *sizes) if sizes else pooled_shape(facts, grad, attributes, x_shape),
@@ -87,13 +84,6 @@ def _divisor(facts: Facts, node: Node) -> int | None:
         return 0
     given = static_integers(facts, node, _DIVISOR)
     return given[0] if given is not None and len(given) == 1 and given[0] > 0 else None
-
-
-def _check_rank(x: Value, x_shape: Shape, rank: int) -> None:
-    if len(x_shape) == rank + 1:
-        raise Refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", x.name, Shown(x_shape))
-    if len(x_shape) != rank + 2:
-        raise Refuse(Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", x.name, Shown(x_shape), rank)
 
 
 PATTERN = Pattern(

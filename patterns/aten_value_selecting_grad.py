@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolgrad_lowering.analysis.checks import check_shape
+from poolgrad_lowering.analysis.checks import check_shape, stated_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
@@ -28,11 +28,7 @@ from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import argmax_node, as_max_pool, reduced_shape
-from poolgrad_lowering.families.max_pool.matching.backward_ops import (
-    check_not_constant,
-    stated_element_type,
-    unchanged_source,
-)
+from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant, unchanged_source
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown

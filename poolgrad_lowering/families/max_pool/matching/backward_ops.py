@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.checks import check_shape
+from poolgrad_lowering.analysis.checks import check_shape, pooled_input_shape, stated_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.analysis.shape_rules import opaque
@@ -22,7 +22,7 @@ from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shape, Shown
+from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
 from poolgrad_lowering.windows.onnx_pool import pooled_sizes
@@ -66,10 +66,7 @@ ReadForward = Callable[[Facts, Node], ForwardOp | None]
 def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> MaxPoolGradient:
     """Return the gradient that the node computes. Raises `Refuse` if it cannot be lowered."""
     forward, argmax, numbering = _recorded(facts, backward, read_forward)
-    x_shape = facts.shape(backward.x)
-    if x_shape is None:
-        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", backward.x.name)
-    _check_rank(backward, x_shape)
+    x_shape = pooled_input_shape(facts, backward.x, backward.rank)
     _check_windows(backward, forward)
     _check_x(facts, backward, forward)
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
@@ -86,11 +83,6 @@ def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForw
         pooled_shape=pooled_shape,
         pool=forward.node,
     )
-
-
-def stated_element_type(facts: Facts, *values: Value) -> int:
-    """Return the first known element type of the values; 0 if none is known."""
-    return next(filter(None, map(facts.element_type, values)), 0)
 
 
 def check_not_constant(value: Value) -> None:
@@ -126,14 +118,6 @@ def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> 
         raise Refuse(Code.INDICES_NUMBERING, what, backward.indices.name, backward.node.label)
     pool = forward_pool(facts, found.pool)
     return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
-
-
-def _check_rank(backward: BackwardOp, x_shape: Shape) -> None:
-    x, rank = backward.x, backward.rank
-    if len(x_shape) == rank + 1:
-        raise Refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", x.name, Shown(x_shape))
-    if len(x_shape) != rank + 2:
-        raise Refuse(Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", x.name, Shown(x_shape), rank)
 
 
 def _check_windows(backward: BackwardOp, forward: ForwardOp) -> None:

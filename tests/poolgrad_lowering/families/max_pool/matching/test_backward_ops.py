@@ -7,11 +7,11 @@ from __future__ import annotations
 import onnx
 import pytest
 
+from poolgrad_lowering.analysis.checks import stated_element_type
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.max_pool.matching.backward_ops import (
     check_not_constant,
-    stated_element_type,
     unchanged_source,
 )
 from poolgrad_lowering.patterns.aten_adaptive_max_pool_grad import match as match_adaptive
