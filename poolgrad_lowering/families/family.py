@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -54,58 +53,47 @@ class Joined(Generic[P]):
     added_outputs: Mapping[Node, str] = field(default_factory=dict)
 
 
-class Family(ABC, Generic[G, P]):
-    """A family of gradients. Its methods take gradients and sites of this family only."""
+@dataclass(frozen=True)
+class ForwardPools(Generic[G, P]):
+    """How a family lowers forward pools with their gradients.
+
+    `join(sites, used, target, bodies, taken)` returns what the sites of a model change together, the lowered forward
+    pools among it; with the target None all pools stay. The pool of a site whose `forward` is already a refusal stays
+    too. `used` are the operands of the sites of other families. `taken` are all names of the model; the names of new
+    values are added. The model is not changed.
+
+    `emit(pool, taken)` returns the nodes that take the place of a pool of `join`, in order; exactly one is of the
+    dialect.
+    """
+
+    join: Callable[[Sequence[Lowered[G]], Sequence[Value], Target | None, FunctionBodies, set[str]], Joined[P]]
+    emit: Callable[[P, set[str]], list[NodeProto]]
+
+
+@dataclass(frozen=True)
+class Family(Generic[G, P]):
+    """A family of gradients. Its functions take gradients and sites of this family only.
+
+    * `gradient`: the class of its gradients
+    * `operators`: the dialect's operators for them, in the order in which plans and reports list them
+    * `verify(facts, gradient)` raises `Refuse` at the first condition on every gradient that this one violates
+    * `check_operands(gradient)` raises `Refuse` if a node in the place of dx cannot read an operand of a verified
+      gradient of the model
+    * `select(gradient, target, operator)` returns the lowering of a verified gradient on a target, to `operator` if it
+      is not None; raises `Refuse` if the target has no operator for it
+    * `emit(facts, site, taken)` returns the nodes that compute the site's dx, in order; exactly one is of the dialect
+    * `derivation(site)` returns how the attributes of the lowered node follow from those of its pool, for reports
+    * `forward_pools`: None if its forward pools stay nodes of ONNX
+    """
 
     gradient: type[G]
-    """The class of its gradients."""
-
     operators: tuple[str, ...]
-    """The dialect's operators for its gradients, in the order in which plans and reports list them."""
-
-    @abstractmethod
-    def verify(self, facts: Facts, gradient: G) -> None:
-        """Raise `Refuse` at the first condition on every gradient of the family that this one violates."""
-
-    @abstractmethod
-    def check_operands(self, gradient: G) -> None:
-        """Raise `Refuse` if a node in the place of dx cannot read an operand of a verified gradient of the model."""
-
-    @abstractmethod
-    def select(self, gradient: G, target: Target, operator: str | None = None) -> LoweredOp:
-        """Return the lowering of a verified gradient on a target, to `operator` if it is given.
-
-        Raises `Refuse` if the target has no operator for it.
-        """
-
-    @abstractmethod
-    def join(
-        self,
-        sites: Sequence[Lowered[G]],
-        used: Sequence[Value],
-        target: Target,
-        bodies: FunctionBodies,
-        taken: set[str],
-        *,
-        forward: bool,
-    ) -> Joined[P]:
-        """Return what the sites of a model change together; with `forward`, lower the forward pools that can be.
-
-        The pool of a site whose `forward` is already a refusal stays. `used` are the operands of the sites of other
-        families. `taken` are all names of the model; the names of new values are added. The model is not changed.
-        """
-
-    @abstractmethod
-    def emit(self, facts: Facts, site: Lowered[G], taken: set[str]) -> list[NodeProto]:
-        """Return the nodes that compute the site's dx, in order; exactly one is of the dialect."""
-
-    @abstractmethod
-    def emit_pool(self, pool: P, taken: set[str]) -> list[NodeProto]:
-        """Return the nodes that take the place of a forward pool of `join`, in order; exactly one is of the dialect."""
-
-    @abstractmethod
-    def derivation(self, site: Lowered[G]) -> Derivation:
-        """Return how the attributes of the lowered node follow from those of its pool, for reports."""
+    verify: Callable[[Facts, G], None]
+    check_operands: Callable[[G], None]
+    select: Callable[[G, Target, str | None], LoweredOp]
+    emit: Callable[[Facts, Lowered[G], set[str]], list[NodeProto]]
+    derivation: Callable[[Lowered[G]], Derivation]
+    forward_pools: ForwardPools[G, P] | None = None
 
     def alternatives(self, gradient: G, target: Target, first: str) -> list[str]:
         """Return the operators of the target that a gradient can be lowered to, without `first`. A plan may choose."""

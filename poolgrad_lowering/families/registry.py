@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from poolgrad_lowering.families.avg_pool.family import AveragePoolFamily
+from poolgrad_lowering.families.avg_pool.family import AVERAGE_POOLS
 from poolgrad_lowering.families.family import Family
 from poolgrad_lowering.families.gradient import Gradient
-from poolgrad_lowering.families.max_pool.family import MaxPoolFamily
+from poolgrad_lowering.families.max_pool.family import MAX_POOLS
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.targets.table import Target
 
-FAMILIES: tuple[Family[Any, Any], ...] = (MaxPoolFamily(), AveragePoolFamily())
+FAMILIES: tuple[Family[Any, Any], ...] = (MAX_POOLS, AVERAGE_POOLS)
 
 GRADIENT_OPERATORS = tuple(name for family in FAMILIES for name in family.operators)
 """The dialect's operators for gradients of all families."""
@@ -41,7 +41,7 @@ class Choices:
         family = family_of(gradient)
         key = family, gradient.selected_by
         if key not in self._selected:
-            self._selected[key] = family.select(gradient, self.target)
+            self._selected[key] = family.select(gradient, self.target, None)
         return self._selected[key]
 
     def alternatives(self, gradient: Gradient, first: str) -> list[str]:

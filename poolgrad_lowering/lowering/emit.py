@@ -30,7 +30,7 @@ def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement
     """
     sites, pools = joined.sites, joined.pools
     written = [(site, family_of(site.gradient).emit(facts, site, taken)) for site in sites]
-    written_pools = [(pool, family.emit_pool(pool, taken)) for family, pool in pools]
+    written_pools = [(pool, forward.emit(pool, taken)) for forward, pool in pools]
     used = [value for site in sites for value in site.gradient.operands] + first_outputs(joined.added_outputs)
     # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
     use_counts = UseCounts([*used, *[value for _, pool in pools for value in (pool.x, pool.y)]])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from poolgrad_lowering.families.family import Family, LoweredPool
+from poolgrad_lowering.families.family import ForwardPools, LoweredPool
 from poolgrad_lowering.families.registry import FAMILIES, family_of
 from poolgrad_lowering.families.verdicts import Lowered, Verdict
 from poolgrad_lowering.ir.scopes import Node
@@ -18,10 +18,10 @@ from poolgrad_lowering.targets.table import Target
 
 @dataclass(frozen=True)
 class JoinedSites:
-    """The final verdicts, the forward pools that are lowered, each with its family, and the outputs that nodes get."""
+    """The final verdicts, the forward pools that are lowered, each with its family's functions, and added outputs."""
 
     verdicts: Sequence[Verdict]
-    pools: Sequence[tuple[Family[Any, Any], LoweredPool]]
+    pools: Sequence[tuple[ForwardPools[Any, Any], LoweredPool]]
     added_outputs: Mapping[Node, str]
 
     @property
@@ -40,14 +40,16 @@ def join(
     """
     sites = [verdict for verdict in verdicts if isinstance(verdict, Lowered)]
     final: dict[str, Lowered[Any]] = {}
-    pools: list[tuple[Family[Any, Any], LoweredPool]] = []
+    pools: list[tuple[ForwardPools[Any, Any], LoweredPool]] = []
     added: dict[Node, str] = {}
     for family in FAMILIES:
+        if family.forward_pools is None:
+            continue
         own = [site for site in sites if family_of(site.gradient) is family]
         others = [site for site in sites if family_of(site.gradient) is not family]
         used = [value for site in others for value in site.gradient.operands]
-        joined = family.join(own, used, target, bodies, taken, forward=forward)
+        joined = family.forward_pools.join(own, used, target if forward else None, bodies, taken)
         final |= {site.site: site for site in joined.sites}
-        pools += [(family, pool) for pool in joined.pools]
+        pools += [(family.forward_pools, pool) for pool in joined.pools]
         added |= joined.added_outputs
     return JoinedSites([final.get(verdict.site, verdict) for verdict in verdicts], pools, added)

@@ -12,6 +12,7 @@ import functools
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.op import SHAPE
 from poolgrad_lowering.families.avg_pool.counting import Counted
@@ -23,7 +24,7 @@ from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
 
 
-def emit(site: Lowered[AveragePoolGradient], taken: set[str]) -> list[NodeProto]:
+def emit(_: Facts, site: Lowered[AveragePoolGradient], taken: set[str]) -> list[NodeProto]:
     """The nodes that compute the gradient's dx, in order; the dialect's node is among them exactly once."""
     gradient, op = site.gradient, site.op
     dx = gradient.dx.value

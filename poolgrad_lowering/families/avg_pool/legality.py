@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import TensorProto
-
-from poolgrad_lowering.analysis.facts import type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect.average_window import average_window
 from poolgrad_lowering.families.avg_pool.counting import AveragedAxis, Counted, counted
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.pooled_axis import PooledAxis, checked_axes, legalized, needs_canvas, no_rounding
+from poolgrad_lowering.families.support import check_lowerable, inexpressible, supported
 from poolgrad_lowering.families.verdicts import LoweredOp
-from poolgrad_lowering.ir.dims import Shown, is_static
+from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.targets.table import (
     ADAPTIVE_AVERAGE_2D_GRAD,
     ADAPTIVE_AVERAGE_GRAD,
@@ -35,30 +33,19 @@ from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
-_LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _OLDEST_OPSET_OF_2D = 12
 """The first opset with a function body of AdaptiveAvgPool2dGrad."""
 
 
 def select_op(gradient: AveragePoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
     """Return the operator for a gradient on a target, `operator` if it is given. Raises `Refuse` if there is none."""
-    rank = len(gradient.x_shape) - 2
-    if not 1 <= rank <= 3:
-        raise Refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
-    if gradient.element_type not in _LOWERABLE:
-        what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
-        raise Refuse(Code.DTYPE, what, gradient.grad.value.name, type_name(gradient.element_type))
+    check_lowerable(gradient, gradient.grad.value)
     able = operators_for(gradient)
     if operator is not None and operator not in able:
-        what = "{} cannot express the windows of a pool of {} to {}"
-        raise Refuse(Code.OPERATOR_WINDOWS, what, operator, Shown(gradient.x_shape), Shown(gradient.pooled_shape))
+        raise inexpressible(operator, gradient)
     chosen = operator or next((name for name in able if name in target.operators), able[-1])
     op = _lowered(gradient, chosen)
-    support = target.operators.get(chosen)
-    if support is None:
-        raise Refuse(Code.TARGET, "{} has no {}", target.title, chosen)
-    if gradient.element_type not in support.element_types:
-        raise Refuse(Code.DTYPE, "{} on {} does not support this element type", chosen, target.title)
+    supported(chosen, gradient, target)
     return op
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, attempt
 from poolgrad_lowering.dialect.op import Maximum
-from poolgrad_lowering.families.family import LoweredPool
+from poolgrad_lowering.families.family import Joined, LoweredPool
 from poolgrad_lowering.families.gradient import Operand, View
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.legality.pools import select_forward_op
@@ -29,6 +29,20 @@ from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.rewriting.region import UseCounts, dead_region, first_outputs
 from poolgrad_lowering.targets.table import Target
+
+
+def join(
+    sites: Sequence[Lowered[MaxPoolGradient]],
+    used: Sequence[Value],
+    target: Target | None,
+    bodies: FunctionBodies,
+    taken: set[str],
+) -> Joined[LoweredMaxPool]:
+    """See `ForwardPools`: pools that a gradient needs the Indices of get that output, unless they are lowered."""
+    named, pools = name_indices(sites, taken), list[LoweredMaxPool]()
+    if target is not None:
+        named, pools = choose_forward_pools(named, used, target, bodies, taken)
+    return Joined(named, pools, missing_outputs(named))
 
 
 def name_indices(sites: Sequence[Lowered[MaxPoolGradient]], taken: set[str]) -> list[Lowered[MaxPoolGradient]]:

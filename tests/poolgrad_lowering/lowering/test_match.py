@@ -20,8 +20,9 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.memo import Reads
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families import registry
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.max_pool import family
+from poolgrad_lowering.families.max_pool.family import MAX_POOLS
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim, Shape
@@ -137,11 +138,11 @@ def known_shapes(
         operands = (Operand(x, view) for view in views.values())
         return MaxPoolGradient(*operands, Operand(dx), *form, x_shape, pooled_shape)
 
-    def refuse(_gradient: MaxPoolGradient, _target: Target) -> LoweredOp:
+    def refuse(_gradient: MaxPoolGradient, _target: Target, _operator: str | None) -> LoweredOp:
         raise Refuse(Code.TARGET, "none")
 
-    monkeypatch.setattr(family, "verify_gradient", lambda _facts, _gradient: None)
-    monkeypatch.setattr(family, "select_op", refuse)
+    family = replace(MAX_POOLS, verify=lambda _facts, _gradient: None, select=refuse)
+    monkeypatch.setattr(registry, "FAMILIES", (family,))
     [anchor] = reported(RELU, monkeypatch, [Pattern("f", (("", "Relu"),), "matches", match)])
     return anchor
 

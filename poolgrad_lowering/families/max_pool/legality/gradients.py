@@ -10,15 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from onnx import TensorProto
-
-from poolgrad_lowering.analysis.facts import type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.pooled_axis import PooledAxis, checked_axes, legalized, needs_canvas, no_rounding
+from poolgrad_lowering.families.support import check_lowerable, inexpressible, supported
 from poolgrad_lowering.families.verdicts import LoweredOp
-from poolgrad_lowering.ir.dims import Dim, Shown
+from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow, widened
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
@@ -29,24 +27,29 @@ INT32_CODE = 3
 WINDOWED_GRADIENTS = (MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD)
 """The operators for gradients of pools with windows, the preferred one first."""
 
-_LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+def select_op(gradient: MaxPoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
+    """Return the operator for a gradient on a target, `operator` if it is given. Raises `Refuse` if there is none."""
+    if operator is None:
+        return _select(gradient, target, WINDOWED_GRADIENTS)
+    if operator == ADAPTIVE_GRAD and _is_adaptive(gradient):
+        adaptive = LoweredOp(ADAPTIVE_GRAD, {})
+        check_support(adaptive, gradient, target)
+        return adaptive
+    is_able = operator in WINDOWED_GRADIENTS and len(gradient.x_shape) in OPS[operator].ranks
+    lowered = _select(gradient, target, (operator,) if is_able else WINDOWED_GRADIENTS)
+    if lowered.name != operator:
+        raise inexpressible(operator, gradient)
+    return lowered
 
 
-def select_op(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str] = WINDOWED_GRADIENTS) -> LoweredOp:
-    """Return the operator for a gradient on a target. Raises `Refuse` if there is none.
-
-    `windowed` are the operators to choose from where there are windows.
-    """
-    rank = len(gradient.x_shape) - 2
-    if not 1 <= rank <= 3:
-        raise Refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
-    if gradient.element_type not in _LOWERABLE:
-        what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
-        raise Refuse(Code.DTYPE, what, gradient.x.value.name, type_name(gradient.element_type))
+def _select(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]) -> LoweredOp:
+    """Return the operator for a gradient; `windowed` are those to choose from where there are windows."""
+    check_lowerable(gradient, gradient.x.value)
     windows, ceil = _legal_windows(gradient)
     op = LoweredOp(ADAPTIVE_GRAD, {})
     if windows is not None:
-        name = operator_for(rank, target, windowed)
+        name = operator_for(len(windows), target, windowed)
         margins = tuple((window.before, window.after) for window in windows)
         attributes = window_attributes(name, windows, ceil=ceil)
         op = LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
@@ -62,11 +65,7 @@ def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
 
 def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> None:
     """Raise `Refuse` unless the target has `op` and it supports the gradient's element type and sizes."""
-    support = target.operators.get(op.name)
-    if support is None:
-        raise Refuse(Code.TARGET, "{} has no {}", target.title, op.name)
-    if gradient.element_type not in support.element_types:
-        raise Refuse(Code.DTYPE, "{} on {} does not support this element type", op.name, target.title)
+    support = supported(op.name, gradient, target)
     margins = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
     sizes = [dim.static for dim in gradient.x_shape[2:]]
     known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
@@ -146,20 +145,6 @@ def window_attributes(
         "data_format": layout,
         **({op.index_type: INT32_CODE} if op.index_type else {}),
     }
-
-
-def select_op_named(op: str, gradient: MaxPoolGradient, target: Target) -> LoweredOp:
-    """Return the lowering of a gradient to the operator `op`. Raises `Refuse` if the target has none."""
-    if op == ADAPTIVE_GRAD and _is_adaptive(gradient):
-        adaptive = LoweredOp(ADAPTIVE_GRAD, {})
-        check_support(adaptive, gradient, target)
-        return adaptive
-    is_able = op in WINDOWED_GRADIENTS and len(gradient.x_shape) in OPS[op].ranks
-    lowered = select_op(gradient, target, (op,) if is_able else WINDOWED_GRADIENTS)
-    if lowered.name == op:
-        return lowered
-    what = "{} cannot express the windows of a pool of {} to {}"
-    raise Refuse(Code.OPERATOR_WINDOWS, what, op, Shown(gradient.x_shape), Shown(gradient.pooled_shape))
 
 
 def _is_adaptive(gradient: MaxPoolGradient) -> bool:

@@ -10,9 +10,9 @@ from collections import Counter
 import pytest
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
-from poolgrad_lowering.families.max_pool.family import MaxPoolFamily
+from poolgrad_lowering.families.max_pool.family import MAX_POOLS
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.legality.gradients import select_op, select_op_named
+from poolgrad_lowering.families.max_pool.legality.gradients import select_op
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.targets.table import (
     ADAPTIVE_GRAD,
@@ -25,7 +25,6 @@ from poolgrad_lowering.targets.table import (
 from tests.window_facts import Axis, adaptive_gradient, axes, gradient_of
 
 A2, ASCEND950 = find_target("atlas-a2"), find_target("ascend950")
-MAX_POOL = MaxPoolFamily()
 TILES = Axis(kernel=2, stride=2, dilation=1, begin=0, end=0, ceil=False)
 OVERLAPS = TILES._replace(kernel=3)
 
@@ -33,7 +32,7 @@ OVERLAPS = TILES._replace(kernel=3)
 def offered(gradient: MaxPoolGradient, target: str) -> list[str]:
     first = attempt(select_op, gradient, find_target(target))
     assert isinstance(first, LoweredOp), first
-    return [first.name, *MAX_POOL.alternatives(gradient, find_target(target), first.name)]
+    return [first.name, *MAX_POOLS.alternatives(gradient, find_target(target), first.name)]
 
 
 def adaptive_bounds(size: int, count: int) -> list[tuple[int, int]]:
@@ -50,7 +49,7 @@ def test_the_adaptive_operator_has_the_windows_of_the_pool() -> None:
         first = attempt(select_op, gradient, A2)
         if isinstance(first, Refusal):
             continue
-        found = ADAPTIVE_GRAD in MAX_POOL.alternatives(gradient, A2, first.name)
+        found = ADAPTIVE_GRAD in MAX_POOLS.alternatives(gradient, A2, first.name)
         bounds = adaptive_bounds(size, len(taps))
         if found:
             assert all(low <= tap < high for inside, (low, high) in zip(taps, bounds, strict=True) for tap in inside)
@@ -88,7 +87,7 @@ def test_the_first_choice_is_the_plan() -> None:
         ):
             first = attempt(select_op, gradient, target)
             if isinstance(first, LoweredOp):
-                assert attempt(select_op_named, first.name, gradient, target) == first
+                assert attempt(select_op, gradient, target, first.name) == first
 
 
 @pytest.mark.refusal("operator-windows")
@@ -101,16 +100,16 @@ def test_the_first_choice_is_the_plan() -> None:
     ],
 )
 def test_windows_that_an_operator_does_not_have(op: str, gradient: MaxPoolGradient) -> None:
-    refusal = attempt(select_op_named, op, gradient, ASCEND950)
+    refusal = attempt(select_op, gradient, ASCEND950, op)
     assert isinstance(refusal, Refusal)
     assert refusal.code is Code.OPERATOR_WINDOWS
     assert op in refusal.reason
 
 
 def test_operators_that_a_target_does_not_have() -> None:
-    refusal = attempt(select_op_named, MAX_POOL_2D_GRAD, gradient_of([TILES] * 2, [4, 6], [2, 3]), A2)
+    refusal = attempt(select_op, gradient_of([TILES] * 2, [4, 6], [2, 3]), A2, MAX_POOL_2D_GRAD)
     assert isinstance(refusal, Refusal)
     assert refusal.code is Code.TARGET
-    for op in MAX_POOL.operators:
+    for op in MAX_POOLS.operators:
         gradient = gradient_of([TILES] * 2, [4, 6], [2, 3])
-        assert isinstance(attempt(select_op_named, op, gradient, find_target("atlas-training")), Refusal)
+        assert isinstance(attempt(select_op, gradient, find_target("atlas-training"), op), Refusal)
