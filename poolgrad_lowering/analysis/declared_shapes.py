@@ -10,13 +10,12 @@ from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Scope, Value
 
-MADE_UP_NUMBER = "?"
-"""Stands in the names of sizes that inference made up, before the number of the question: a name of a model with it
-is not read."""
+_UNNAMED = "?"
+"""Begins the names of sizes that have none: a name of a model with it is not read."""
 
 
-def read_shape(value: Value, declared: onnx.TypeProto, *, inferred: bool = False) -> Shape | None:
-    """Return the shape in a declared or inferred type of a value; None if the type has none.
+def read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
+    """Return the shape in a declared type of a value; None if the type has none.
 
     Symbols of a function are local to it: the same name in a caller can be another size.
     """
@@ -24,15 +23,15 @@ def read_shape(value: Value, declared: onnx.TypeProto, *, inferred: bool = False
     if not tensor.HasField("shape"):
         return None
     dims = enumerate(tensor.shape.dim[:])
-    return tuple([_read_dim(dim, value.scope, inferred=inferred) or opaque(value, axis) for axis, dim in dims])
+    return tuple([_read_dim(dim, value.scope) or opaque(value, axis) for axis, dim in dims])
 
 
-def _read_dim(dim: onnx.TensorShapeProto.Dimension, scope: Scope, *, inferred: bool) -> Dim | None:
+def _read_dim(dim: onnx.TensorShapeProto.Dimension, scope: Scope) -> Dim | None:
     """Return the declared size; None if there is none, which producers also write as -1 or "?"."""
     if dim.HasField("dim_value"):
         return Dim(dim.dim_value) if dim.dim_value >= 0 else None
     symbol = str(dim.dim_param)  # protobuf returns bytes if it is not UTF-8
-    if not symbol or (MADE_UP_NUMBER in symbol and not inferred):
+    if not symbol or _UNNAMED in symbol:
         return None
     parsed, root = Dim.parse(symbol), scope.root
     prefix = f"{root.path}:" if isinstance(root.proto, onnx.FunctionProto) else ""

@@ -11,7 +11,7 @@ the operators that move data and by ONNX's own shape inference.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -27,25 +27,21 @@ from poolgrad_lowering.analysis.constants import (
     stored_tensor,
 )
 from poolgrad_lowering.analysis.declared_shapes import read_shape
-from poolgrad_lowering.analysis.inference import InferredTypes, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
 from poolgrad_lowering.analysis.memo import Memo, Reads
-from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
+from poolgrad_lowering.analysis.node_inference import NodeInference, defines
 from poolgrad_lowering.analysis.shape_chains import Reached, ShapeChains
 from poolgrad_lowering.analysis.shape_rules import (
-    BROADCAST,
-    KEEP_SHAPE,
     NEW_SIZES,
     SHAPE_OF_INPUT,
     is_opaque,
     shape_rule,
 )
-from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
+from poolgrad_lowering.analysis.type_rules import same_typed_input, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.producers import keeps_element_type
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Value, canonical_domain
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
@@ -63,6 +59,9 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
 _MAX_TABLE = 1 << 23
 _MAX_NESTED = 8
 """The number of shapes that are derived one from another before those behind them are derived in order."""
+_MOST_KEPT = 2
+"""The number of operators through which an element type is followed past a declared one: converters to half types leave
+declarations that a Cast near them contradicts."""
 _COEFFICIENT, _SYMBOLS = attrgetter("coefficient"), attrgetter("symbols")
 _WITHOUT_ZERO = 24
 """FLOAT8E8M0, whose number with all bits clear is 2^-127; old releases of onnx have no name for it."""
@@ -90,6 +89,7 @@ class Facts(Memo):
         self._equal_pools: dict[Hashable, PoolAttributes | None] = {}  # by all that the attributes are read from
         self._computed: dict[tuple[str, str], bool] = {}
         self._chains_of: dict[Scope, ShapeChains] = {}
+        self._inference = NodeInference(index)
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
@@ -100,6 +100,8 @@ class Facts(Memo):
                 return chained
             if chains.kinds[position] or self._depth >= _MAX_NESTED:
                 self._derive_in_order(value)
+                if chains.shapes[position] is not None:
+                    return chains.shapes[position]
         return self.once("shape", value, self._shape)
 
     def declared_shape(self, value: Value) -> Shape | None:
@@ -109,7 +111,20 @@ class Facts(Memo):
 
     def element_type(self, value: Value) -> int | None:
         """Return the value's `TensorProto.DataType`, or None."""
-        return self.once("element_type", value, self._element_type)
+        chain: dict[Value, None] = {}  # each has the type of the next; not recursive, since a chain may be long
+        behind: Value | None = value
+        while behind is not None and behind not in chain and not self._is_known("element_type", behind):
+            chain[behind] = None
+            enough = len(chain) > _MOST_KEPT and self._checked_type(behind)
+            behind = None if enough else self._same_typed(behind)
+        kept = None if behind is None else self.once("element_type", behind, lambda _: None)
+        for each in reversed(chain):
+            kept = self.once("element_type", each, partial(self._element_type, kept=kept))
+        return kept
+
+    def inferred_type(self, value: Value) -> onnx.TypeProto | None:
+        """Return the type that ONNX infers for the value from what is known of its node's inputs, or None."""
+        return self.once("inferred", value, partial(self._inference.type, self))
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         """Return a constant of up to 2^16 elements (an initializer or a Constant, no untrusted default), or None."""
@@ -152,7 +167,8 @@ class Facts(Memo):
 
     # -- element types
 
-    def _element_type(self, value: Value) -> int | None:
+    def _element_type(self, value: Value, kept: int | None) -> int | None:
+        """Return the element type; `kept` is that of the input which has the same, None if unknown."""
         tensor = value.scope.initializer(value.name)
         if tensor is not None:
             return tensor.data_type
@@ -160,35 +176,32 @@ class Facts(Memo):
         stated = stated_type(node, value) if node is not None else None
         if node is not None and stated is not None and not self.is_function(node):
             return stated
-        source = node.input(0) if node is not None and self._keeps_type(node, value) else None
-        kept = self.element_type(source) if source is not None else None
         if kept is not None:
             return kept
-        declared = value.scope.declared(value.name) if self._has_checked_type(value) else None
-        if declared is not None and declared.type.tensor_type.elem_type:
-            return declared.type.tensor_type.elem_type
+        if declared := self._checked_type(value):
+            return declared
         if node is None:
             return self._passed(value, self.element_type)
-        found = self._inferred_type(value)
-        if found is None or not found.tensor_type.elem_type:
-            found = infer_type(self, node, value)
+        found = self.inferred_type(value)
         return None if found is None else found.tensor_type.elem_type or None
 
-    def _has_checked_type(self, value: Value) -> bool:
-        """Whether the element type that the model declares for a value is right wherever the model loads.
+    def _checked_type(self, value: Value) -> int:
+        """Return the element type that the model declares for a value if it is right wherever the model loads, else 0.
 
         Runtimes check the declared element types of a graph and not those of a function, whose inputs have the types
         of its operands.
         """
-        if not isinstance(value.scope.root.proto, onnx.FunctionProto):
-            return True
-        return value.producer is not None and not self._is_computed(value.producer)
+        declared = value.scope.declared(value.name)
+        if declared is None or not declared.type.tensor_type.elem_type:
+            return 0
+        node, is_called = value.producer, isinstance(value.scope.root.proto, onnx.FunctionProto)
+        is_checked = not is_called or (node is not None and not self._is_computed(node))
+        return declared.type.tensor_type.elem_type if is_checked else 0
 
-    def _keeps_type(self, node: Node, value: Value) -> bool:
-        """Whether an output of a node has the element type of its first input."""
-        if node.is_a(*KEEPS_TYPE, *VIEW_OPS):
-            return True
-        return value == node.output(0) and keeps_element_type(node) and not self.is_function(node)
+    def _same_typed(self, value: Value) -> Value | None:
+        """Return the input of the value's node that has its element type, if the operator says so."""
+        node = value.producer
+        return None if node is None or self.is_function(node) else same_typed_input(node, value)
 
     # -- shapes
 
@@ -200,11 +213,12 @@ class Facts(Memo):
             found = self._chains(behind.scope).reach(behind, self._sources_of_shape)
             reached.append((behind.scope, found))
             pending += filter(None, found.outside)
-        for scope, found in sorted(reached, key=lambda each: each[0].depth):
-            self._chains(scope).derive(found, self._complete_shape)
+        with self.room_for(_MAX_NESTED):
+            for scope, found in sorted(reached, key=lambda each: each[0].depth):
+                self._chains(scope).derive(found, self._complete_shape)
 
     def _sources_of_shape(self, node: Node) -> Sequence[str]:
-        """Return the inputs whose shapes a node's shape may follow from."""
+        """Return the values whose shapes a node's shape may follow from."""
         if not self._is_computed(node):
             return ()
         target = node.input(1)
@@ -212,7 +226,8 @@ class Facts(Memo):
             sizes = self.constant(target)
             if sizes is not None and all(size > 0 for size in sizes.flat):
                 return ()
-        return node.proto.input[:]
+        captured = (name for scope in self._index.subgraphs_of(node) for name in scope.captures())
+        return [*node.proto.input, *captured]
 
     def _chains(self, scope: Scope) -> ShapeChains:
         if scope not in self._chains_of:
@@ -249,12 +264,9 @@ class Facts(Memo):
             derived = None  # the model cannot run
         if _is_complete(derived):
             return derived
-        inferred = self._inferred_shape(value)
-        if node.is_a(*KEEP_SHAPE, *BROADCAST) and inferred is not None and is_static(inferred):
-            return inferred
-        if (rule is None or (derived is None and node.is_a("Conv"))) and not _is_complete(inferred):
-            derived = infer_shape(self, node, value)
-        found = _completed(derived, inferred)
+        found = derived
+        if rule is None or (derived is None and node.is_a("Conv")):
+            found = self._inference.shape(self, value)
         if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
             return found
         return self._named(value, node, found)
@@ -271,7 +283,7 @@ class Facts(Memo):
         shapes = [self.shape(operand) or () for operand in node.inputs if operand is not None]
         taken = {symbol for sizes in shapes for dim in sizes for symbol in dim.symbols}
         return tuple(
-            name if _is_unknown(dim) and name.static is None and taken.isdisjoint(name.symbols) else dim
+            name if is_opaque(dim) and name.static is None and taken.isdisjoint(name.symbols) else dim
             for dim, name in zip(shape, declared, strict=True)
         )
 
@@ -302,13 +314,6 @@ class Facts(Memo):
         is_fed = scope.parent is None and value.name in scope.interface
         return self.declared_shape(value) if is_fed else None
 
-    def _inferred_shape(self, value: Value) -> Shape | None:
-        inferred = self._inferred_type(value)
-        return None if inferred is None else read_shape(value, inferred, inferred=True)
-
-    def _inferred_type(self, value: Value) -> onnx.TypeProto | None:
-        return self._inferred.get(value.name) if value.scope is self._index.scopes[0] else None
-
     # -- views
 
     def is_view(self, node: Node) -> bool:
@@ -334,10 +339,6 @@ class Facts(Memo):
         operands = [node.input(position) for node in self._index.calls(value.scope)]
         found = {None if operand is None else fact(operand) for operand in operands}
         return found.pop() if len(found) == 1 else None
-
-    @cached_property
-    def _inferred(self) -> InferredTypes:
-        return InferredTypes(self._index, self._external)
 
     # -- constants and integers
 
@@ -432,18 +433,7 @@ def _stored_shape(tensor: TensorProto) -> Shape | None:
 
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
-    return shape is not None and not any(map(_is_unknown, filter(_SYMBOLS, shape)))
-
-
-def _is_unknown(dim: Dim) -> bool:
-    return is_opaque(dim) or is_unnamed(dim)
-
-
-def _completed(shape: Shape | None, other: Shape | None) -> Shape | None:
-    """Return a shape with the sizes of `other`, another proof of the same shape, where its own are not known."""
-    if shape is None or other is None or len(shape) != len(other):
-        return other if shape is None else shape
-    return tuple(b if is_opaque(a) else a for a, b in zip(shape, other, strict=True))
+    return shape is not None and not any(map(is_opaque, filter(_SYMBOLS, shape)))
 
 
 def type_name(element_type: int | None) -> str:

@@ -34,7 +34,7 @@ class Hiding:
         """
         self._referring: defaultdict[Op, list[tuple[FunctionProto, list[NodeProto]]]] = defaultdict(list)
         for function in functions:
-            referring = [node for node in with_inner(function.node) if _refers(node)]
+            referring = [node for node in with_inner(function.node) if refers(node)]
             if referring:
                 self._referring[canonical_domain(function.domain) or LOCAL, function.name].append((function, referring))
         self._found: dict[tuple[Op, tuple[tuple[str, bytes], ...]], bool] = {}
@@ -48,7 +48,7 @@ class Hiding:
         for node in nodes:
             if node.op_type == "Slice":
                 node.input[1:] = [""] * (len(node.input) - 1)
-            elif not _refers(node) and self._is_miscounted(node, {}):
+            elif not refers(node) and self._is_miscounted(node, {}):
                 node.op_type = _UNKNOWN
             for attribute in node.attribute:
                 for _, graph in subgraphs(attribute):
@@ -83,7 +83,8 @@ def _held(
             yield attribute.name, value
 
 
-def _refers(node: NodeProto) -> bool:
+def refers(node: NodeProto) -> bool:
+    """Whether an attribute of the node comes from the caller of its function."""
     return any(attribute.ref_attr_name for attribute in node.attribute)
 
 
@@ -98,10 +99,22 @@ def with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 def hide_shapes(declared: onnx.TypeProto) -> None:
     """Remove the shape from the type of a tensor, or of the tensors in a sequence, an optional or a map."""
-    kind = declared.WhichOneof("value")
-    if kind in ("tensor_type", "sparse_tensor_type"):
-        getattr(declared, kind).ClearField("shape")
-    elif kind in ("sequence_type", "optional_type"):
-        hide_shapes(getattr(declared, kind).elem_type)
-    elif kind == "map_type":
-        hide_shapes(declared.map_type.value_type)
+    for tensor in _tensors(declared):
+        tensor.ClearField("shape")
+
+
+def sizes_in(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    """Yield the sizes in the type of a tensor, or of the tensors in a sequence, an optional or a map."""
+    for tensor in _tensors(kind):
+        yield from tensor.shape.dim
+
+
+def _tensors(kind: onnx.TypeProto) -> Iterator[onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor]:
+    """Yield the type of a tensor, or that of the tensors in a sequence, an optional or a map."""
+    held = kind.WhichOneof("value")
+    if held in ("tensor_type", "sparse_tensor_type"):
+        yield getattr(kind, held)
+    elif held in ("sequence_type", "optional_type"):
+        yield from _tensors(getattr(kind, held).elem_type)
+    elif held == "map_type":
+        yield from _tensors(kind.map_type.value_type)

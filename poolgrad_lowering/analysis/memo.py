@@ -64,6 +64,15 @@ class Memo:
             reads.add(each)
         del self._reads[before:]
 
+    @contextmanager
+    def room_for(self, levels: int) -> Iterator[None]:
+        """Let facts be computed from others for so many levels more, however deep they are computed themselves."""
+        depth, self._depth = self._depth, min(self._depth, _MAX_DEPTH - levels)
+        try:
+            yield
+        finally:
+            self._depth = depth
+
     def _is_known(self, fact: str, value: Value) -> bool:
         """Whether the fact is stored, or being computed."""
         return value in self._facts[fact]

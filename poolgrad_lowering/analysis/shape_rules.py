@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+from onnx import TypeProto
 
 from poolgrad_lowering.ir.attributes import boolean, integer, integers
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, size
@@ -27,6 +28,9 @@ class Known(Protocol):
 
     def element_type(self, value: Value) -> int | None:
         """Return the value's `TensorProto.DataType`, or None."""
+
+    def inferred_type(self, value: Value) -> TypeProto | None:
+        """Return the type that ONNX infers for a value from what is known of its node's inputs, or None."""
 
     def integers(self, value: Value) -> Shape | None:
         """Return the elements of an integer scalar or vector, or None."""

@@ -4,32 +4,40 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
+from functools import lru_cache
 
+import onnx
+from onnx import TensorProto
+from onnx.defs import OpSchema
+
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.ir.attributes import attribute, integer
-from poolgrad_lowering.ir.producers import gives_positions
+from poolgrad_lowering.ir.producers import gives_positions, keeps_element_type
 from poolgrad_lowering.ir.scopes import Node, Value
 
-KEEPS_TYPE = (
-    *("Add", "Expand", "MaxPool", "Mod", "Mul", "Neg", "Pad", "Relu"),
-    *("ScatterElements", "ScatterND", "Slice", "Sub", "Sum", "Transpose"),
-)
-"""Operators whose output has the element type of the first input (MaxPool: the first output)."""
+ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN)
+"""The domains of ONNX itself: the process may have registered operators of others."""
+_NUMBERS = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items()}
 
 
 def stated_type(node: Node, value: Value) -> int | None:
     """Return the element type of a node's output if the operator and its attributes determine it, else None."""
     if node.is_a("Cast"):
         return integer(node, "to")
-    if node.is_a("Shape", "Size", "ArgMax") or (value == node.output(1) and _records_indices(node)):
-        return int(TensorProto.INT64)
     if node.is_a("Constant", "ConstantOfShape"):
         return _stored_type(node)
-    return None
+    if value == node.output(1) and gives_positions(node):
+        return int(TensorProto.INT64)
+    _, number = _typing(node, value)
+    return number
 
 
-def _records_indices(node: Node) -> bool:
-    return node.is_a("MaxPool") or gives_positions(node)
+def same_typed_input(node: Node, value: Value) -> Value | None:
+    """Return the input that has the element type of a node's output by the definition of the operator, or None."""
+    if keeps_element_type(node):
+        return node.input(0) if value == node.output(0) else None
+    position, _ = _typing(node, value)
+    return None if position is None else node.input(position)
 
 
 def _stored_type(node: Node) -> int | None:
@@ -37,3 +45,27 @@ def _stored_type(node: Node) -> int | None:
     if isinstance(stored, TensorProto):
         return stored.data_type
     return int(TensorProto.FLOAT) if stored is None and node.is_a("ConstantOfShape") else None
+
+
+def _typing(node: Node, value: Value) -> tuple[int | None, int | None]:
+    domain, op_type = node.op
+    version = node.scope.opsets.get(domain)
+    if version is None or domain not in ONNX_DOMAINS:
+        return None, None
+    return _typings(op_type, version, domain, node.outputs.index(value))
+
+
+@lru_cache(maxsize=4096)
+def _typings(op_type: str, version: int, domain: str, number: int) -> tuple[int | None, int | None]:
+    """Return how ONNX's definition of an operator types an output: by the position of an input, or by a number."""
+    try:
+        schema = onnx.defs.get_schema(op_type, version, domain)
+    except ONNX_ERRORS:
+        return None, None
+    output = schema.outputs[min(number, len(schema.outputs) - 1)]
+    if output.option is OpSchema.FormalParameterOption.Variadic and not output.is_homogeneous:
+        return None, None
+    if len(output.types) == 1:
+        return None, _NUMBERS.get(next(iter(output.types)))
+    same = (position for position, operand in enumerate(schema.inputs) if operand.type_str == output.type_str)
+    return next(same, None), None

@@ -11,7 +11,6 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.inference import InferredTypes
 from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import SHAPE
@@ -88,14 +87,9 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
     for graph in graphs(model.graph):
         _learn_declared(found, graph)
     with registered_schemas():
-        inferred = InferredTypes(index, external).all()
-    for value in model.graph.input:
-        inferred.setdefault(value.name, value.type)
-    for name, inferred_type in inferred.items():
-        _learn_inferred(found, name, inferred_type)
-    facts = Facts(index, external)
-    _learn_derived(found, index.scopes[0], facts)
-    _learn_vectors(found, index, facts)
+        facts = Facts(index, external)
+        _learn_derived(found, index.scopes[0], facts)
+        _learn_vectors(found, index, facts)
     return found
 
 
@@ -117,20 +111,13 @@ def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
             found.learn(node.output[0], held.data_type, tuple(held.dims))
 
 
-def _learn_inferred(found: ValueTypes, name: str, inferred: TypeProto) -> None:
-    tensor = inferred.tensor_type
-    if name not in found.elements and tensor.elem_type:
-        found.elements[name] = tensor.elem_type
-    if tensor.HasField("shape"):
-        dims = tensor.shape.dim
-        found.shapes[name] = tuple([d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims])
-        found.ranks[name] = len(dims)
-
-
 def _learn_derived(found: ValueTypes, scope: Scope, facts: Facts) -> None:
-    """Add the shapes that onnx does not infer and that follow from shapes which the main graph computes."""
-    for name in scope.producers:
-        shape = None if name in found.ranks else facts.shape(Value(scope, name))
+    """Add what follows of the values of the main graph; what it declares of their shapes is not believed."""
+    for name in (*scope.inputs, *scope.producers):
+        value = Value(scope, name)
+        element, shape = facts.element_type(value), facts.shape(value)
+        if element:
+            found.elements.setdefault(name, element)
         if shape is not None:
             sizes = [dim.static if dim.static is not None else None if is_opaque(dim) else str(dim) for dim in shape]
             found.learn(name, None, sizes)

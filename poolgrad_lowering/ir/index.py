@@ -83,6 +83,10 @@ class ModelIndex:
         nodes = (scope.node(position) for scope in self._scopes_with[op] for position in scope.by_op[op])
         return [node for node in nodes if node.proto.overload == proto.overload]
 
+    def subgraphs_of(self, node: Node) -> list[Scope]:
+        """The scopes of the subgraphs that a node holds."""
+        return self._held.get((node.scope, node.position), [])
+
     def release(self) -> None:
         """Clear the index: this breaks its reference cycles, so that its memory is freed without Python's collector."""
         for scope in self.scopes:
@@ -95,6 +99,15 @@ class ModelIndex:
         for scope in self.scopes:
             for op in scope.by_op:
                 found[op].append(scope)
+        return found
+
+    @cached_property
+    def _held(self) -> defaultdict[tuple[Scope, int], list[Scope]]:
+        """The scopes of subgraphs, by the scope and the position of the node that holds them."""
+        found = defaultdict[tuple[Scope, int], list[Scope]](list)
+        for scope in self.scopes:
+            if scope.parent is not None:
+                found[scope.parent, scope.holder].append(scope)
         return found
 
     @property

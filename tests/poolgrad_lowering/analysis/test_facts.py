@@ -12,9 +12,9 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from poolgrad_lowering.analysis import facts as facts_module
 from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.ir.dims import Dim, static_dims
+from tests.inferred import without_inference
 from tests.pool_graphs import main_value, parse
 
 ZEROS = [
@@ -329,7 +329,7 @@ def test_deep_chains_of_integers() -> None:
 
 
 def test_depth_is_measured_per_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_module, "InferredTypes", lambda *_: {})
+    without_inference(monkeypatch)
     model = chain("Relu", 50)
     facts, value = main_value(model, "a50")
     assert facts.shape(value) == (Dim(2), Dim(3), Dim(5))

@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, TypeProto, numpy_helper
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.analysis.inference import InferredTypes
-from poolgrad_lowering.analysis.shape_rules import is_opaque
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.dims import Dim, Shape, static_dims
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Value
 from tests.external_models import DATA, external
 from tests.harness.processes import environment
+from tests.inferred import known
 from tests.pool_graphs import main_value, parse
 
 
@@ -100,10 +101,7 @@ def test_a_slice_of_a_negative_size(place: str) -> None:
     """A window larger than its input; onnx 1.23 aborts the process that infers the Slice's shape."""
     model = parse(PLACES[place], imports='"l": 1')
     script = (
-        "import sys, onnx\n"
-        "from poolgrad_lowering.ir.index import ModelIndex\n"
-        "from poolgrad_lowering.analysis.inference import InferredTypes\n"
-        "InferredTypes(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read()))).all()"
+        "import sys, onnx\nfrom tests.inferred import known\nknown(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
     )
     run_on(model, script)
 
@@ -121,18 +119,6 @@ def test_a_slice_keeps_type_and_rank() -> None:
     shape = facts.shape(value)
     assert shape is not None
     assert len(shape) == 3
-
-
-def test_inner_scopes_get_nothing() -> None:
-    index = ModelIndex(
-        parse(
-            """g (float[2] X, bool c) => (float[2] Y) {
-                Y = If(c) <then_branch = yes () => (float[2] T) { B = Softplus(X)  T = Relu(B) },
-                           else_branch = no () => (float[2] E) { E = Relu(X) }>
-            }"""
-        )
-    )
-    assert InferredTypes(index).all().keys() <= {"Y"}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +154,7 @@ def test_a_graph_whose_name_is_no_text() -> None:
 def test_the_model_is_not_changed() -> None:
     model = reshaped()
     before = model.SerializeToString()
-    InferredTypes(ModelIndex(model)).all()
+    known(model)
     assert model.SerializeToString() == before
 
 
@@ -187,11 +173,9 @@ def test_long_integer_vectors_fill_no_memory(text: str) -> None:
     """Each of 2^31 elements; a list with an entry for each would exceed the memory that this child may have."""
     script = (
         "import resource, sys, onnx\n"
-        "from poolgrad_lowering.ir.index import ModelIndex\n"
-        "from poolgrad_lowering.analysis.inference import InferredTypes\n"
+        "from tests.inferred import known\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
-        "types = InferredTypes(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read()))).all()\n"
-        "assert 'A' in types"
+        "assert 'A' in known(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
     )
     run_on(parse(text), script)
 
@@ -201,77 +185,35 @@ def test_sizes_in_external_data(tmp_path: Path) -> None:
     model = parse('g (float[1,1,2,2] X) => (Y) { R = Resize<mode = "nearest">(X, , , sizes) Y = Relu(R) }')
     model.graph.initializer.append(external("sizes", [4], kind=onnx.TensorProto.INT64))
     (tmp_path / DATA).write_bytes(np.array([1, 1, 6, 8], np.int64).tobytes())
+    index = ModelIndex(model)
 
-    def sizes(data: ExternalData | None) -> list[int]:
-        found = InferredTypes(ModelIndex(model), data).all()
-        return [dim.dim_value for dim in found.get("R", TypeProto()).tensor_type.shape.dim]
+    def shape(data: ExternalData | None) -> Shape | None:
+        return Facts(index, data).shape(Value(index.scopes[0], "R"))
 
-    assert sizes(ExternalData(ModelFolder(tmp_path))) == [1, 1, 6, 8]
+    assert shape(ExternalData(ModelFolder(tmp_path))) == static_dims((1, 1, 6, 8))
     (tmp_path / DATA).unlink()
-    assert sizes(ExternalData(ModelFolder(tmp_path))) == sizes(None) != [1, 1, 6, 8]
+    assert shape(ExternalData(ModelFolder(tmp_path))) == shape(None) != static_dims((1, 1, 6, 8))
 
 
-# -- the cone of a value
-
-
-def test_what_a_question_infers(copies: list[ModelProto]) -> None:
-    """The nodes behind a value; a later question begins at the results of earlier ones."""
+def test_sizes_that_two_nodes_make_up_differ() -> None:
+    """A name of the model is none that ONNX makes up."""
     model = parse(
-        """g (float[2,3] X, float[3,4] W, float[9] Z) => (Y, Q) {
-            a = MatMul(X, W)  b = Softplus(a)  q = NonZero(Z)  Q = Cast<to = 1>(q)  c = ReduceSum(b)  Y = Neg(c) }"""
+        """g (float[2,unk__0] X, float[2] Z) => (Y) {
+            a = NonZero(X)  b = NonZero(Z)  c = Softmax(X)  d = Softmax(b)  Y = Neg(a) }"""
     )
-    types = InferredTypes(ModelIndex(model))
-    for name, nodes, inputs in (("b", ["MatMul", "Softplus"], ["X", "W"]), ("c", ["ReduceSum"], ["b"])):
-        found = types.get(name)
-        assert found is not None
-        assert found.tensor_type.elem_type == TensorProto.FLOAT
-        assert types.get(name) is found
-        assert [node.op_type for node in copies[-1].graph.node] == nodes
-        assert [value.name for value in copies[-1].graph.input] == inputs
-    assert types.get("a") is not None
-    assert types.get("X") is types.get("nobody") is None
-    assert len(copies) == 2
+    index = ModelIndex(model)
+    facts, scope = Facts(index), index.scopes[0]
+    shapes = {name: facts.shape(Value(scope, name)) or () for name in "abcd"}
+    assert shapes["c"] == (Dim(2), Dim.parse("unk__0"))
+    assert shapes["d"] == shapes["b"]
+    assert len({shapes[name][1] for name in "abc"}) == 3
 
 
-def test_what_branches_of_a_cone_use(copies: list[ModelProto]) -> None:
+def test_what_branches_use() -> None:
     model = parse(
         """g (float[2,3] X, float[3] U, bool k) => (Y) {
             a = Softplus(X)  u = Softplus(U)
             Y = If(k) <then_branch = t () => (T) { T = Neg(a) }, else_branch = e () => (E) { E = Abs(a) }> }"""
     )
-    found = InferredTypes(ModelIndex(model)).get("Y")
-    assert found is not None
-    assert [dim.dim_value for dim in found.tensor_type.shape.dim] == [2, 3]
-    assert [value.name for value in copies[0].graph.input] == ["X", "k"]
-
-
-def made_up(types: InferredTypes, name: str) -> str:
-    found = types.get(name)
-    assert found is not None
-    return str(found.tensor_type.shape.dim[1].dim_param)
-
-
-def test_sizes_of_two_questions_have_two_names() -> None:
-    """A name that a question was given stays, and no name of the model is one that a question gives."""
-    model = parse(
-        """g (float[2,unk__0] X, float[2] Z) => (Y) {
-            a = NonZero(X)  b = NonZero(Z)  c = Softplus(X)  d = Softplus(b)  Y = Neg(a) }"""
-    )
-    types = InferredTypes(ModelIndex(model))
-    a, b = made_up(types, "a"), made_up(types, "b")
-    assert len({a, b, "unk__0"}) == 3
-    assert made_up(types, "c") == "unk__0"
-    assert made_up(types, "d") == b
-
-
-@pytest.mark.parametrize("name", ["unk__0?0", "unk__0?1", "N?"])
-def test_a_name_of_the_model_like_those_of_questions(name: str) -> None:
-    """Is not read."""
-    model = parse("g (float[2,N] X, float[2] Z) => (Y) { a = NonZero(Z)  b = Softplus(X)  Y = Neg(a) }")
-    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = name
-    facts, x = main_value(model, "X")
-    shape = facts.shape(x)
-    assert shape is not None
-    assert is_opaque(shape[1])
-    types = InferredTypes(ModelIndex(model))
-    assert len({made_up(types, "a"), made_up(types, "b")}) == 2
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == static_dims((2, 3))

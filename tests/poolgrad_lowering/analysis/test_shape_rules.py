@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 import pytest
 
-from poolgrad_lowering.analysis import facts as facts_module
 from poolgrad_lowering.analysis.shape_rules import SHAPE_RULES, is_opaque, slice_bounds
 from poolgrad_lowering.ir.dims import Shape, static_dims
+from tests.inferred import without_inference
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse
 
@@ -303,7 +303,7 @@ NOTHING = [
 @pytest.fixture(autouse=True)
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
-    monkeypatch.setattr(facts_module, "InferredTypes", lambda *_: {})
+    without_inference(monkeypatch)
 
 
 def model_of(nodes: str, shapes: list[tuple[object, ...]], opset: int) -> onnx.ModelProto:

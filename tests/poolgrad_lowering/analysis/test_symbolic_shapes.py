@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import pytest
 
-from poolgrad_lowering.analysis import facts as facts_module
 from poolgrad_lowering.analysis.shape_rules import is_opaque, opaque
 from poolgrad_lowering.ir.dims import Dim, Shape, size
+from tests.inferred import without_inference
 from tests.pool_graphs import main_value, parse
 
 
 @pytest.fixture(autouse=True)
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
-    monkeypatch.setattr(facts_module, "InferredTypes", lambda *_: {})
+    without_inference(monkeypatch)
 
 
 def derived_shape(text: str) -> Shape | None:

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Inference finds the same types if nodes with subgraphs are in functions of their own."""
+"""What is known behind nodes with subgraphs and calls of functions, against what onnx infers for the whole model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import onnx
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering.analysis.inference import InferredTypes
-from poolgrad_lowering.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Value
+from tests.inferred import inferred, known
 from tests.pool_graphs import parse
 
 BODY = """(int64 i, bool k, float[] p) => (bool k2, float[] q, float[] s) {
@@ -44,8 +43,7 @@ WHOLE = {
     "branches of unequal types": """A = If(c) <then_branch = t () => (float[] T) { T = Neg(X) },
         else_branch = e () => (int64[] E) { E = Shape(X) }> Y = Relu(X)""",
 }
-"""Of these models no subgraph is left."""
-LEFT = {
+HIDING = {
     "a branch that hides a value": """x = other.Foo(X)
         Y = If(c) <then_branch = t () => (float[] T) { T = Neg(x) },
                    else_branch = e () => (float[] E) <float[2] x = {1, 2}> { E = Softplus(x) }>""",
@@ -57,7 +55,7 @@ LEFT = {
     "a branch that uses its own result": """Y = If(c) <then_branch = t () => (float[] T) { T = Neg(Y) },
                                                      else_branch = e () => (float[] E) { E = Abs(X) }>""",
 }
-"""Nodes that stay: in functions, onnx 1.19 would crash, since it finds values without a type defined again."""
+"""A name means another value inside."""
 FUNCTION = """<domain: "local", opset_import: ["": 16]> f {} (Z, c) => (W) {{
     V = Relu(Z)
     W = If(c) <then_branch = t () => (T) {{ T = {}(V) }},
@@ -71,65 +69,25 @@ def model_of(text: str, attributes: str = "", op_type: str = "Neg") -> ModelProt
     return parse(graph, imports='"local": 1, "other": 1', functions=function)
 
 
-def types(model: ModelProto) -> dict[str, onnx.TypeProto]:
-    graph = onnx.shape_inference.infer_shapes(model).graph
-    return {value.name: value.type for value in (*graph.value_info, *graph.output)}
-
-
-def has_subgraphs(nodes: Iterable[NodeProto]) -> bool:
-    return any(any(subgraphs(attribute)) for node in nodes for attribute in node.attribute)
-
-
-@pytest.mark.parametrize("text", WHOLE.values(), ids=WHOLE)
-def test_the_types_stay_the_same(text: str, copies: list[ModelProto]) -> None:
+@pytest.mark.parametrize("text", [*WHOLE.values(), *HIDING.values()], ids=[*WHOLE, *HIDING])
+def test_the_types_are_those_of_the_whole_model(text: str) -> None:
     model = model_of(text)
-    expected = types(model)
-    copies.clear()
-    assert InferredTypes(ModelIndex(model)).all() == expected
-    [copy] = copies
-    assert not has_subgraphs(copy.graph.node)
-    assert all(len(function.node) == 1 for function in copy.functions if has_subgraphs(function.node))
-    assert all(name for function in copy.functions for name in (*function.input, *function.output))
-
-
-@pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
-def test_nodes_that_stay(text: str, copies: list[ModelProto]) -> None:
-    model = model_of(text)
-    assert InferredTypes(ModelIndex(model)).all().keys() == types(model).keys()
-    assert has_subgraphs(copies[0].graph.node)
+    found = known(model)
+    for name, (kind, sizes) in inferred(model).items():
+        own_kind, own = found[name]
+        assert own_kind == kind
+        assert sizes is None or own is not None
+        assert all(size in (mine, "?") for mine, size in zip(own or (), sizes or (), strict=sizes is not None))
 
 
 def test_an_attribute_of_the_caller() -> None:
-    """A node that reads one stays in its function."""
+    """Decides the type of a call."""
     model = model_of("Y = local.f<kind = 7>(X, c)", "<kind>", "Cast<to: int = @kind>")
-    found = InferredTypes(ModelIndex(model)).all()
-    assert found == types(model)
-    assert found["Y"].tensor_type.elem_type == TensorProto.INT64
+    assert known(model)["Y"][0] == TensorProto.INT64
 
 
-def test_a_domain_of_its_own() -> None:
-    """The model calls what looks like the functions that are made; nothing defines that."""
-    model = model_of(f"{WHOLE['branches']}  S = F(X)  U = Softplus(S)")
-    call = model.graph.node[-2]
-    call.domain, call.op_type = "0", str(len(model.functions))
-    model.opset_import.add(domain="0", version=1)
-    found = InferredTypes(ModelIndex(model)).all()
-    assert found == types(model)
-    assert found.keys().isdisjoint({"S", "U"})
-
-
-@pytest.mark.parametrize("taken", [0, 1, 3])
-def test_domains_that_the_model_has(taken: int, copies: list[ModelProto]) -> None:
-    """A function that nobody calls is not copied."""
-    model = model_of(f"{WHOLE['branches']}  V = local.f(X, c)")
-    for number in range(taken):
-        model.opset_import.add(domain=str(number), version=1)
-    model.functions.add(domain="unused", name="f", opset_import=model.opset_import[:1])
-    expected = types(model)
-    copies.clear()
-    assert InferredTypes(ModelIndex(model)).all() == expected
-    called, *made = copies[0].functions
-    assert called.name == "f"
-    assert [(function.domain, function.name) for function in made] == [(str(taken), "1"), (str(taken), "2")]
-    for imports in (copies[0].opset_import, called.opset_import):
-        assert [entry.version for entry in imports if entry.domain == str(taken)] == [1]
+def test_an_attribute_of_the_caller_in_a_branch() -> None:
+    """Of the function's own values nothing is known that depends on it."""
+    index = ModelIndex(model_of("Y = local.f<kind = 7>(X, c)", "<kind>", "Cast<to: int = @kind>"))
+    scope = next(scope for scope in index.scopes if "W" in scope.producers)
+    assert Facts(index).element_type(Value(scope, "W")) is None
