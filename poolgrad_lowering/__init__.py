@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.version import __version__
 
 if TYPE_CHECKING:
+    from poolgrad_lowering.diagnostics.data_warning import DataWarning
     from poolgrad_lowering.diagnostics.errors import (
         FileError,
         InvalidModelError,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.standard_step import read_checkpoint, write_checkpoint
     from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.ge.atc.plugin_folder import AtcPlugin, write_atc_plugin
-    from poolgrad_lowering.io.external_files import DataWarning
     from poolgrad_lowering.lowering.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.lowering.plan import LoweringPlan, SiteChoice
     from poolgrad_lowering.lowering.plan_file import read_plan
@@ -52,6 +52,7 @@ if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runti
     __path__.append(str(_FOLDER.parent))
 
 _NAMES = {
+    "diagnostics.data_warning": ("DataWarning",),
     "diagnostics.errors": (
         "FileError",
         "InvalidModelError",
@@ -71,7 +72,6 @@ _NAMES = {
     "entry.standard_step": ("read_checkpoint", "write_checkpoint"),
     "gate.limits": ("Limits",),
     "ge.atc.plugin_folder": ("AtcPlugin", "write_atc_plugin"),
-    "io.external_files": ("DataWarning",),
     "lowering.lower": ("LoweringResult", "inspect", "lower"),
     "lowering.plan": ("LoweringPlan", "SiteChoice"),
     "lowering.plan_file": ("read_plan",),

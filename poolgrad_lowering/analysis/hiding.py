@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto
 
-from poolgrad_lowering.analysis.pool import COUNTED, has_ignored_pads, may_drop_windows
+from poolgrad_lowering.analysis.pool import has_ignored_pads, may_drop_windows
 from poolgrad_lowering.ir.index import subgraphs
 from poolgrad_lowering.ir.scopes import LOCAL, canonical_domain
 
@@ -38,10 +38,6 @@ class Hiding:
             if referring:
                 self._referring[canonical_domain(function.domain) or LOCAL, function.name].append((function, referring))
         self._found: dict[tuple[Op, tuple[tuple[str, bytes], ...]], bool] = {}
-
-    def concerns(self, op: Op) -> bool:
-        """Whether nodes of an operator may have something to hide, besides subgraphs."""
-        return op[1] in ("Slice", *COUNTED) or op in self._referring
 
     def hide(self, nodes: Iterable[NodeProto]) -> None:
         """Change nodes, and those in their subgraphs."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 import filecmp
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from poolgrad_lowering.diagnostics.data_warning import DataWarning
 from poolgrad_lowering.diagnostics.errors import FileError, explained
 from poolgrad_lowering.diagnostics.faults import shown
 from poolgrad_lowering.io.atomic_write import Content, Part, Parts, require_regular
@@ -18,18 +18,6 @@ from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, Reference
 
 _LARGEST_ALIGNMENT = 1 << 16
 """Bytes: the largest memory page of a supported system, and the allocation granularity of Windows."""
-
-
-@dataclass(frozen=True)
-class DataWarning:
-    """External data that is not available.
-
-    `file` is the file's location as the model has it, `tensor` the place of a tensor without data, `reason` a sentence.
-    """
-
-    file: str
-    tensor: str
-    reason: str
 
 
 def data_warnings(files: Mapping[str, ExternalFile], folder: ModelFolder | None) -> tuple[DataWarning, ...]:

@@ -17,13 +17,14 @@ from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.diagnostics.data_warning import DataWarning
 from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.families.registry import Choices
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.io.external_files import DataWarning, data_warnings
+from poolgrad_lowering.io.external_files import data_warnings
 from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.metadata import layer_of
