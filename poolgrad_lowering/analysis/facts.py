@@ -59,9 +59,9 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
 _MAX_TABLE = 1 << 23
 _MAX_NESTED = 8
 """The number of shapes that are derived one from another before those behind them are derived in order."""
-_MOST_KEPT = 2
-"""The number of operators through which an element type is followed past a declared one: converters to half types leave
-declarations that a Cast near them contradicts."""
+_MOST_KEPT = 8
+"""The number of operators through which an element type is followed past a declared one, in a model with a Cast
+or with functions: converters to half types leave declarations that contradict what they made near them."""
 _COEFFICIENT, _SYMBOLS = attrgetter("coefficient"), attrgetter("symbols")
 _WITHOUT_ZERO = 24
 """FLOAT8E8M0, whose number with all bits clear is 2^-127; old releases of onnx have no name for it."""
@@ -90,6 +90,8 @@ class Facts(Memo):
         self._computed: dict[tuple[str, str], bool] = {}
         self._chains_of: dict[Scope, ShapeChains] = {}
         self._inference = NodeInference(index)
+        is_converted = self._functions or any(("", "Cast") in scope.by_op for scope in index.scopes)
+        self._most_kept = _MOST_KEPT if is_converted else 0
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
@@ -115,7 +117,7 @@ class Facts(Memo):
         behind: Value | None = value
         while behind is not None and behind not in chain and not self._is_known("element_type", behind):
             chain[behind] = None
-            enough = len(chain) > _MOST_KEPT and self._checked_type(behind)
+            enough = len(chain) > self._most_kept and self._checked_type(behind)
             behind = None if enough else self._same_typed(behind)
         kept = None if behind is None else self.once("element_type", behind, lambda _: None)
         for each in reversed(chain):
