@@ -15,12 +15,13 @@ from benchmarks.rewriters import FLOOR, POOLGRAD, Rewriter, rewriters_for
 from benchmarks.training_graphs import Recipe, build
 
 CASES = (
+    (Recipe(2_000, sites=5, decoys=5), 7),
     (Recipe.of_size(2_000), 7),
     (Recipe.of_size(20_000), 9),
     (Recipe(20_000, sites=10, decoys=10), 9),
     (Recipe.of_size(100_000), 9),
 )
-"""Recipes of graphs with their numbers of rounds. One has as few gradients as a real network."""
+"""Recipes of graphs with their numbers of rounds. Two have as few gradients as real networks."""
 
 CHILDREN = {FLOOR.name: "load_and_save", POOLGRAD.name: "lower"}
 """The tasks of `child.py` that measure the memory of a rewriter, by its name."""
