@@ -12,14 +12,8 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
-from poolgrad_lowering.torch.normalization import (
-    batch_norm,
-    group_norm,
-    layer_norm,
-    layer_norm_backward,
-    weight_norm,
-    weight_norm_backward,
-)
+from poolgrad_lowering.torch.internals import decompositions_of
+from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward, wide_type
 from poolgrad_lowering.torch.pools import POOLS
 
 Decompositions = dict[Any, Callable[..., Any]]
@@ -32,15 +26,13 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
     """Return torch's decompositions for an export, and those of this module over them."""
     return {
         **torch.export.default_decompositions(),
+        **decompositions_of([aten.gelu]),  # ONNX has Gelu since opset 20
         aten.convolution_backward.default: convolution_backward(weight_gradient),
         aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
         aten._native_batch_norm_legit.no_stats: _batch_norm_of_this_batch,  # noqa: SLF001
         aten.native_batch_norm.default: batch_norm,
-        aten.gelu.default: _gelu,
         aten.native_layer_norm.default: layer_norm,
-        aten.native_layer_norm_backward.default: layer_norm_backward,
         aten.native_group_norm.default: group_norm,
-        aten._weight_norm_interface.default: weight_norm,  # noqa: SLF001
         aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
         **POOLS,
         **_OF_RANDOM_NUMBERS,
@@ -48,7 +40,6 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.constant_pad_nd.default: _pad,
         **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
         aten.index_put.default: _index_put,
-        aten._unsafe_index_put.default: _index_put,  # noqa: SLF001
     }
 
 
@@ -56,16 +47,6 @@ def _batch_norm_of_this_batch(  # noqa: PLR0917 - the operator's signature
     x: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     return batch_norm(x, weight, bias, None, None, training, momentum, eps)
-
-
-def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """Return x · Φ(x), Φ the normal distribution, or with "tanh" its approximation. ONNX has Gelu since opset 20."""
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    if approximate == "tanh":
-        doubled = 1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide))
-    else:
-        doubled = 1 + torch.erf(wide * math.sqrt(0.5))
-    return (0.5 * wide * doubled).to(x.dtype)
 
 
 def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -126,11 +107,11 @@ def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accu
     added = values.expand([*rest[:first], *positions.shape, *rest[first:]]).movedim(
         list(range(first, first + count)), list(range(count))
     )
-    rows, wide = positions.reshape(-1, 1), torch.promote_types(x.dtype, torch.float32)
+    rows = positions.reshape(-1, 1)
     flat = x.permute(*axes, *others).reshape(math.prod(sizes), math.prod(rest))
     added = added.reshape(-1, math.prod(rest))
     if x.is_floating_point():
-        flat, added = flat.to(wide), added.to(wide)
+        flat, added = flat.to(wide_type(x)), added.to(wide_type(x))
     summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
     order = [*axes, *others]
     return summed.permute([order.index(axis) for axis in range(x.ndim)])

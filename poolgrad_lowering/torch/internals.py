@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, fx
+from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
@@ -68,6 +69,10 @@ def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tens
     """Run a traced graph. If that is traced again, its nodes keep their annotations."""
     with traceback.preserve_node_meta():
         return tuple(fx.Interpreter(graph).run(*values))
+
+
+decompositions_of = get_decompositions
+"""torch's decompositions of operators, also of those that it keeps as operators in an export."""
 
 
 annotate = traceback.annotate

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Normalizations, and the gradient of one over the last axes, as sums and products.
+"""Normalizations, and the gradient of a weight norm, as sums and products.
 
 ONNX has operators of these. Its BatchNormalization cannot give the running statistics that PyTorch has, and in mixed
 precision the operands of its LayerNormalization and GroupNormalization would have two types, which is invalid.
@@ -29,7 +29,7 @@ def batch_norm(  # noqa: PLR0917 - the operator's signature
 
     In train mode the running statistics change in place, by the unbiased variance. Computes in float32 or wider.
     """
-    wide = _wide(x)
+    wide = wide_type(x)
     axes, shape = [0, *range(2, x.ndim)], [-1, *[1] * (x.ndim - 2)]
     if training:
         mean = x.to(wide).mean(axes)
@@ -60,41 +60,9 @@ def layer_norm(
 
     `weight` and `bias` have the sizes `shape` of these axes. Computes in float32 or wider, which mean and 1/√ are in.
     """
-    normalized, mean, inverse = _normalized(x.to(_wide(x)), _last(shape), eps)
+    normalized, mean, inverse = _normalized(x.to(wide_type(x)), list(range(-len(shape), 0)), eps)
     y = normalized if weight is None else normalized * weight
     return (y if bias is None else y + bias).to(x.dtype), mean, inverse
-
-
-def layer_norm_backward(  # noqa: PLR0917 - the operator's signature
-    dy: Tensor,
-    x: Tensor,
-    shape: Sequence[int],
-    mean: Tensor,
-    inverse: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    output_mask: Sequence[bool],
-) -> tuple[Tensor | None, ...]:
-    """Return the gradients of x, weight and bias that `output_mask` asks for, each in the type of its operand.
-
-    With x̂ = (x − mean) · inverse and g = dy · weight: dx = inverse · (g − mean(g) − x̂ · mean(g · x̂)), Ba et al. 2016.
-    """
-    axes, wide = _last(shape), _wide(x)
-    normalized = (x.to(wide) - mean) * inverse
-    dy = dy.to(wide)
-    scaled = dy if weight is None else dy * weight
-    projected = normalized * (scaled * normalized).mean(axes, keepdim=True)
-    dx = inverse * (scaled - scaled.mean(axes, keepdim=True) - projected)
-    outer = list(range(x.ndim - len(shape)))
-
-    def added_up(value: Tensor, operand: Tensor) -> Tensor:
-        return (value.sum(outer) if outer else value).to(operand.dtype)
-
-    return (
-        dx.to(x.dtype) if output_mask[0] else None,
-        added_up(dy * normalized, weight) if output_mask[1] and weight is not None else None,
-        added_up(dy, bias) if output_mask[2] and bias is not None else None,
-    )
 
 
 def group_norm(  # noqa: PLR0917 - the operator's signature
@@ -111,7 +79,7 @@ def group_norm(  # noqa: PLR0917 - the operator's signature
 
     Computes in float32 or wider, which mean and 1/√ are in.
     """
-    rows = x.to(_wide(x)).reshape(batch, groups, channels // groups * math.prod(x.shape[2:]))
+    rows = x.to(wide_type(x)).reshape(batch, groups, channels // groups * math.prod(x.shape[2:]))
     normalized, mean, inverse = _normalized(rows, [2], eps)
     y, shape = normalized.reshape(x.shape), [-1, *[1] * (x.ndim - 2)]
     if weight is not None:
@@ -129,25 +97,14 @@ def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor,
     return centred * inverse, mean, inverse
 
 
-def _last(shape: Sequence[int]) -> list[int]:
-    """Return the last axes, as many as `shape` has."""
-    return list(range(-len(shape), 0))
-
-
-def _wide(x: Tensor) -> torch.dtype:
+def wide_type(x: Tensor) -> torch.dtype:
+    """Return float32, or the element type of x if that is wider."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
 def _update(running: Tensor | None, found: Tensor, momentum: float) -> None:
     if running is not None:
         running.copy_(momentum * found + (1 - momentum) * running)
-
-
-def weight_norm(v: Tensor, g: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
-    """Return the weight g · v / |v| and the norms |v|, over all axes but one, which keep theirs."""
-    others = [other for other in range(v.ndim) if other != axis % v.ndim]
-    norms = (v * v).sum(others, keepdim=True).sqrt()
-    return v * (g / norms), norms
 
 
 def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor, axis: int) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from poolgrad_lowering.torch.normalization import wide_type
 from poolgrad_lowering.windows.axis import adaptive_bounds
 
 aten = torch.ops.aten
@@ -30,8 +31,8 @@ def max_pool_backward(axes: int, dy: Tensor, x: Tensor, *attributes_and_indices:
     """
     indices = attributes_and_indices[-1]
     planes, size = math.prod(x.shape[:-axes]), math.prod(x.shape[-axes:])
-    zeros = torch.zeros_like(x.reshape(planes, size), dtype=_wide(dy))
-    rows = dy.reshape(planes, -1).to(_wide(dy))
+    zeros = torch.zeros_like(x.reshape(planes, size), dtype=wide_type(dy))
+    rows = dy.reshape(planes, -1).to(wide_type(dy))
     return zeros.scatter_add(1, indices.reshape(planes, -1), rows).reshape(x.shape).to(dy.dtype)
 
 
@@ -82,7 +83,7 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
         if any(len(numbers) == 1 and numbers != [0] for numbers in given):  # [0] is the default of the padding
             return operator(x, kernel, stride, padding, ceil_mode, count_include_pad)
         return NotImplemented
-    averages: Tensor = operator(x.to(_wide(x)), kernel, stride, padding, ceil_mode)
+    averages: Tensor = operator(x.to(wide_type(x)), kernel, stride, padding, ceil_mode)
     counts = _window_sizes(x.shape[-axes:], averages.shape[-axes:], *windows, padded=True)
     return (averages * counts / divisor).to(x.dtype)
 
@@ -102,9 +103,9 @@ def average_pool_backward(  # noqa: PLR0917 - the operator's signature
     sizes, counts = x.shape[-axes:], dy.shape[-axes:]
     kernel, stride, padding = _for_each_axis(axes, kernel, stride, padding)
     elements = divisor or _window_sizes(sizes, counts, kernel, stride, padding, padded=count_include_pad)
-    divided = dy.to(_wide(dy)) / elements
+    divided = dy.to(wide_type(dy)) / elements
     none, one = [0] * axes, [1] * axes
-    ones = torch.ones(1, 1, *kernel, dtype=_wide(dy))
+    ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
     planes = divided.reshape(-1, 1, *counts)
     spread = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
     ends = [size + pad - found for size, pad, found in zip(sizes, padding, spread.shape[2:], strict=True)]
@@ -133,7 +134,7 @@ def adaptive_average_pool_backward(axes: int, dy: Tensor, x: Tensor) -> Tensor:
         return average_pool_backward(axes, dy, x, kernel, kernel, [0] * axes, False, False, None)
     along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
     elements = torch.tensor([math.prod(map(len, window)) for window in product(*along)]).reshape(list(counts))
-    divided = dy.to(_wide(dy)) / elements
+    divided = dy.to(wide_type(dy)) / elements
     windows = _positions(counts, sizes)  # elements are to windows what windows are to elements
     most = max(map(len, windows))
     table = torch.tensor([each + each[-1:] * (most - len(each)) for each in windows])
@@ -141,10 +142,6 @@ def adaptive_average_pool_backward(axes: int, dy: Tensor, x: Tensor) -> Tensor:
     outer = x.shape[:-axes]
     gathered = divided.reshape(*outer, -1).index_select(-1, table.reshape(-1)).reshape(*outer, *table.shape)
     return torch.where(mask, gathered, 0.0).sum(-1).reshape(x.shape).to(dy.dtype)
-
-
-def _wide(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)
 
 
 def _for_each_axis(axes: int, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> list[list[int]]:
@@ -193,7 +190,7 @@ def _averages(size: int, count: int) -> Tensor:
 
 def _along_axes(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
     """Return x multiplied by one matrix along each of its last axes."""
-    found = x.to(_wide(x))
+    found = x.to(wide_type(x))
     for axis, matrix in zip(range(-len(matrices), 0), matrices, strict=True):
         last = found.transpose(axis, -1)
         rows = last.reshape(-1, len(matrix)) @ matrix.to(found.dtype)

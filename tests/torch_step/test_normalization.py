@@ -18,9 +18,11 @@ pytest.importorskip("onnxruntime")
 from torch import Tensor, nn  # noqa: E402
 
 from poolgrad_lowering.torch import export_training_step  # noqa: E402
-from poolgrad_lowering.torch.normalization import group_norm, layer_norm, layer_norm_backward  # noqa: E402
+from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
+from poolgrad_lowering.torch.normalization import group_norm, layer_norm  # noqa: E402
 
 aten = torch.ops.aten
+layer_norm_backward = decompositions("matmul")[aten.native_layer_norm_backward.default]
 
 AUTOCASTS = {"float32": nullcontext} | {
     str(dtype).removeprefix("torch."): lambda dtype=dtype: torch.autocast("cpu", dtype)
