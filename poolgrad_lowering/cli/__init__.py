@@ -2,8 +2,9 @@
 
 """The command `poolgrad`: reads files, writes files and reports. All its data comes from the library's tables.
 
-One module per command; `exit_codes` defines the exit codes. A command imports what it needs when it runs: `--help` must
-not import onnx. Of the commands' modules only that of the given command is imported, if it needs no other.
+`arguments` defines what a command is, `exit_codes` the exit codes. A command imports what it needs when it runs:
+`--help` must not import onnx. Of the commands' modules only that of the given command is imported, if it needs no
+other.
 """
 
 from __future__ import annotations
@@ -14,35 +15,33 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from poolgrad_lowering.cli import logs, streams
-from poolgrad_lowering.cli.arguments import add_output_options
+from poolgrad_lowering.cli.arguments import Command, add_arguments, output_options
 from poolgrad_lowering.cli.console import print_error
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.errors import PoolgradError, VerificationError
 from poolgrad_lowering.version import __version__
 
-_COMMANDS = {
-    name: name.replace("-", "_")
-    for name in (
-        "lower",
-        "lower-artifacts",
-        "export-atc",
-        "export-cann",
-        "atc-plugin",
-        "export-torch",
-        "inspect",
-        "verify",
-        "patterns",
-        "targets",
-        "doctor",
-        "self-test",
-        "completion",
-    )
-} | {"help": "help_page"}
-"""The commands, in the order of the help, with their modules."""
+_ABOUT = "about"
+"""The module of the commands that read the parsers of the others."""
 
-_ABOUT_ALL = ("completion", "help")
-"""The commands that read the parsers of the others."""
+_MODULES = {
+    "lower": "lower",
+    "lower-artifacts": "lower",
+    "export-atc": "exports",
+    "export-cann": "exports",
+    "atc-plugin": "atc_plugin",
+    "export-torch": "export_torch",
+    "inspect": "inspect",
+    "verify": "verify",
+    "patterns": "listing",
+    "targets": "listing",
+    "doctor": "backends",
+    "self-test": "backends",
+    "completion": _ABOUT,
+    "help": _ABOUT,
+}
+"""The commands, in the order of the help, with their modules."""
 
 _COLLECTED = 100_000
 """The objects after which Python's cyclic collector runs: importing makes many, and a command little garbage."""
@@ -108,11 +107,11 @@ def build_parser(given: str | None = None) -> Parser:
         ),
     )
     parser.add_argument("--version", action="version", version=f"poolgrad {__version__}")
-    add_output_options(parser, default=True)
+    add_arguments(parser, output_options(default=True))
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    for name in (given,) if given in _COMMANDS and given not in _ABOUT_ALL else _COMMANDS:
-        command = import_module(f"{__name__}.{_COMMANDS[name]}")
-        added = command.add(commands)
-        add_output_options(added, default=False)
+    for name in [given] if given is not None and _MODULES.get(given, _ABOUT) != _ABOUT else _MODULES:
+        command: Command = import_module(f"{__name__}.{_MODULES[name]}").COMMANDS[name]
+        added = commands.add_parser(name, help=command.help, description=command.description, examples=command.examples)
+        add_arguments(added, (*command.arguments, *output_options(default=False)))
         added.set_defaults(run=command.run, parser=parser)
     return parser

@@ -6,33 +6,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
+from poolgrad_lowering.cli.arguments import Command, argument, flag
 from poolgrad_lowering.cli.console import print_error, print_json, print_line
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command's parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "atc-plugin",
-        help="write the parser plugin with which ATC converts lowered models",
-        description="Write a parser plugin for ATC, CANN's converter of models, into a folder: the library, and its "
-        "sources with a script that compiles them against an installed toolkit. Print the line for a shell after which "
-        "ATC finds the plugin.",
-        examples=(
-            ("poolgrad atc-plugin plugin", "the library for this machine, and the sources"),
-            ("poolgrad atc-plugin plugin --machine aarch64", "only if this installation has this library"),
-        ),
-    )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder, which is made if it does not exist")
-    parser.add_argument("--machine", choices=("x86_64", "aarch64"), help="demand a library for this processor")
-    parser.add_argument("--json", action="store_true", help="print the paths and the line as JSON")
-    return parser
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the command and return its exit code."""
+def _write_plugin(options: argparse.Namespace) -> ExitCode:
     from poolgrad_lowering.ge.atc.plugin_folder import write_atc_plugin  # noqa: PLC0415 - `--help` must load nothing
 
     plugin = write_atc_plugin(options.folder, machine=options.machine)
@@ -53,3 +33,23 @@ def run(options: argparse.Namespace) -> int:
         )
     print_line(plugin.setting)
     return ExitCode.DONE
+
+
+COMMANDS = {
+    "atc-plugin": Command(
+        help="write the parser plugin with which ATC converts lowered models",
+        description="Write a parser plugin for ATC, CANN's converter of models, into a folder: the library, and its "
+        "sources with a script that compiles them against an installed toolkit. Print the line for a shell after which "
+        "ATC finds the plugin.",
+        examples=(
+            ("poolgrad atc-plugin plugin", "the library for this machine, and the sources"),
+            ("poolgrad atc-plugin plugin --machine aarch64", "only if this installation has this library"),
+        ),
+        arguments=(
+            argument("folder", type=Path, metavar="DIR", help="a folder, which is made if it does not exist"),
+            argument("--machine", choices=("x86_64", "aarch64"), help="demand a library for this processor"),
+            flag("--json", "print the paths and the line as JSON"),
+        ),
+        run=_write_plugin,
+    ),
+}

@@ -11,53 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from poolgrad_lowering.cli.arguments import Command, argument, flag
 from poolgrad_lowering.cli.console import print_error, print_line
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.io.atomic_write import require_folder, write_bytes
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command's parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "export-torch",
-        help="export a training step of a PyTorch model as ONNX",
-        description="Run a Python file, call one of its functions, which returns a model, a loss and example inputs "
-        "(the arguments of the model's forward, and the target as the last one), and export the training step. A loss "
-        "of None means that the model computes it. "
-        "Needs PyTorch: pip install 'poolgrad-lowering[torch]'.",
-        examples=(
-            ("poolgrad export-torch train.py:digits -o training.onnx", "loss and gradients"),
-            (
-                "poolgrad export-torch train.py:digits -o training.onnx --optimizer adamw --check",
-                "new weights, checked",
-            ),
-        ),
-    )
-    parser.add_argument("source", metavar="FILE:CALLABLE", help="the Python file, and the name of the function")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
-    parser.add_argument("--optimizer", choices=("sgd", "adam", "adamw"), help="with the optimizer in the graph")
-    parser.add_argument(
-        "--dynamic-batch",
-        action="store_true",
-        help="a symbolic first size of the example inputs; AdaptiveMaxPool is then lowered only if its sizes divide",
-    )
-    parser.add_argument(
-        "--opset", type=int, default=18, metavar="N", help="version of the default domain (default: 18)"
-    )
-    parser.add_argument(
-        "--weights",
-        choices=("inputs", "initializers"),
-        default="inputs",
-        help="weights and buffers as (default: inputs)",
-    )
-    parser.add_argument("--check", action="store_true", help="exit 1 and write nothing if eager PyTorch differs")
-    parser.add_argument("--json", action="store_true", help="print the names of inputs and outputs as JSON")
-    return parser
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the command and return its exit code."""
+def _export(options: argparse.Namespace) -> ExitCode:
     file, name = _file_and_name(options.source)
     require_folder(options.output)
     from poolgrad_lowering.torch import StepMismatchError, export_training_step  # noqa: PLC0415 - `--help` must not load onnx
@@ -112,3 +73,40 @@ def _call(file: str, name: str) -> tuple[Any, Any, Any]:
     if not isinstance(found, tuple) or len(found) != 3:
         raise UsageError(f"{name} of '{file}' does not return a model, a loss and example inputs")
     return found
+
+
+COMMANDS = {
+    "export-torch": Command(
+        help="export a training step of a PyTorch model as ONNX",
+        description="Run a Python file, call one of its functions, which returns a model, a loss and example inputs "
+        "(the arguments of the model's forward, and the target as the last one), and export the training step. A loss "
+        "of None means that the model computes it. "
+        "Needs PyTorch: pip install 'poolgrad-lowering[torch]'.",
+        examples=(
+            ("poolgrad export-torch train.py:digits -o training.onnx", "loss and gradients"),
+            (
+                "poolgrad export-torch train.py:digits -o training.onnx --optimizer adamw --check",
+                "new weights, checked",
+            ),
+        ),
+        arguments=(
+            argument("source", metavar="FILE:CALLABLE", help="the Python file, and the name of the function"),
+            argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it"),
+            argument("--optimizer", choices=("sgd", "adam", "adamw"), help="with the optimizer in the graph"),
+            flag(
+                "--dynamic-batch",
+                "a symbolic first size of the example inputs; AdaptiveMaxPool is then lowered only if its sizes divide",
+            ),
+            argument("--opset", type=int, default=18, metavar="N", help="version of the default domain (default: 18)"),
+            argument(
+                "--weights",
+                choices=("inputs", "initializers"),
+                default="inputs",
+                help="weights and buffers as (default: inputs)",
+            ),
+            flag("--check", "exit 1 and write nothing if eager PyTorch differs"),
+            flag("--json", "print the names of inputs and outputs as JSON"),
+        ),
+        run=_export,
+    ),
+}

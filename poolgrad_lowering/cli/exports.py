@@ -1,46 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the commands that export a model for CANN share: arguments, and how the result is printed."""
+"""`poolgrad export-atc` and `poolgrad export-cann`: export a model for CANN, and print what became of it.
+
+The first is for ATC, CANN's offline converter, and prints how to convert the model; the second is for a session beside
+onnxruntime's CANN provider.
+"""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from poolgrad_lowering.cli.arguments import add_limits, add_shared, limits, require_other_output
+from poolgrad_lowering.cli.arguments import LIMITS, Argument, Command, argument, flag, limits, require_other_output
 from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import model_file
+from poolgrad_lowering.diagnostics.text import counted, printable
 
 if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
-    from poolgrad_lowering.entry.exports import ExportReport
+    from poolgrad_lowering.entry.exports import AtcReport, ExportReport
     from poolgrad_lowering.verification.result import Verification
-
 
 R = TypeVar("R", bound="ExportReport")
 
 
-def add_files(parser: argparse.ArgumentParser) -> None:
-    """Add the model, --output and --in-place."""
-    parser.add_argument("model", type=model_file, metavar="IN.onnx", help="the model, original or lowered")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
-    add_shared(parser, "--in-place")
+def _export_atc(options: argparse.Namespace) -> ExitCode:
+    from poolgrad_lowering.entry.export_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
+
+    report, proofs = _export(export_atc_file, options, weights_as_inputs=options.weights_as_inputs)
+    for name in () if options.quiet else report.constant_inputs:
+        print_error(
+            f"warning: {printable(name)}: ATC makes a constant of this input, which has a default; with "
+            "--weights-as-inputs it stays an input"
+        )
+    refused = f"atc: {counted(len(report.obstacles), 'obstacle')} to a conversion"
+    return _print_export(report, options, proofs, written=_conversion(report, options.output), refused=refused)
 
 
-def add_export(parser: argparse.ArgumentParser, *, force: str) -> None:
-    """Add the arguments behind those of one command alone. `force` is the help of --force."""
-    parser.add_argument("--force", action="store_true", help=force)
-    add_shared(parser, "--verify")
-    parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
-    add_shared(parser, "--copy-external", "--target")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    add_limits(parser)
+def _export_cann(options: argparse.Namespace) -> ExitCode:
+    from poolgrad_lowering.entry.export_files import export_cann_file  # noqa: PLC0415 - as above
+
+    report, proofs = _export(export_cann_file, options, lower_onnx=options.lower_onnx)
+    written = [f"wrote {options.output}: {report.edits.text}"]
+    refused = f"graph mode: {counted(len(report.obstacles), 'obstacle')}"
+    return _print_export(report, options, proofs, written=written, refused=refused)
 
 
-def export(export_file: Callable[..., R], options: argparse.Namespace, **more: Any) -> tuple[R, list[Verification]]:
+def _export(export_file: Callable[..., R], options: argparse.Namespace, **more: Any) -> tuple[R, list[Verification]]:
     """Export the model as the options say, with `more` arguments; return the report, and the proof if there is one."""
     require_other_output(options)
     proofs: list[Verification] = []
@@ -59,7 +69,7 @@ def export(export_file: Callable[..., R], options: argparse.Namespace, **more: A
     return report, proofs
 
 
-def print_export(
+def _print_export(
     report: ExportReport,
     options: argparse.Namespace,
     proofs: Sequence[Verification],
@@ -71,7 +81,7 @@ def print_export(
 
     `written` are lines about a model that converts, `refused` says why one does not.
     """
-    from poolgrad_lowering.cli.report_text import print_proofs, print_report, print_warnings  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.report_text import print_proofs, print_report, print_warnings  # noqa: PLC0415 - as above
 
     print_warnings(report.lowering, options)
     if options.json:
@@ -90,6 +100,18 @@ def print_export(
     return ExitCode.FAILED
 
 
+def _conversion(report: AtcReport, output: Path) -> list[str]:
+    """Return lines that say how to convert the exported model, with commands for a shell."""
+    found = report.conversion
+    folder = [f"cd {shlex.quote(str(output.parent))}"] if output.parent != Path() else []
+    symbols = ["# replace each size in --input_shape that is a name by a number"] if found.input_shape else []
+    commands = [*folder, *found.environment, *symbols, found.command]
+    return [
+        f"wrote {output}, in which no obstacle is known. To convert it with CANN {found.cann} or newer:",
+        *(f"  {command}" for command in commands),
+    ]
+
+
 def _print_obstacles(obstacles: Sequence[NodeObstacle]) -> None:
     """Print a table of the obstacles and what to do about each kind; nothing if there are none."""
     if obstacles:
@@ -97,3 +119,69 @@ def _print_obstacles(obstacles: Sequence[NodeObstacle]) -> None:
         print_table(("node", "operator", "obstacle"), rows)
     for code, advice in {obstacle.code: obstacle.advice for obstacle in obstacles}.items():
         print_line(f"{code}: {advice}")
+
+
+_FILES: tuple[Argument | str, ...] = (
+    argument("model", type=model_file, metavar="IN.onnx", help="the model, original or lowered"),
+    argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it"),
+    "--in-place",
+)
+_AFTER_FORCE: tuple[Argument | str, ...] = (
+    "--verify",
+    argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON"),
+    "--copy-external",
+    "--target",
+    flag("--json", "print the report as JSON"),
+    *LIMITS,
+)
+
+COMMANDS = {
+    "export-atc": Command(
+        help="lower a model for ATC, CANN's offline converter to .om files",
+        description="Export an original or a lowered model for ATC, CANN's offline converter to .om files, and print "
+        "the command that converts it. Every node that ATC cannot convert is named, and the model is then not written. "
+        "For onnxruntime, use `poolgrad lower`.",
+        examples=(
+            ("poolgrad export-atc training.onnx -o export.onnx --target Ascend910B3", "for a SoC name"),
+            (
+                "poolgrad export-atc training.onnx -o export.onnx --weights-as-inputs '*.weight'",
+                "weights stay trainable",
+            ),
+            ("poolgrad export-atc training.onnx -o export.onnx --report export.json", "with a report as JSON"),
+        ),
+        arguments=(
+            *_FILES,
+            argument(
+                "--weights-as-inputs",
+                nargs="+",
+                default=[],
+                metavar="NAME",
+                help="make these initializers graph inputs (names or globs), since ATC makes constants of initializers",
+            ),
+            flag("--force", "write the model even if ATC cannot convert it"),
+            *_AFTER_FORCE,
+        ),
+        run=_export_atc,
+    ),
+    "export-cann": Command(
+        help="lower a model for a session beside onnxruntime's CANN provider",
+        description="Export an original or a lowered model for a session with onnxruntime's CANN provider in graph "
+        "mode, which hands parts of it to CANN's graph engine. `runtime.create_session` does the same by itself; the "
+        "file is for sessions that are made in other ways. Inputs, outputs and results stay.",
+        examples=(
+            ("poolgrad export-cann training.onnx -o session.onnx --target Ascend910B3", "for a SoC name"),
+            ("poolgrad export-cann training.onnx -o session.onnx --verify", "write only what is proven"),
+        ),
+        arguments=(
+            *_FILES,
+            flag(
+                "--lower-onnx",
+                "also lower gradients of average pools that are in ONNX's own operators, which CANN's graph engine "
+                "runs",
+            ),
+            flag("--force", "write the model even if graph mode cannot run it"),
+            *_AFTER_FORCE,
+        ),
+        run=_export_cann,
+    ),
+}

@@ -64,7 +64,7 @@ class FolderOutput:
         self._bar(done, total, line.path)
 
 
-def run_folder(work: Callable[..., list[FileResult]], status: str, options: argparse.Namespace) -> int:
+def run_folder(work: Callable[..., list[FileResult]], status: str, options: argparse.Namespace) -> ExitCode:
     """Lower or inspect the models of a folder, print a line for each and the totals, and return the exit code.
 
     `work` takes `jobs`, `html_folder` and `on_result`; `status` is the word for a model that is done.
@@ -89,7 +89,7 @@ def run_folder(work: Callable[..., list[FileResult]], status: str, options: argp
     return _print_files(results, status, options)
 
 
-def _print_files(results: list[FileResult], status: str, options: argparse.Namespace) -> int:
+def _print_files(results: list[FileResult], status: str, options: argparse.Namespace) -> ExitCode:
     """Print the totals, or everything as JSON, and return the exit code."""
     failed = sum(result.error is not None for result in results)
     reports = [result.report for result in results if result.report is not None]

@@ -7,39 +7,13 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_shared, limits
+from poolgrad_lowering.cli.arguments import LIMITS, Command, argument, flag, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import model_file
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command's parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "inspect",
-        help="report what would be lowered, what not, and why; change nothing",
-        description="Report what would be lowered, what not, and why. With --plan, write it as a plan to edit. For a "
-        "folder, inspect every *.onnx file in it and its subfolders.",
-        examples=(
-            ("poolgrad inspect training.onnx", "a line per anchor"),
-            ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
-            ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),
-            ("poolgrad inspect training.onnx --html report.html", "the report as a page, with drawings"),
-            ("poolgrad inspect models", "all models in a folder: a line per model, and totals"),
-        ),
-    )
-    parser.add_argument("model", type=model_file, metavar="IN", help="the model, or a folder of models")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit")
-    add_shared(parser, "--html", "--target", "--no-forward", "--trust-defaults", "--standard")
-    add_jobs(parser)
-    add_limits(parser)
-    return parser
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the command and return its exit code."""
+def _inspect(options: argparse.Namespace) -> ExitCode:
     inspection = {
         "target": options.target,
         "forward": not options.no_forward,
@@ -64,3 +38,27 @@ def run(options: argparse.Namespace) -> int:
         print_ways(report)
         print_placement(report)
     return ExitCode.DONE
+
+
+COMMANDS = {
+    "inspect": Command(
+        help="report what would be lowered, what not, and why; change nothing",
+        description="Report what would be lowered, what not, and why. With --plan, write it as a plan to edit. For a "
+        "folder, inspect every *.onnx file in it and its subfolders.",
+        examples=(
+            ("poolgrad inspect training.onnx", "a line per anchor"),
+            ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
+            ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),
+            ("poolgrad inspect training.onnx --html report.html", "the report as a page, with drawings"),
+            ("poolgrad inspect models", "all models in a folder: a line per model, and totals"),
+        ),
+        arguments=(
+            argument("model", type=model_file, metavar="IN", help="the model, or a folder of models"),
+            flag("--json", "print the report as JSON"),
+            argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit"),
+            *("--html", "--target", "--no-forward", "--trust-defaults", "--standard", "--jobs"),
+            *LIMITS,
+        ),
+        run=_inspect,
+    ),
+}

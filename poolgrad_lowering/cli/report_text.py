@@ -104,7 +104,7 @@ def print_proofs(proofs: Sequence[Verification], options: argparse.Namespace) ->
         print_line(f"proven: {text}")
 
 
-def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[Verification]) -> int:
+def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[Verification]) -> ExitCode:
     """Print the result of a lowering as the options say, and return the exit code."""
     print_warnings(report, options)
     if options.json:

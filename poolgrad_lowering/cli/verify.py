@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_jobs, natural, positive
-from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_table
+from poolgrad_lowering.cli.arguments import Command, argument, flag, natural, positive
+from poolgrad_lowering.cli.console import ProgressBar, print_error, print_json, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.folders import FolderOutput
 from poolgrad_lowering.cli.streams import model_file
@@ -28,39 +28,7 @@ _SHOWN = 20
 """Differences outside of sites that are printed."""
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command's parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "verify",
-        help="prove that a lowered model computes the same as its original",
-        description="Prove from two files alone that a lowered model computes the same as its original, bit for bit. "
-        "For two folders, verify the models of the same relative paths.",
-        examples=(
-            ("poolgrad verify training.onnx lowered.onnx", "run each site on generated data, and both models"),
-            ("poolgrad verify training.onnx lowered.onnx --backend cann", "run the lowered sites on the NPU"),
-            ("poolgrad verify training.onnx lowered.onnx --reproducer case", "write the first site that fails"),
-            ("poolgrad verify models lowered --strict", "models of the same relative paths in two folders"),
-        ),
-    )
-    parser.add_argument(
-        "original", type=model_file, metavar="ORIGINAL.onnx", help="the model before lowering, or a folder"
-    )
-    parser.add_argument(
-        "lowered", type=model_file, metavar="LOWERED.onnx", help="the model after lowering, or a folder"
-    )
-    parser.add_argument("--runs", type=positive, metavar="N", help="runs of each site (default: 9)")
-    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="seed of the generated data (default: 0)")
-    parser.add_argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider")
-    parser.add_argument("--reproducer", type=Path, metavar="DIR", help="folder for the first failing site")
-    parser.add_argument("--no-whole-model", action="store_true", help="do not run the models from end to end")
-    parser.add_argument("--strict", action="store_true", help="exit 1 if there is no site, so that nothing is proven")
-    add_jobs(parser)
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    return parser
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the command and return its exit code."""
+def _verify(options: argparse.Namespace) -> ExitCode:
     verification = {
         "runs": options.runs,
         "seed": options.seed,
@@ -71,9 +39,8 @@ def run(options: argparse.Namespace) -> int:
     return (_verify_folders if is_folder else _verify_files)(options, verification)
 
 
-def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> int:
-    from poolgrad_lowering.cli.console import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
-    from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - as above
+def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> ExitCode:
+    from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - `--help` must not load onnx
 
     found = verify_files(
         options.original,
@@ -91,7 +58,7 @@ def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> 
     return ExitCode.DONE if _passed(found, options) else ExitCode.FAILED
 
 
-def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -> int:
+def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -> ExitCode:
     from poolgrad_lowering.entry.verified_folders import verify_folder  # noqa: PLC0415 - as above
 
     if options.reproducer is not None:
@@ -122,7 +89,7 @@ def _line(found: Verification) -> tuple[str, str]:
     return "proven", counted(len(found.sites), "site")
 
 
-def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> int:
+def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> ExitCode:
     verified = [result.verification for result in results if result.verification is not None]
     passed = sum(_passed(found, options) for found in verified)
     if options.json:
@@ -174,3 +141,33 @@ def _print_verification(found: Verification) -> None:
     )
     if failure := failure_text(found):
         print_error(f"verify: {failure}")
+
+
+COMMANDS = {
+    "verify": Command(
+        help="prove that a lowered model computes the same as its original",
+        description="Prove from two files alone that a lowered model computes the same as its original, bit for bit. "
+        "For two folders, verify the models of the same relative paths.",
+        examples=(
+            ("poolgrad verify training.onnx lowered.onnx", "run each site on generated data, and both models"),
+            ("poolgrad verify training.onnx lowered.onnx --backend cann", "run the lowered sites on the NPU"),
+            ("poolgrad verify training.onnx lowered.onnx --reproducer case", "write the first site that fails"),
+            ("poolgrad verify models lowered --strict", "models of the same relative paths in two folders"),
+        ),
+        arguments=(
+            argument(
+                "original", type=model_file, metavar="ORIGINAL.onnx", help="the model before lowering, or a folder"
+            ),
+            argument("lowered", type=model_file, metavar="LOWERED.onnx", help="the model after lowering, or a folder"),
+            argument("--runs", type=positive, metavar="N", help="runs of each site (default: 9)"),
+            argument("--seed", type=natural, default=0, metavar="S", help="seed of the generated data (default: 0)"),
+            argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider"),
+            argument("--reproducer", type=Path, metavar="DIR", help="folder for the first failing site"),
+            flag("--no-whole-model", "do not run the models from end to end"),
+            flag("--strict", "exit 1 if there is no site, so that nothing is proven"),
+            "--jobs",
+            flag("--json", "print the result as JSON"),
+        ),
+        run=_verify,
+    ),
+}

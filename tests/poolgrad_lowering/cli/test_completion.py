@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering.cli import build_parser, main
-from poolgrad_lowering.cli.completion import SHELLS
+from poolgrad_lowering.cli.about import SHELLS
 
 COMMANDS = build_parser().commands
 
