@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from logging.handlers import QueueHandler
+from queue import SimpleQueue
 from typing import TypeVar
 
 Task = TypeVar("Task")
@@ -99,21 +100,12 @@ def _logged(
     """The result of a task and the records that it logged."""
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
-    kept = _Kept()
+    records = SimpleQueue[logging.LogRecord]()
+    handler = QueueHandler(records)  # which prepares them for pickling
     root = logging.getLogger(_ROOT)
-    root.addHandler(kept)
+    root.addHandler(handler)
     try:
-        return work(task), kept.records
+        result = work(task)
     finally:
-        root.removeHandler(kept)
-
-
-class _Kept(QueueHandler):
-    """Keeps log records in a list, prepared for pickling."""
-
-    def __init__(self) -> None:
-        super().__init__(None)  # type: ignore[arg-type]
-        self.records: list[logging.LogRecord] = []
-
-    def enqueue(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
+        root.removeHandler(handler)
+    return result, [records.get() for _ in range(records.qsize())]
