@@ -60,37 +60,37 @@ def models_below(folder: Path) -> list[Found]:
 def for_each(
     work: Callable[[str], Result],
     models: list[Found],
-    failed: Callable[[str, str], Result],
+    failed: Callable[..., Result],
     *,
     jobs: int | None = None,
     on_result: OnResult[Result] | None = None,
 ) -> list[Result]:
     """Return `work(path)` for each model, in order.
 
-    `failed` returns the result for a path and an error. `jobs` is the number of processes, by default one per CPU; with
-    more than one, `work`, `failed` and results must be picklable.
+    `failed` returns the result for a path and the keyword `error`. `jobs` is the number of processes, by default one
+    per CPU; with more than one, `work`, `failed` and results must be picklable.
     """
     paths = [model.path for model in models if not model.error]
     died = "the process that worked on it died: out of memory, or a fault in a library"
     guarded = partial(_guarded, work, failed)
-    done = in_processes(guarded, paths, min(jobs or _cpus(), len(paths) or 1), lambda path: failed(path, died))
+    done = in_processes(guarded, paths, min(jobs or _cpus(), len(paths) or 1), partial(failed, error=died))
     results: list[Result] = []
     for model in models:
-        results.append(failed(model.path, model.error) if model.error else next(done))
+        results.append(failed(model.path, error=model.error) if model.error else next(done))
         if on_result is not None:
             on_result(results[-1], len(results), len(models))
     return results
 
 
-def _guarded(work: Callable[[str], Result], failed: Callable[[str, str], Result], path: str) -> Result:
+def _guarded(work: Callable[[str], Result], failed: Callable[..., Result], path: str) -> Result:
     """Return the result for one model; errors become results."""
     try:
         return work(path)
     except PoolgradError as error:
-        return failed(path, str(error))
+        return failed(path, error=str(error))
     except Exception as error:
         logger.exception("unexpected error in %s", path)
-        return failed(path, f"unexpected {type(error).__name__}: {error}")
+        return failed(path, error=f"unexpected {type(error).__name__}: {error}")
 
 
 def _cpus() -> int:

@@ -83,7 +83,7 @@ def lower_folder(
     models = models_below(source)
     _require_apart(source, outputs)
     work = partial(_lower_one, source, outputs, options)
-    results = for_each(work, models, _failed, jobs=jobs, on_result=on_result)
+    results = for_each(work, models, FileResult, jobs=jobs, on_result=on_result)
     _write_index(outputs.pages, source, results)
     return results
 
@@ -109,7 +109,7 @@ def inspect_folder(
     models = models_below(source)
     _require_apart(source, [pages])
     work = partial(_inspect_one, source, pages, options)
-    results = for_each(work, models, _failed, jobs=jobs, on_result=on_result)
+    results = for_each(work, models, FileResult, jobs=jobs, on_result=on_result)
     _write_index(pages, source, results)
     return results
 
@@ -150,10 +150,6 @@ def _beside(folder: Path | None, name: str) -> Path | None:
         return None
     make_folder((folder / name).parent)
     return folder / name
-
-
-def _failed(path: str, error: str) -> FileResult:
-    return FileResult(path, error=error)
 
 
 def _write_index(pages: Path | None, source: Path, results: list[FileResult]) -> None:

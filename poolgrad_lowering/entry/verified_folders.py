@@ -41,7 +41,7 @@ def verify_folder(
     before, after = ({found.path: found for found in models_below(folder)} for folder in folders)
     models = [_pair(before.get(path), after.get(path), *folders) for path in sorted(before.keys() | after.keys())]
     work = partial(_verify_one, *folders, options)
-    return for_each(work, models, _failed, jobs=jobs, on_result=on_result)
+    return for_each(work, models, PairResult, jobs=jobs, on_result=on_result)
 
 
 def _pair(before: Found | None, after: Found | None, original: Path, lowered: Path) -> Found:
@@ -55,7 +55,3 @@ def _pair(before: Found | None, after: Found | None, original: Path, lowered: Pa
 
 def _verify_one(original: Path, lowered: Path, options: dict[str, Any], path: str) -> PairResult:
     return PairResult(path, verify_files(original / path, lowered / path, **options))
-
-
-def _failed(path: str, error: str) -> PairResult:
-    return PairResult(path, error=error)
