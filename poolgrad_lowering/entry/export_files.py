@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from onnx import ModelProto
 
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
-from poolgrad_lowering.entry.external_copies import missing_data, move_references
+from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.entry.side_outputs import require_other_file
 from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
@@ -115,10 +115,7 @@ def _write(
     if report.converts or force:
         if options.verify:
             require_proven(data, gate.serialised(model), source, on_proven)
-        contents, moved = missing_data(gate, model, source, destination, copy=options.copy_external)
-        if moved:
-            move_references(model, moved)
-        contents[destination] = gate.serialised(model)
+        contents = with_data(gate, model, source, destination, copy=options.copy_external)
     write_files(contents, {path: report.to_json().encode() for path in descriptions})
     for path in contents:
         logger.info("wrote %s", path)

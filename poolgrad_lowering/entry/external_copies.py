@@ -34,9 +34,11 @@ def missing_data(gate: Gate, model: ModelProto, source: Path, destination: Path,
     )
 
 
-def with_data(gate: Gate, model: ModelProto, source: Path, destination: Path) -> dict[Path, Content]:
+def with_data(
+    gate: Gate, model: ModelProto, source: Path, destination: Path, *, copy: bool = True
+) -> dict[Path, Content]:
     """The content of a model's new file, and of the external data that has to be beside it, by path."""
-    contents, moved = missing_data(gate, model, source, destination, copy=True)
+    contents, moved = missing_data(gate, model, source, destination, copy=copy)
     if moved:
         move_references(model, moved)
     return {**contents, destination: gate.serialised(model)}
