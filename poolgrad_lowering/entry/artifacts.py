@@ -7,9 +7,9 @@ Knows the names of the files and what `onnxruntime.training.api` requires of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from poolgrad_lowering.diagnostics.errors import FileError, UsageError, explained
 from poolgrad_lowering.entry.external_copies import with_data
@@ -17,7 +17,7 @@ from poolgrad_lowering.entry.files import lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_folder import NewFolder
-from poolgrad_lowering.io.atomic_write import PathLike, write_bytes, write_files
+from poolgrad_lowering.io.atomic_write import Content, PathLike, write_bytes, write_files
 from poolgrad_lowering.io.checkpoint import as_npz, read_checkpoint_file
 from poolgrad_lowering.io.model_file import parse_model, read_bytes
 from poolgrad_lowering.lowering.options import Options
@@ -70,79 +70,79 @@ def lower_artifacts(
     )
     source, destination = Path(source), Path(destination)
     described = None if report_path is None else Path(report_path)
-    names, states = _found(source)
+    found = _found(source)
     if described is not None:
-        artifacts = [folder / name for folder in (source, destination) for name in (*names, *states)]
+        artifacts = [folder / name for folder in (source, destination) for name in (*found.models, *found.states)]
         require_other_file(described, "report", *artifacts)
-    if standard:
-        return _write_step(
-            source,
-            destination,
-            options,
-            models=names,
-            states=states,
-            described=described,
-            on_proven=on_proven,
-            accumulate=accumulate,
-        )
     with NewFolder(destination) as folder:
-        reports = [lower_path(source / name, folder.file(name), options, SideOutputs(), on_proven) for name in names]
-        report = reports[0]
-        if not (strict and report.refused):
-            _complete(folder, source, names, states)
+        if standard:
+            report, contents = _step(found, folder, options, on_proven, accumulate=accumulate)
+        else:
+            report, contents = _lowered(found, folder, options, on_proven), {}
+        if not (strict and report.incomplete):
+            write_files({**contents, **{folder.file(name): source / name for name in found.states}})
             folder.commit()
         if described is not None:
             write_bytes(described, report.to_json().encode())
     return report
 
 
-def _write_step(
-    source: Path,
-    destination: Path,
-    options: Options,
-    *,
-    models: list[str],
-    states: list[str],
-    described: Path | None,
-    on_proven: Callable[[Verification], None] | None,
-    accumulate: bool,
+class _Artifacts(NamedTuple):
+    """Artifacts: their folder, what all names begin with, the models, the training model first, and the checkpoint."""
+
+    folder: Path
+    prefix: str
+    models: list[str]
+    states: list[str]
+
+
+def _lowered(
+    found: _Artifacts, folder: NewFolder, options: Options, on_proven: Callable[[Verification], None] | None
 ) -> Report:
-    """Write the artifacts as a step in standard ONNX; return the report of the training model."""
+    """Write the lowered models; return the report of the training model."""
+    targets = [folder.file(name) for name in found.models]
+    reports = [
+        lower_path(found.folder / name, target, options, SideOutputs(), on_proven)
+        for name, target in zip(found.models, targets, strict=True)
+    ]
+    if not (options.strict and reports[0].incomplete):
+        for target in targets:
+            _give_loadable_version(target)
+    return reports[0]
+
+
+def _step(
+    found: _Artifacts,
+    folder: NewFolder,
+    options: Options,
+    on_proven: Callable[[Verification], None] | None,
+    *,
+    accumulate: bool,
+) -> tuple[Report, dict[Path, Content]]:
+    """Return the report of the training model, and the files of the step in standard ONNX, if it is to be written."""
     from poolgrad_lowering.entry.standard_step import renamed_evaluation, training_step  # noqa: PLC0415 - loads bodies
 
-    prefix = models[0].removesuffix(TRAINING)
+    source, prefix = found.folder, found.prefix
     checkpoint = read_checkpoint_file(source / f"{prefix}{STATES[0]}")
-    with NewFolder(destination) as folder:
-        training, optimizer = source / models[0], source / f"{prefix}{OTHERS[1]}"
-        step = training_step(training, optimizer, checkpoint, options, on_proven, accumulate=accumulate)
-        report = step.report
-        if not (options.strict and report.incomplete):
-            contents = with_data(step.gate, step.model, training, folder.file(f"{prefix}{STEP}"))
-            evaluation = source / (prefix + OTHERS[0])
-            if evaluation.name in models:
-                model, gate = renamed_evaluation(evaluation, checkpoint, options)
-                contents |= with_data(gate, model, evaluation, folder.file(evaluation.name))
-            contents[folder.file(f"{prefix}{VALUES}")] = as_npz(step.values)
-            write_files({**contents, **{folder.file(name): source / name for name in states}})
-            folder.commit()
-        if described is not None:
-            write_bytes(described, report.to_json().encode())
-    return report
+    training, optimizer = source / found.models[0], source / f"{prefix}{OTHERS[1]}"
+    step = training_step(training, optimizer, checkpoint, options, on_proven, accumulate=accumulate)
+    if options.strict and step.report.incomplete:
+        return step.report, {}
+    contents = with_data(step.gate, step.model, training, folder.file(f"{prefix}{STEP}"))
+    evaluation = source / (prefix + OTHERS[0])
+    if evaluation.name in found.models:
+        model, gate = renamed_evaluation(evaluation, checkpoint, options)
+        contents |= with_data(gate, model, evaluation, folder.file(evaluation.name))
+    contents[folder.file(f"{prefix}{VALUES}")] = as_npz(step.values)
+    return step.report, contents
 
 
-def _complete(folder: NewFolder, source: Path, models: Iterable[str], states: Iterable[str]) -> None:
-    """Give the lowered models in the folder a loadable IR version, and copy the checkpoint files."""
-    for name in models:
-        _give_loadable_version(folder.file(name))
-    write_files({folder.file(name): source / name for name in states})
-
-
-def _found(folder: Path) -> tuple[list[str], list[str]]:
-    """The names of the models in a folder, the training model first, and of the checkpoint files."""
+def _found(folder: Path) -> _Artifacts:
+    """The artifacts in a folder."""
     with explained(f"cannot read '{folder}'"):
         prefix = _prefix(folder)
         others = [prefix + name for name in OTHERS if (folder / (prefix + name)).exists()]
-        return [prefix + TRAINING, *others], list(_states(folder, prefix))
+        return _Artifacts(folder, prefix, [prefix + TRAINING, *others], list(_states(folder, prefix)))
 
 
 def _prefix(folder: Path) -> str:
