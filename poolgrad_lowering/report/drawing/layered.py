@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from itertools import pairwise
 
 GAP, LAYER_GAP, PASSAGE = 16.0, 30.0, 8.0
@@ -77,23 +78,17 @@ class _Net:
 
 def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
     """The layer of each box: below all its predecessors; a box without predecessors is just above its successors."""
-    below: list[list[int]] = [[] for _ in range(count)]
-    waiting = [0] * count
+    above: dict[int, list[int]] = {box: [] for box in range(count)}
+    below: dict[int, list[int]] = {box: [] for box in range(count)}
     for source, target in edges:
+        above[target].append(source)
         below[source].append(target)
-        waiting[target] += 1
-    sources = [box for box in range(count) if not waiting[box]]
-    ready, layer = list(sources), [0] * count
-    for box in ready:  # grows
-        for target in below[box]:
-            layer[target] = max(layer[target], layer[box] + 1)
-            waiting[target] -= 1
-            if not waiting[target]:
-                ready.append(target)
-    if len(ready) != count:
-        raise ValueError("the graph has a cycle")
-    for box in sources:
-        layer[box] = min((layer[target] - 1 for target in below[box]), default=0)
+    layer = [0] * count
+    for box in TopologicalSorter(above).static_order():
+        layer[box] = max((layer[source] + 1 for source in above[box]), default=0)
+    for box in range(count):
+        if not above[box]:
+            layer[box] = min((layer[target] - 1 for target in below[box]), default=0)
     used = {number: position for position, number in enumerate(sorted(set(layer)))}
     return [used[number] for number in layer]
 
