@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from poolgrad_lowering.diagnostics.text import counted
+from poolgrad_lowering.ge.atc.ways import placement_report
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
 from poolgrad_lowering.html_report.tables import code, table
 from poolgrad_lowering.report.drawing.markup import Markup, element, joined, shown
@@ -71,19 +72,9 @@ def _totals(placement: Placement) -> str:
 
 
 def _table(placement: Placement) -> Markup:
-    total = sum(map(placement.known_bytes, Place)) or 1
-
-    def has_unknown_bytes(place: Place) -> bool:
-        return bool(placement.node_count(place)) and not placement.known_bytes(place)
-
+    found = placement_report(placement)
     rows = [
-        (
-            PLACES[place.value],
-            f"{placement.node_count(place):,}",
-            f"{placement.known_bytes(place):,}",
-            "–" if has_unknown_bytes(place) else f"{placement.known_bytes(place) / total:.1%}",
-        )
-        for place in Place
+        (PLACES[each.place], f"{each.nodes:,}", f"{each.bytes:,}", found.share_of_bytes(each)) for each in found.places
     ]
     unknown = f" ({counted(placement.unknown_sizes, 'tensor')} of unknown size left out)"
     caption = "Nodes by place, and the bytes that they read and write" + (unknown if placement.unknown_sizes else "")

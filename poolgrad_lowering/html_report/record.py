@@ -56,21 +56,19 @@ class AnchorRecord:
 class Recorder:
     """An observer of a lowering that collects a record per anchor, in order.
 
-    `written` counts the new nodes outside the dialect by operator, `removed` the removed nodes by operator. `placement`
-    says where the nodes of the lowered model run; it is set after the lowering, and None without a map.
+    `written` counts the new nodes outside the dialect by operator. `placement` says where the nodes of the lowered
+    model run; it is set after the lowering, and None without a map.
     """
 
     def __init__(self) -> None:
         self.anchors: list[AnchorRecord] = []
         self.written: Counter[str] = Counter()
-        self.removed: Counter[str] = Counter()
         self.placement: Placement | None = None
 
     def __call__(self, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
         """Collect all records."""
         for one in replaced:
             self.written.update(node.op_type for node in one.nodes if node.domain != DOMAIN)
-            self.removed.update(node.op[1] for node in one.region.nodes)
         parts, of_sites = Parts(facts, replaced), {one.site: one for one in replaced}
         numbers = sorted(range(len(verdicts)), key=lambda number: reading_order(verdicts[number].status))
         first = frozenset(numbers[:MAX_DRAWN])
