@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.html_report.record import Recorder
@@ -18,9 +17,18 @@ from poolgrad_lowering.report.report import Report
 
 def summary_section(report: Report, recorder: Recorder) -> Markup:
     """All totals of a report. The wall time is left out, so that the page is the same for every run."""
-    parts = (*_notes(report), _figures(report), _forms(report), _refusals(report), *_standard(report))
-    parts += (_elsewhere(report, recorder),)
-    return element("section", element("h2", "Summary"), *filter(None, (*parts, _plugins(report), _warnings(report))))
+    return element(
+        "section",
+        element("h2", "Summary"),
+        *_notes(report),
+        _figures(report),
+        _forms(report),
+        _refusals(report),
+        *_standard(report),
+        _elsewhere(report, recorder),
+        _plugins(report),
+        _warnings(report),
+    )
 
 
 def _notes(report: Report) -> Iterator[Markup]:
@@ -32,7 +40,11 @@ def _notes(report: Report) -> Iterator[Markup]:
             yield element("div", *lines, class_=style)
 
 
-_table = partial(table, stacked=True)
+def _table(
+    caption: str, header: Sequence[str], rows: Sequence[Sequence[Child]], ids: Sequence[str] = ()
+) -> Markup | str:
+    """A table that is stacked in a narrow window; empty without rows."""
+    return table(caption, header, rows, ids, stacked=True) if rows else ""
 
 
 def _figures(report: Report) -> Markup:
@@ -69,7 +81,7 @@ def _forms(report: Report) -> Markup | str:
         for name in names
     ]
     ids = [f"form-{name}" for name in names]
-    return _table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids) if rows else ""
+    return _table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids)
 
 
 def _refusals(report: Report) -> Markup | str:
@@ -77,23 +89,21 @@ def _refusals(report: Report) -> Markup | str:
     return refusals(counts, [f"code-{name}" for name in counts]) if counts else ""
 
 
-def _standard(report: Report) -> Iterator[Markup]:
+def _standard(report: Report) -> Iterator[Markup | str]:
     """What became of the operators of training runtimes, if they were to be replaced."""
     found = report.standard
     if found is None:
         return
     rows = [(code(shown(operator)), number) for operator, number in sorted(found.replaced.items())]
-    if rows:
-        yield _table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
+    yield _table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
     left = [(code(shown(each.node)), code(shown(each.operator)), f"{each.code}: {each.reason}") for each in found.left]
-    if left:
-        yield _table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
+    yield _table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
 
 
 def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:
     """The table of nodes of pools and gradients that do not run on the NPU."""
-    rows = list(_left(report, recorder))
-    return _table("Left to the CPU or another execution provider", ("kind", "nodes", "reason"), rows) if rows else ""
+    header = ("kind", "nodes", "reason")
+    return _table("Left to the CPU or another execution provider", header, list(_left(report, recorder)))
 
 
 def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
@@ -109,9 +119,9 @@ def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
 
 def _plugins(report: Report) -> Markup | str:
     rows = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
-    return _table("Forms of other packages that could not be used", ("form", "reason"), rows) if rows else ""
+    return _table("Forms of other packages that could not be used", ("form", "reason"), rows)
 
 
 def _warnings(report: Report) -> Markup | str:
     rows = [(code(shown(one.file)), shown(one.tensor), shown(one.reason, 600)) for one in report.warnings]
-    return _table("Missing external data", ("file", "tensor without data", "reason"), rows) if rows else ""
+    return _table("Missing external data", ("file", "tensor without data", "reason"), rows)
