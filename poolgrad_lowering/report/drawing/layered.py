@@ -3,13 +3,13 @@
 """Layered layout of a directed acyclic graph, from top to bottom. Deterministic.
 
 The usual steps of such layouts: layers by longest paths, a dummy node (here: passage) in each layer that an arrow
-crosses, an order with few crossings by the mean of the neighbours, and positions close to the neighbours.
+crosses, and an order and positions by the mean of the neighbours.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from itertools import pairwise
@@ -38,8 +38,7 @@ def place(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Placed
     """The layout of boxes with these widths and heights. Raises `ValueError` if the edges have a cycle."""
     net = _Net([width for width, _ in sizes], _layers(len(sizes), edges))
     chains = [net.chain(source, target) for source, target in edges]
-    layers = _ordered(net)
-    xs = _across(net, layers)
+    layers, xs = _across(net)
     tall = [max(sizes[box][1] for box in layer if box < len(sizes)) for layer in layers]
     tops = [sum(tall[:number]) + number * LAYER_GAP for number in range(len(tall))]
     centres = tuple((xs[box], tops[net.layer[box]] + tall[net.layer[box]] / 2) for box in range(len(sizes)))
@@ -93,53 +92,29 @@ def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
     return [used[number] for number in layer]
 
 
-def _ordered(net: _Net) -> list[list[int]]:
-    """The boxes of each layer from left to right: the order with the fewest crossings of several sweeps down and up."""
-    layers: list[list[int]] = [[] for _ in range(max(net.layer, default=-1) + 1)]
-    for box, number in enumerate(net.layer):
-        layers[number].append(box)
-    best, fewest = layers, _crossings(net, layers)
-    for sweep in range(_SWEEPS):
-        layers = [list(layer) for layer in layers]
-        position = _positions(layers)
-        neighbours = net.below if sweep % 2 else net.above
-        for layer in reversed(layers) if sweep % 2 else layers:
-            mean = {box: _mean([position[near] for near in neighbours[box]], position[box]) for box in layer}
-            layer.sort(key=mean.__getitem__)
-            position.update((box, place) for place, box in enumerate(layer))
-        if (crossings := _crossings(net, layers)) < fewest:
-            best, fewest = layers, crossings
-    return best
+def _across(net: _Net) -> tuple[list[list[int]], list[float]]:
+    """The boxes of each layer from left to right, and the centre of each box.
 
-
-def _positions(layers: Sequence[Sequence[int]]) -> dict[int, int]:
-    """The position of each box in its layer, from the left."""
-    return {box: place for layer in layers for place, box in enumerate(layer)}
-
-
-def _crossings(net: _Net, layers: Sequence[Sequence[int]]) -> int:
-    position = _positions(layers)
-    count = 0
-    for layer in layers:
-        ends = [position[lower] for upper in layer for lower in sorted(net.below[upper], key=position.__getitem__)]
-        count += sum(left > right for number, left in enumerate(ends) for right in ends[number + 1 :])
-    return count
-
-
-def _across(net: _Net, layers: Sequence[Sequence[int]]) -> list[float]:
-    """The centre of each box: as near to its neighbours as the order and the gaps allow."""
+    The first sweeps order the boxes of a layer by the mean of the neighbours' centres, those above on the way down and
+    those below on the way up. The others keep the order, and place each box near its neighbours on both sides.
+    """
+    layers = [[box for box, number in enumerate(net.layer) if number == layer] for layer in sorted(set(net.layer))]
     xs = [0.0] * len(net.width)
     for layer in layers:
-        _settle(net, layer, xs, [0.0] * len(layer))
-    for sweep in range(_SWEEPS):
-        near = [net.above[box] + net.below[box] for box in range(len(xs))]
+        _settle(net, layer, xs, dict.fromkeys(layer, 0.0))
+    both = {box: net.above[box] + net.below[box] for box in range(len(xs))}
+    for sweep in range(2 * _SWEEPS):
+        neighbours = both if sweep >= _SWEEPS else net.below if sweep % 2 else net.above
         for layer in reversed(layers) if sweep % 2 else layers:
-            _settle(net, layer, xs, [_mean([xs[box] for box in near[one]], xs[one]) for one in layer])
+            wanted = {box: _mean([xs[near] for near in neighbours[box]], xs[box]) for box in layer}
+            if sweep < _SWEEPS:
+                layer.sort(key=wanted.__getitem__)
+            _settle(net, layer, xs, wanted)
     left = min((x - width / 2 for x, width in zip(xs, net.width, strict=True)), default=0.0)
-    return [x - left for x in xs]
+    return layers, [x - left for x in xs]
 
 
-def _settle(net: _Net, layer: Sequence[int], xs: list[float], wanted: Sequence[float]) -> None:
+def _settle(net: _Net, layer: Sequence[int], xs: list[float], wanted: Mapping[int, float]) -> None:
     """Place a layer's boxes with the least squared distances to the wanted centres (pool adjacent violators)."""
     offsets, offset = [], 0.0
     for number, box in enumerate(layer):
@@ -147,8 +122,8 @@ def _settle(net: _Net, layer: Sequence[int], xs: list[float], wanted: Sequence[f
             offset += (net.width[layer[number - 1]] + net.width[box]) / 2 + GAP
         offsets.append(offset)
     blocks: list[list[float]] = []
-    for want, offset in zip(wanted, offsets, strict=True):
-        blocks.append([want - offset])
+    for box, offset in zip(layer, offsets, strict=True):
+        blocks.append([wanted[box] - offset])
         while len(blocks) > 1 and _mean(blocks[-2], 0) > _mean(blocks[-1], 0):
             blocks[-2:] = [blocks[-2] + blocks[-1]]
     starts = [_mean(block, 0) for block in blocks for _ in block]
