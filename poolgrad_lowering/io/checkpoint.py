@@ -41,6 +41,8 @@ IDENTIFIER = b"ODTC"
 VERSION = 2
 _FIRST_FIELD = 4
 """The offset of the first field in a table's vtable, in bytes; each takes two."""
+_PLACE, _INT32 = number_types.UOffsetTFlags, number_types.Int32Flags
+"""Types of fields: the place of something else, and an integer."""
 _EXTERNAL = ".data"
 _MALFORMED = (IndexError, struct.error, ValueError, KeyError, TypeError, OverflowError, UnicodeDecodeError)
 
@@ -95,17 +97,11 @@ def read_checkpoint_file(path: PathLike) -> Checkpoint:
 def write_checkpoint_file(path: PathLike, checkpoint: Checkpoint) -> None:
     """Write a checkpoint that onnxruntime loads. Raises `FileError`; then the file has not changed."""
     builder = flatbuffers.Builder(1024)
-    trainable = _tensors(builder, checkpoint.trainable)
-    frozen = _tensors(builder, checkpoint.frozen)
-    module = _table(builder, [(0, trainable), (1, frozen)])
-    fields = [(1, module)]
+    trainable, frozen = _tensors(builder, checkpoint.trainable), _tensors(builder, checkpoint.frozen)
+    fields = [(0, _INT32, VERSION), (1, _PLACE, _table(builder, (0, _PLACE, trainable), (1, _PLACE, frozen)))]
     if checkpoint.group is not None:
-        fields.append((2, _vector(builder, [_group(builder, checkpoint.group)])))
-    builder.StartObject(4)
-    builder.PrependInt32Slot(0, VERSION, 0)
-    for slot, offset in fields:
-        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
-    builder.Finish(builder.EndObject(), IDENTIFIER)
+        fields.append((2, _PLACE, _vector(builder, [_group(builder, checkpoint.group)])))
+    builder.Finish(_table(builder, *fields), IDENTIFIER)
     write_bytes(Path(path), bytes(builder.Output()))
 
 
@@ -138,12 +134,12 @@ class _Reader:
         return bytes(self._table.String(offset + self._table.Pos)).decode() if offset else ""
 
     def flag(self, number: int) -> bool:
-        return bool(self._table.GetSlot(self._slot(number), False, number_types.BoolFlags))
+        return bool(self._number(number, False, number_types.BoolFlags))
 
     def tensor(self) -> tuple[str, Array]:
         """Return a tensor's name and its values."""
         name = self.text(0)
-        dtype = helper.tensor_dtype_to_np_dtype(int(self._table.GetSlot(self._slot(3), 0, number_types.Int32Flags)))
+        dtype = helper.tensor_dtype_to_np_dtype(int(self._number(3, 0, _INT32)))
         start, rank = self._list(2, 8)
         dims = struct.unpack_from(f"<{rank}q", self._table.Bytes, start)
         size = math.prod(dims) * dtype.itemsize
@@ -153,7 +149,7 @@ class _Reader:
         if self._offset(4):
             data = bytes(self._table.Bytes[start : start + count])
         else:
-            offset = int(self._table.GetSlot(self._slot(6), -1, number_types.Int64Flags))
+            offset = int(self._number(6, -1, number_types.Int64Flags))
             data = _external(self._path, offset, size)
         if len(data) != size:
             raise ValueError(f"'{name}' has {len(data)} bytes, its sizes say {size}")
@@ -164,17 +160,18 @@ class _Reader:
         states = {state.text(0): tuple(dict(m.tensor() for m in state.tables(1)).values()) for state in self.tables(3)}
         return OptimizerGroup(
             self.text(0),
-            int(self._table.GetSlot(self._slot(1), 0, number_types.Int64Flags)),
-            float(self._table.GetSlot(self._slot(2), 0.0, number_types.Float32Flags)),
+            int(self._number(1, 0, number_types.Int64Flags)),
+            float(self._number(2, 0.0, number_types.Float32Flags)),
             states,
         )
 
-    @staticmethod
-    def _slot(number: int) -> int:
-        return _FIRST_FIELD + 2 * number
+    def _number(self, number: int, default: float, kind: Any) -> float:
+        """Return the value of a field that is a number."""
+        value: float = self._table.GetSlot(_FIRST_FIELD + 2 * number, default, kind)
+        return value
 
     def _offset(self, number: int) -> int:
-        return int(self._table.Offset(self._slot(number)))
+        return int(self._table.Offset(_FIRST_FIELD + 2 * number))
 
     def _at(self, place: int) -> Table:
         return Table(self._table.Bytes, self._table.Indirect(place))
@@ -206,35 +203,31 @@ def _tensors(builder: flatbuffers.Builder, arrays: Mapping[str, Array]) -> int:
 
 
 def _tensor(builder: flatbuffers.Builder, name: str, array: Array) -> int:
-    content = np.ascontiguousarray(array)
-    data = builder.CreateByteVector(content.tobytes())
+    data = builder.CreateByteVector(np.ascontiguousarray(array).tobytes())
     dims = builder.CreateNumpyVector(np.array(array.shape, np.int64))
     text = builder.CreateString(name)
-    builder.StartObject(7)
-    for slot, offset in ((0, text), (2, dims), (4, data)):
-        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
-    builder.PrependInt32Slot(3, int(helper.np_dtype_to_tensor_dtype(array.dtype)), 0)
-    return int(builder.EndObject())
+    element_type = int(helper.np_dtype_to_tensor_dtype(array.dtype))
+    return _table(builder, (0, _PLACE, text), (2, _PLACE, dims), (4, _PLACE, data), (3, _INT32, element_type))
 
 
 def _group(builder: flatbuffers.Builder, group: OptimizerGroup) -> int:
     states = []
     for name, momentums in group.momentums.items():
         tensors = _tensors(builder, {f"momentum{number}": array for number, array in enumerate(momentums)})
-        states.append(_table(builder, [(0, builder.CreateString(name)), (1, tensors)]))
+        states.append(_table(builder, (0, _PLACE, builder.CreateString(name)), (1, _PLACE, tensors)))
     text, listed = builder.CreateString(group.name), _vector(builder, states)
-    builder.StartObject(4)
-    builder.PrependUOffsetTRelativeSlot(0, text, 0)
-    builder.PrependInt64Slot(1, group.step, 0)
-    builder.PrependFloat32Slot(2, group.learning_rate, 0.0)
-    builder.PrependUOffsetTRelativeSlot(3, listed, 0)
-    return int(builder.EndObject())
+    rate = (2, number_types.Float32Flags, group.learning_rate)
+    return _table(builder, (0, _PLACE, text), (1, number_types.Int64Flags, group.step), rate, (3, _PLACE, listed))
 
 
-def _table(builder: flatbuffers.Builder, fields: Sequence[tuple[int, int]]) -> int:
-    builder.StartObject(4)
-    for slot, offset in fields:
-        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
+def _table(builder: flatbuffers.Builder, *fields: tuple[int, Any, float]) -> int:
+    """Write a table of fields, each a number, a type and a value, and return its place."""
+    builder.StartObject(7)
+    for number, kind, value in fields:
+        if kind is _PLACE:
+            builder.PrependUOffsetTRelativeSlot(number, value, 0)
+        else:
+            builder.PrependSlot(kind, number, value, 0)
     return int(builder.EndObject())
 
 
