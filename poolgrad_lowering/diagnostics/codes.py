@@ -23,12 +23,6 @@ class Code(Diagnostic):
     `of_constants`: the condition also fails if the value of a constant is not known.
     """
 
-    def __init__(
-        self, meaning: str, advice: str = "", severity: Severity = Severity.ERROR, of_constants: bool = False
-    ) -> None:
-        super().__init__(meaning, advice, severity)
-        self.of_constants = of_constants
-
     ARITY = (
         "The node does not have the inputs of its operator (for example, TensorFlow's MaxPoolGrad has three).",
         "Give the node the inputs that its operator takes, or rename it if it is another operator.",

@@ -27,14 +27,16 @@ class Diagnostic(Enum):
 
     value: str
 
-    def __init__(self, meaning: str, advice: str = "", severity: Severity = Severity.ERROR) -> None:
+    def __init__(
+        self, meaning: str, advice: str = "", severity: Severity = Severity.ERROR, of_constants: bool = False
+    ) -> None:
         if not advice:
             raise TypeError(f"{type(self).__name__}.{self.name} has no advice: a row is a meaning and an advice")
         self._value_ = self.name.lower().replace("_", "-")
         self.meaning = meaning
         self.advice = advice
         self.severity = severity
-        self.of_constants = False
+        self.of_constants = of_constants
 
     @classmethod
     def _missing_(cls, value: object) -> Diagnostic | None:
