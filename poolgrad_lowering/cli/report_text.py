@@ -125,25 +125,18 @@ def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[
 
 
 def _row(anchor: AnchorReport) -> tuple[str, str, str]:
-    if anchor.status == Status.LOWERED:
-        attributes = anchor.attributes or {}
-        shown = " ".join(f"{name}={_compact(value)}" for name, value in attributes.items())
-        return anchor.site, anchor.status, f"{anchor.op} {shown}".rstrip() + _pool(anchor) + _trusted(anchor)
-    return anchor.site, anchor.status, f"{anchor.code}: {anchor.reason}"
-
-
-def _pool(anchor: AnchorReport) -> str:
-    """Return the text on the forward pool; empty if forward pools are not lowered."""
+    """Return site, status and what became of it: the operator, its forward pool, and the defaults of the proof."""
+    if anchor.status != Status.LOWERED:
+        return anchor.site, anchor.status, f"{anchor.code}: {anchor.reason}"
+    parts = [str(anchor.op)]
+    for name, value in (anchor.attributes or {}).items():
+        parts.append(f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}")
+    what = " ".join(parts)
     if anchor.forward_op:
-        return f"; pool: {anchor.forward_op}"
-    return f"; pool stays: {anchor.forward_reason}" if anchor.forward_reason else ""
-
-
-def _trusted(anchor: AnchorReport) -> str:
-    """Return the text on the defaults that the proof relies on; empty if there are none."""
-    names = ", ".join(f"'{name}'" for name in anchor.trusted_defaults or ())
-    return f"; trusts the default of {names}" if names else ""
-
-
-def _compact(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        what += f"; pool: {anchor.forward_op}"
+    elif anchor.forward_reason:
+        what += f"; pool stays: {anchor.forward_reason}"
+    if anchor.trusted_defaults:
+        quoted = (f"'{name}'" for name in anchor.trusted_defaults)
+        what += f"; trusts the default of {', '.join(quoted)}"
+    return anchor.site, anchor.status, what
