@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import BinaryIO
 
 from poolgrad_lowering.diagnostics.errors import UsageError, explained
 
@@ -55,10 +54,13 @@ def as_files(options: argparse.Namespace) -> Iterator[Callable[[str], str]]:
         yield str
         return
     _require_streams(options, given, to_output=to_output)
-    with _temporary_folder() as folder:
+    with explained("cannot make a temporary folder"):
+        temporary = tempfile.TemporaryDirectory(prefix="poolgrad-", ignore_cleanup_errors=True)
+    with temporary as folder:
         source, written = Path(folder, "stdin.onnx"), Path(folder, "stdout.onnx")
         for name in given:
-            _copy(sys.stdin.buffer, source)
+            with explained("cannot read standard input"), source.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
             setattr(options, name, source)
         if to_output:
             options.output = written
@@ -77,13 +79,3 @@ def _require_streams(options: argparse.Namespace, given: list[str], *, to_output
         raise UsageError("standard output cannot be both the model and a report: write the report with --report")
     if to_output and sys.stdout.isatty():
         raise UsageError("standard output is a terminal: send the model to a file or to another program")
-
-
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    with explained("cannot make a temporary folder"):
-        return tempfile.TemporaryDirectory(prefix="poolgrad-", ignore_cleanup_errors=True)
-
-
-def _copy(source: BinaryIO, path: Path) -> None:
-    with explained("cannot read standard input"), path.open("wb") as file:
-        shutil.copyfileobj(source, file)
