@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.targets.table import Target
 
 SCHEMA_VERSION = 1
 
@@ -189,11 +188,13 @@ def export_in_place(
     file: str = "model.onnx",
 ) -> AtcReport:
     """As `export_atc`, but modifies the model. `bytes_before` is its size, `file` the path that ATC will read."""
-    found = Options(target).product
-    outcome = lower_in_place(model, Options(target, keep_onnx=without_layout(found)), gate)
+    options = Options(target)
+    found = options.product
+    outcome = lower_in_place(model, replace(options, keep_onnx=without_layout(found)), gate)
     lowering = outcome.report(bytes_before, len(gate.serialised(model)) if outcome.changed else bytes_before)
     edits, obstacles = prepare_for_atc(model, found, weights_as_inputs, gate)
-    how = conversion(model, found, _exact_name(found, target), file)
+    soc = next((name for name in found.socs if target is not None and name.lower() == target.lower()), None)
+    how = conversion(model, found, soc, file)
     return AtcReport(lowering, edits, obstacles, tuple(defaults(model)), how)
 
 
@@ -202,8 +203,3 @@ def export_cann_in_place(model: ModelProto, options: Options, gate: Gate, size: 
     outcome = lower_in_place(model, options, gate)
     edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
     return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)
-
-
-def _exact_name(target: Target, name: str | None) -> str | None:
-    """Return the SoC name with its case, None if a product was named."""
-    return next((soc for soc in target.socs if name is not None and soc.lower() == name.lower()), None)
