@@ -33,7 +33,11 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
     return document(
         f"{shown(model_name)}: max-pool gradients for {report.target}",
         element("a", "Skip to the anchors", href="#anchors", class_="skip"),
-        _header(report, model_name),
+        element(
+            "header",
+            element("h1", shown(model_name)),
+            element("p", f"Max-pool gradients lowered for {TARGETS[report.target].title} (", code(report.target), ")"),
+        ),
         element(
             "main", summary_section(report, recorder), places_section(recorder.placement), _anchors(report, sections)
         ),
@@ -61,14 +65,6 @@ def document(title: str, *content: Markup, script: str = "") -> bytes:
     )
     page = f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
     return page.encode()
-
-
-def _header(report: Report, model_name: str) -> Markup:
-    return element(
-        "header",
-        element("h1", shown(model_name)),
-        element("p", f"Max-pool gradients lowered for {TARGETS[report.target].title} (", code(report.target), ")"),
-    )
 
 
 def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:

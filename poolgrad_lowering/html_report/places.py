@@ -97,12 +97,13 @@ def _figure(placement: Placement) -> Markup:
     remarks = [f"a cell is up to {size} nodes" if size > 1 else "a cell is a node"]
     if shown_nodes < len(placement.nodes):
         remarks.append(f"the first {shown_nodes:,} of {len(placement.nodes):,} nodes are drawn")
+    by_place = ", ".join(f"{placement.node_count(place):,} on {PLACES[place.value]}" for place in Place)
     key = (element("span", PLACES[place.value], class_=place.value) for place in Place)
     words = element("ul", *(element("li", line) for line in _in_words(runs)))
     return element(
         "figure",
         element("figcaption", f"The nodes in the order of a step; {'; '.join(remarks)}"),
-        _svg(drawn, f"{counted(len(placement.nodes), 'node')}: {_by_place(placement.nodes)}; {_totals(placement)}"),
+        _svg(drawn, f"{counted(len(placement.nodes), 'node')}: {by_place}; {_totals(placement)}"),
         element("p", *key, class_="key"),
         element("details", element("summary", "In words"), words, class_="words"),
         class_="places",
@@ -161,11 +162,6 @@ def _by_operator(nodes: Sequence[PlacedNode]) -> str:
     counts = Counter(node.operator for node in nodes)
     named = [f"{count} {shown(name, _NAME)}" for name, count in counts.most_common(_OPERATORS)]
     return ", ".join([*named, *(["…"] if len(counts) > _OPERATORS else [])])
-
-
-def _by_place(nodes: Sequence[PlacedNode]) -> str:
-    counts = Counter(node.place for node in nodes)
-    return ", ".join(f"{counts[place]:,} on {PLACES[place.value]}" for place in Place)
 
 
 def _in_words(runs: Sequence[Sequence[PlacedNode]]) -> Iterator[str]:
