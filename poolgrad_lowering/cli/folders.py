@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from poolgrad_lowering.cli.console import ProgressBar, print_error, print_json, print_line, print_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
@@ -18,18 +18,6 @@ from poolgrad_lowering.diagnostics.text import counted
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.folders import FileResult
-
-
-class Line(Protocol):
-    """The result for one model, of which a line is printed."""
-
-    @property
-    def path(self) -> str:
-        """The model's path, relative to the folder."""
-
-    @property
-    def error(self) -> str | None:
-        """Why there is no result."""
 
 
 class FolderOutput:
@@ -53,15 +41,15 @@ class FolderOutput:
             done, total = self._counts
             raise KeyboardInterrupt(f"{done} of {counted(total, 'model')} done" if total else "") from None
 
-    def show(self, line: Line, status: str, detail: str, done: int, total: int) -> None:
-        """Print the line of a model that is done; `status` and `detail` are not used if it failed."""
+    def show(self, path: str, error: str | None, status: str, detail: str, *, done: int, total: int) -> None:
+        """Print the line of a model that is done; `status` and `detail` are not used if there is an error."""
         self._bar.clear()
         self._counts = (done, total)
-        if line.error is not None and self._silent:
-            print_error(f"failed: {line.path}: {line.error}")
+        if error is not None and self._silent:
+            print_error(f"failed: {path}: {error}")
         elif not self._silent:
-            print_result(line.path, "failed" if line.error else status, line.error or detail)
-        self._bar(done, total, line.path)
+            print_result(path, "failed" if error else status, error or detail)
+        self._bar(done, total, path)
 
 
 def run_folder(work: Callable[..., list[FileResult]], status: str, options: argparse.Namespace) -> ExitCode:
@@ -82,7 +70,7 @@ def run_folder(work: Callable[..., list[FileResult]], status: str, options: argp
             notes = "".join(f"; {note.code}" for note in result.report.notes if not note.warning)
             proven = ", proven" if result.report.lowered and getattr(options, "verify", False) else ""
             detail = f"{len(result.report.lowered)} lowered{proven}, {len(result.report.refused)} refused{notes}"
-        output.show(result, status, detail, done, total)
+        output.show(result.path, result.error, status, detail, done=done, total=total)
 
     with output.interrupts_say_how_far():
         results = work(jobs=options.jobs, html_folder=options.html, on_result=show)

@@ -70,7 +70,7 @@ def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -
         status, detail = ("failed", "") if found is None else _line(found)
         if options.quiet and found is not None and not _passed(found, options):
             print_error(f"{status}: {result.path}: {detail}")
-        output.show(result, status, detail, done, total)
+        output.show(result.path, result.error, status, detail, done=done, total=total)
 
     with output.interrupts_say_how_far():
         results = verify_folder(options.original, options.lowered, jobs=options.jobs, on_result=show, **verification)
