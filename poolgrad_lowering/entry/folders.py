@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.diagnostics.text import counted
@@ -38,14 +37,6 @@ class FileResult:
     report: Report | None = None
     error: str | None = None
     written: bool = False
-
-
-class _Outputs(NamedTuple):
-    """The folders to write models, reports and pages to."""
-
-    models: Path
-    reports: Path | None
-    pages: Path | None
 
 
 def lower_folder(
@@ -77,14 +68,14 @@ def lower_folder(
     Raises `UnknownTargetError`, and `FileError` if `source` is not a folder or has no model, or if a folder to write to
     is inside it, contains it, or is not a folder.
     """
-    source, outputs = Path(source), _Outputs(Path(destination), _path(report_folder), _path(html_folder))
+    source, destination, reports, pages = Path(source), Path(destination), _path(report_folder), _path(html_folder)
     kept = GRADIENT_OPERATORS if keep_onnx else ()
     options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external, standard, kept)
     models = models_below(source)
-    _require_apart(source, outputs)
-    work = partial(_lower_one, source, outputs, options)
+    _require_apart(source, (destination, reports, pages))
+    work = partial(_lower_one, source, destination, options, reports=reports, pages=pages)
     results = for_each(work, models, FileResult, jobs=jobs, on_result=on_result)
-    _write_index(outputs.pages, source, results)
+    _write_index(pages, source, results)
     return results
 
 
@@ -129,11 +120,13 @@ def _require_apart(source: Path, destinations: Iterable[Path | None]) -> None:
             raise FileError(f"cannot write below '{destination}': it is not a folder")
 
 
-def _lower_one(source: Path, outputs: _Outputs, options: Options, path: str) -> FileResult:
-    model, destination = source / path, outputs.models / path
-    make_folder(destination.parent)
-    report, page = _beside(outputs.reports, f"{path}.json"), _beside(outputs.pages, f"{path}.html")
-    found = lower_path(model, destination, options, SideOutputs(model, destination, report=report, page=page))
+def _lower_one(
+    source: Path, destination: Path, options: Options, path: str, *, reports: Path | None, pages: Path | None
+) -> FileResult:
+    model, lowered = source / path, destination / path
+    make_folder(lowered.parent)
+    report, page = _beside(reports, f"{path}.json"), _beside(pages, f"{path}.html")
+    found = lower_path(model, lowered, options, SideOutputs(model, lowered, report=report, page=page))
     if options.strict and found.incomplete:
         return FileResult(path, found, f"{counted(len(found.refused), 'anchor')} refused, no model written")
     return FileResult(path, found, written=True)
