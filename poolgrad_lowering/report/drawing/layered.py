@@ -63,16 +63,13 @@ class _Net:
     def chain(self, source: int, target: int) -> list[int]:
         """The boxes of an arrow, with new passages through the layers between its ends."""
         between = range(self.layer[source] + 1, self.layer[target])
-        chain = [source, *(self._passage(layer) for layer in between), target]
+        chain = [source, *range(len(self.width), len(self.width) + len(between)), target]
+        self.width += [PASSAGE] * len(between)
+        self.layer += between
         for upper, lower in pairwise(chain):
             self.below[upper].append(lower)
             self.above[lower].append(upper)
         return chain
-
-    def _passage(self, layer: int) -> int:
-        self.width.append(PASSAGE)
-        self.layer.append(layer)
-        return len(self.width) - 1
 
 
 def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
@@ -140,14 +137,10 @@ def _ports(net: _Net, chains: Sequence[Sequence[int]], xs: Sequence[float]) -> l
             at_box[chains[number][end]].append(number)
         ends.append([0.0] * len(chains))
         for box, numbers in at_box.items():
-            _spread(ends[-1], xs[box], net.width[box], numbers)
+            gap = min(_PORT_GAP, 0.8 * net.width[box] / len(numbers))
+            for place, number in enumerate(numbers):
+                ends[-1][number] = xs[box] + (place - (len(numbers) - 1) / 2) * gap
     return list(zip(*ends, strict=True))
-
-
-def _spread(ports: list[float], centre: float, width: float, numbers: Sequence[int]) -> None:
-    gap = min(_PORT_GAP, 0.8 * width / len(numbers))
-    for place, number in enumerate(numbers):
-        ports[number] = centre + (place - (len(numbers) - 1) / 2) * gap
 
 
 def _path(
