@@ -37,17 +37,17 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
         f"{counted(len(rows), 'model')}, {failed} failed; {counted(lowered, 'anchor')} lowered, "
         f"{refused.total()} refused"
     )
+    header = ("model", "share", "lowered", "refused", "remarks")
+    models = table("Models", header, map(_model, rows), stacked=True, captioned=False)
+    sections = [element("section", element("h2", "Models"), models)]
+    if refused:
+        codes = refusals(dict(sorted(refused.items())), captioned=False)
+        sections.append(element("section", element("h2", "Refused, by code"), codes))
     return document(
         f"{shown(folder)}: max-pool gradients",
         element("header", element("h1", shown(folder)), element("p", totals)),
-        element("main", _models(rows), _refused(refused)),
+        element("main", *sections),
     )
-
-
-def _models(rows: Sequence[IndexRow]) -> Markup:
-    header = ("model", "share", "lowered", "refused", "remarks")
-    models = table("Models", header, map(_model, rows), stacked=True, captioned=False)
-    return element("section", element("h2", "Models"), models)
 
 
 def _model(row: IndexRow) -> tuple[Child, ...]:
@@ -71,11 +71,3 @@ def _bar(lowered: int, refused: int) -> Markup | str:
     ]
     title = element("title", f"{lowered} lowered, {refused} refused")
     return element("svg", title, *parts, role="img", width=_WIDTH, height=_HEIGHT, class_="bar")
-
-
-def _refused(counts: Counter[str]) -> Markup | str:
-    if not counts:
-        return ""
-    return element(
-        "section", element("h2", "Refused, by code"), refusals(dict(sorted(counts.items())), captioned=False)
-    )

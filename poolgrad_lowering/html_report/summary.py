@@ -17,18 +17,8 @@ from poolgrad_lowering.report.report import Report
 
 def summary_section(report: Report, recorder: Recorder) -> Markup:
     """All totals of a report. The wall time is left out, so that the page is the same for every run."""
-    return element(
-        "section",
-        element("h2", "Summary"),
-        *_notes(report),
-        _figures(report),
-        _forms(report),
-        _refusals(report),
-        *_standard(report),
-        _elsewhere(report, recorder),
-        _plugins(report),
-        _warnings(report),
-    )
+    tables = _forms(report), *_of_nodes(report, recorder)
+    return element("section", element("h2", "Summary"), *_notes(report), _figures(report), *tables)
 
 
 def _notes(report: Report) -> Iterator[Markup]:
@@ -84,29 +74,27 @@ def _forms(report: Report) -> Markup | str:
     return _table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids)
 
 
-def _refusals(report: Report) -> Markup | str:
-    counts = report.refused_by_code
-    return refusals(counts, [f"code-{name}" for name in counts]) if counts else ""
-
-
-def _standard(report: Report) -> Iterator[Markup | str]:
-    """What became of the operators of training runtimes, if they were to be replaced."""
-    found = report.standard
-    if found is None:
-        return
-    rows = [(code(shown(operator)), number) for operator, number in sorted(found.replaced.items())]
-    yield _table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
-    left = [(code(shown(each.node)), code(shown(each.operator)), f"{each.code}: {each.reason}") for each in found.left]
-    yield _table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
-
-
-def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:
-    """The table of nodes of pools and gradients that do not run on the NPU."""
+def _of_nodes(report: Report, recorder: Recorder) -> Iterator[Markup | str]:
+    """The tables of what was refused or replaced, and of what does not run on the NPU or could not be used."""
+    if counts := report.refused_by_code:
+        yield refusals(counts, [f"code-{name}" for name in counts])
+    if found := report.standard:
+        rows = [(code(shown(operator)), number) for operator, number in sorted(found.replaced.items())]
+        yield _table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
+        left = [
+            (code(shown(each.node)), code(shown(each.operator)), f"{each.code}: {each.reason}") for each in found.left
+        ]
+        yield _table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
     header = ("kind", "nodes", "reason")
-    return _table("Left to the CPU or another execution provider", header, list(_left(report, recorder)))
+    yield _table("Left to the CPU or another execution provider", header, list(_elsewhere(report, recorder)))
+    plugins = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
+    yield _table("Forms of other packages that could not be used", ("form", "reason"), plugins)
+    warnings = [(code(shown(one.file)), shown(one.tensor), shown(one.reason, 600)) for one in report.warnings]
+    yield _table("Missing external data", ("file", "tensor without data", "reason"), warnings)
 
 
-def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
+def _elsewhere(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
+    """The nodes of pools and gradients that do not run on the NPU."""
     if report.refused:
         yield "refused anchors", len(report.refused), "by code, above"
     kept_pools = Counter(anchor.forward_code for anchor in report.lowered if anchor.forward_code)
@@ -115,13 +103,3 @@ def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
     for op_type, count in sorted(recorder.written.items()):
         if op_type != "Constant":
             yield code(op_type), count, "adapts operands or results of the lowered nodes"
-
-
-def _plugins(report: Report) -> Markup | str:
-    rows = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
-    return _table("Forms of other packages that could not be used", ("form", "reason"), rows)
-
-
-def _warnings(report: Report) -> Markup | str:
-    rows = [(code(shown(one.file)), shown(one.tensor), shown(one.reason, 600)) for one in report.warnings]
-    return _table("Missing external data", ("file", "tensor without data", "reason"), rows)
