@@ -114,7 +114,9 @@ def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
         raise AssertionError(f"the lowered anchor '{anchor.name}' has no record of its lowering")
     yield element("h3", "What it becomes")
     yield from _becomes(anchor, record.lowering)
-    yield from _trusted(anchor)
+    if anchor.trusted_defaults:
+        names = shown(", ".join(anchor.trusted_defaults), _MAX_REASON)
+        yield element("p", "It is right if no caller overrides the defaults of these graph inputs: ", code(names), ".")
     if record.before is not None and record.after is not None:
         before, after = _figure("Before", record.before), _figure("After", record.after)
         yield element("div", before, after, class_="pair")
@@ -137,16 +139,13 @@ def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         )
 
 
-def _trusted(anchor: AnchorReport) -> Iterator[Markup]:
-    if anchor.trusted_defaults:
-        names = shown(", ".join(anchor.trusted_defaults), _MAX_REASON)
-        yield element("p", "It is right if no caller overrides the defaults of these graph inputs: ", code(names), ".")
-
-
 def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
     yield element("h3", "Attributes and their derivation")
     if anchor.attributes:
-        values = [_value(value) for value in anchor.attributes.values()]
+        values = [
+            code(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+            for value in anchor.attributes.values()
+        ]
         yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values])
     else:
         yield element("p", code(f"npu.{anchor.op}"), " has no attributes: its windows follow from the shapes.")
@@ -182,10 +181,6 @@ def _result(step: Step) -> str:
     if step.value == HOLDS and step.numbers is not None:
         return step.numbers
     return step.value if step.numbers in (None, step.value) else f"{step.numbers} = {step.value}"
-
-
-def _value(value: object) -> Markup:
-    return code(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def _figure(caption: str, graph: Graph) -> Markup:
