@@ -104,7 +104,8 @@ def _compacted(references: Iterable[Reference]) -> tuple[dict[Reference, int], t
     end = 0
     for run in _runs(references):
         start, stop = run[0].offset, max(reference.end for reference in run)
-        alignment = max(_alignment(reference.offset) for reference in run)
+        alignment = max(reference.offset & -reference.offset or _LARGEST_ALIGNMENT for reference in run)
+        alignment = min(alignment, _LARGEST_ALIGNMENT)
         moved = (start - end) // alignment * alignment
         offsets.update({reference: reference.offset - moved for reference in run})
         parts.append(Part(start - moved - end, start, stop - start))
@@ -124,10 +125,6 @@ def _runs(references: Iterable[Reference]) -> Iterator[list[Reference]]:
         end = max(end, reference.end)
     if run:
         yield run
-
-
-def _alignment(offset: int) -> int:
-    return min(offset & -offset or _LARGEST_ALIGNMENT, _LARGEST_ALIGNMENT)
 
 
 def _require_complete(file: Path, parts: Sequence[Part]) -> None:
