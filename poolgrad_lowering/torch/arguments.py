@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,18 @@ class Arguments:
     def __deepcopy__(self, _copied: dict[int, Any]) -> Arguments:
         """Return itself, since nothing changes it."""
         return self
+
+    def batched(self, *, dynamic_batch: bool) -> list[str]:
+        """Return the names of the tensors with a first size that is symbolic: with `dynamic_batch` all that have one.
+
+        Raises `ValueError` unless these sizes are the same, 2 or more.
+        """
+        if not dynamic_batch:
+            return []
+        sizes = {name: len(tensor) for name, tensor in self.tensors.items() if tensor.ndim}
+        if len(set(sizes.values())) != 1 or min(sizes.values()) < 2:
+            raise ValueError("with dynamic_batch, all example inputs need the same first size, 2 or more")
+        return list(sizes)
 
     def rebuild(self, tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
         """Return positional and keyword arguments and the target with other tensors in the place of these."""
@@ -94,15 +106,3 @@ def _name(positional: Sequence[str], path: Sequence[str]) -> str:
     if part == "0":
         return ".".join((positional[int(rest[0])], *rest[1:]))
     return ".".join(rest)
-
-
-def has_batch(tensor: Tensor | None) -> bool:
-    """Whether a tensor has a first size, which may be that of the batch."""
-    return tensor is not None and tensor.ndim > 0
-
-
-def check_batch(tensors: Iterable[Tensor]) -> None:
-    """Raises `ValueError` unless all tensors with a first size have the same one, 2 or more."""
-    sizes = {len(tensor) for tensor in tensors if has_batch(tensor)}
-    if len(sizes) != 1 or min(sizes) < 2:
-        raise ValueError("with dynamic_batch, all example inputs need the same first size, 2 or more")

@@ -87,7 +87,9 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
                 f"a step that draws {len(mask_names)} times random numbers cannot be compared: only the {len(masks)} "
                 "masks of dropout layers can be fed"
             )
-        feeds = {**values, **step.examples, **_uniform(mask_names, masks)}
+        # Numbers that are below the probability of 1 exactly where the mask is 1.
+        uniform = {name: 1 - to_array(mask.float()) for name, mask in zip(mask_names, masks, strict=True)}
+        feeds = {**values, **step.examples, **uniform}
         feeds |= {name: np.array(rate, np.float32) for name, rate in _rates(step).items()}
         feeds = {name: in_float32(value) for name, value in feeds.items()}
         results = dict(zip(step.outputs, session.run(None, feeds), strict=True))
@@ -169,11 +171,6 @@ def _with_masks_as_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list
         copied.graph.node.remove(node)
         copied.graph.input.append(onnx.helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, None))
     return copied, [node.output[0] for node in drawn]
-
-
-def _uniform(inputs: list[str], masks: list[Tensor]) -> Arrays:
-    """Return numbers that are below the probability of 1 exactly where the mask is 1."""
-    return {name: 1 - to_array(mask.float()) for name, mask in zip(inputs, masks, strict=True)}
 
 
 def _open(model: onnx.ModelProto) -> None:

@@ -29,7 +29,9 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **decompositions_of([aten.gelu]),  # ONNX has Gelu since opset 20
         aten.convolution_backward.default: convolution_backward(weight_gradient),
         aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
-        aten._native_batch_norm_legit.no_stats: _batch_norm_of_this_batch,  # noqa: SLF001
+        aten._native_batch_norm_legit.no_stats: lambda x, weight, bias, *others: batch_norm(  # noqa: SLF001
+            x, weight, bias, None, None, *others
+        ),
         aten.native_batch_norm.default: batch_norm,
         aten.native_layer_norm.default: layer_norm,
         aten.native_group_norm.default: group_norm,
@@ -41,12 +43,6 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
         aten.index_put.default: _index_put,
     }
-
-
-def _batch_norm_of_this_batch(  # noqa: PLR0917 - the operator's signature
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    return batch_norm(x, weight, bias, None, None, training, momentum, eps)
 
 
 def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import onnx
-import onnx_ir as ir
 import torch
 from onnx import NodeProto
 from onnxscript import optimizer
@@ -86,10 +85,18 @@ def to_onnx(
     if program is None:
         raise AssertionError("torch.onnx.export returns a program if it is given no file")
     scopes.write(program.model, program.exported_program)
-    _simplify(program.model)
+    # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which
+    # takes most of the time of a large export.
+    optimizer.inline(program.model)
+    optimizer.fold_constants(program.model)
+    optimizer.remove_unused_nodes(program.model)
+    optimizer.remove_unused_functions(program.model)
     normalize(program.model)
     optimizer.remove_unused_nodes(program.model)
-    exported = _without_traces(program.model_proto)
+    exported = program.model_proto
+    del exported.graph.metadata_props[:]
+    for value in (*exported.graph.value_info, *exported.graph.input, *exported.graph.output):
+        del value.metadata_props[:]  # in which the exporter records its code
     (found,) = (entry.version for entry in exported.opset_import if entry.domain == "")
     if found != opset:
         raise TorchExportError(f"opset is {opset}, and torch wrote {found}, since it cannot convert the step")
@@ -98,37 +105,14 @@ def to_onnx(
     return exported
 
 
-def _simplify(model: ir.Model) -> None:
-    """Inline functions, fold what is constant, shapes above all, and remove what is unused.
-
-    The exporter's own optimizer also matches rules of rewriting, which takes most of the time of a large export.
-    """
-    optimizer.inline(model)
-    optimizer.fold_constants(model)
-    optimizer.remove_unused_nodes(model)
-    optimizer.remove_unused_functions(model)
-
-
 def _explain(error: BaseException) -> str:
     """Return what an error of the exporter is about."""
-    for cause in _causes(error):
+    cause: BaseException | None = error
+    while cause is not None:
         if found := _OPERATOR.search(str(cause)):
             return f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}"
+        cause = cause.__cause__
     return f"torch cannot export it: {first_line(error)}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
-
-
-def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without the metadata of values, in which the exporter records its code."""
-    del model.graph.metadata_props[:]
-    for value in (*model.graph.value_info, *model.graph.input, *model.graph.output):
-        del value.metadata_props[:]
-    return model
 
 
 def arrange(graph: onnx.GraphProto) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from poolgrad_lowering.torch import names, scopes
-from poolgrad_lowering.torch.arguments import Arguments, Examples, check_batch, find_arguments, has_batch
+from poolgrad_lowering.torch.arguments import Arguments, Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.errors import TorchExportError, first_line
@@ -61,12 +61,10 @@ def export_forward(
     """
     check_module(model)
     arguments = find_arguments(model, example_inputs, has_target=False)
-    if dynamic_batch:
-        check_batch(arguments.tensors.values())
+    batched = arguments.batched(dynamic_batch=dynamic_batch)
     own = names.tensors(dict(model.named_parameters()), dict(model.named_buffers()))
     values = {name: tensor.detach().contiguous() for name, tensor in own.items()}
     inputs = {**values, **{name: tensor.contiguous() for name, tensor in arguments.tensors.items()}}
-    batched = [name for name, tensor in arguments.tensors.items() if dynamic_batch and has_batch(tensor)]
     positions = [position for position, name in enumerate(inputs) if name in batched]
     forward = _Forward(model, arguments, count=len(values))
     modes = {module: module.training for module in model.modules()}

@@ -7,7 +7,7 @@ The function has the tensors as arguments in a known order, so that every input 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from poolgrad_lowering.torch import names, scopes
-from poolgrad_lowering.torch.arguments import Arguments, has_batch
+from poolgrad_lowering.torch.arguments import Arguments
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.internals import (
@@ -24,7 +24,6 @@ from poolgrad_lowering.torch.internals import (
     complex_operator,
     held_constant,
     note_backward_of,
-    run_annotated,
     trace,
 )
 
@@ -90,13 +89,9 @@ class Joint:
     trained: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
-        """Return the outputs for the values of the inputs."""
-        return run_annotated(self.graph, values)
 
-
-def trace_joint(module: WithLoss, decompositions: Decompositions, *, dynamic_batch: bool) -> Joint:
-    """Return the joint graph of a module in train mode.
+def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Collection[str]) -> Joint:
+    """Return the joint graph of a module in train mode. The first size of the `batched` inputs is symbolic.
 
     Raises `TorchExportError` if torch cannot trace it, `ValueError` if two inputs have one name.
     """
@@ -107,11 +102,11 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, *, dynamic_bat
     if both := inputs.keys() & examples.keys():
         raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
     inputs |= {name: value.contiguous() for name, value in examples.items()}
-    batched = [position for position, name in enumerate(inputs) if dynamic_batch and has_batch(examples.get(name))]
+    positions = [position for position, name in enumerate(inputs) if name in batched]
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
-            graph = trace(step, list(inputs.values()), batched, decompositions)
+            graph = trace(step, list(inputs.values()), positions, decompositions)
     except TorchExportError:
         raise
     except Exception as error:

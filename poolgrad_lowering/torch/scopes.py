@@ -34,7 +34,10 @@ Scopes = tuple[tuple[str, str], ...]
 @contextmanager
 def recorded(model: nn.Module) -> Iterator[None]:
     """While it is active, note the modules of the model with each operator that is traced."""
-    modules = {module: (path, _class_name(module)) for path, module in model.named_modules()}
+    modules = {
+        module: (path, f"{type(module).__module__}.{type(module).__qualname__}")
+        for path, module in model.named_modules()
+    }
     entered: list[tuple[Scopes, AbstractContextManager[None]]] = []
 
     def enter(module: nn.Module, _inputs: Any) -> None:
@@ -82,10 +85,6 @@ def write(model: ir.Model, program: torch.export.ExportedProgram) -> None:
         if scopes := found.get(name):
             node.metadata_props[NAME_SCOPES] = repr([*(path for path, _ in scopes), name])
             node.metadata_props[CLASSES] = repr([*(kind for _, kind in scopes), operator])
-
-
-def _class_name(module: nn.Module) -> str:
-    return f"{type(module).__module__}.{type(module).__qualname__}"
 
 
 def _last(entries: str | None) -> str:

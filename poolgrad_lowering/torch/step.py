@@ -16,7 +16,7 @@ from onnx import NodeProto, numpy_helper
 from torch import Tensor, nn
 
 from poolgrad_lowering.torch import names
-from poolgrad_lowering.torch.arguments import Examples, check_batch, find_arguments, has_batch
+from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
@@ -24,7 +24,7 @@ from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, rates_of, state_of, update
-from poolgrad_lowering.torch.internals import has_gradient_hooks
+from poolgrad_lowering.torch.internals import has_gradient_hooks, run_annotated
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, check_module, trace_joint
 from poolgrad_lowering.torch.optimizers import Tensors
 from poolgrad_lowering.torch.transfer import load_into, values_of
@@ -155,18 +155,16 @@ def export_training_step(
     _check_types(model, loss)
     _check_arguments(model, optimizer, weights=weights)
     arguments = find_arguments(model, example_inputs, has_target=loss is not None)
-    if dynamic_batch:
-        check_batch(arguments.tensors.values())
+    batched = arguments.batched(dynamic_batch=dynamic_batch)
     module = WithLoss(model, loss, arguments)
     parameters, _ = module.in_model()
     if optimizer is not None:
         find_groups(optimizer, parameters, ())  # raises before the trace, which takes its time
     _check_gradients(parameters, gradient_transform)
-    joint = trace_joint(module, decompositions(weight_gradient), dynamic_batch=dynamic_batch)
+    joint = trace_joint(module, decompositions(weight_gradient), batched)
     groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
     state = state_of(groups, optimizer, parameters) if groups else {}
     function, inputs, outputs = _whole_step(joint, groups, state, gradient_transform)
-    batched = [name for name, value in arguments.tensors.items() if dynamic_batch and has_batch(value)]
     exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
     _drop_unchanged_buffers(exported)
     if weight_gradient == "convolution":
@@ -236,10 +234,11 @@ def _whole_step(
 
     def step(*values: Tensor) -> list[Tensor]:
         named = dict(zip(inputs, values, strict=True))
-        results = dict(zip(joint.outputs, joint(*(named[name] for name in joint.inputs)), strict=True))
-        found = transformed({name: results[output] for output, name in gradients.items()}, transform)
-        results |= {output: found[name] for output, name in gradients.items()}
-        results |= {names.new(name): value for name, value in update(groups, named, found).items()}
+        found = run_annotated(joint.graph, [named[name] for name in joint.inputs])
+        results = dict(zip(joint.outputs, found, strict=True))
+        changed = transformed({name: results[output] for output, name in gradients.items()}, transform)
+        results |= {output: changed[name] for output, name in gradients.items()}
+        results |= {names.new(name): value for name, value in update(groups, named, changed).items()}
         return [results[name] for name in outputs]
 
     return step, inputs, outputs

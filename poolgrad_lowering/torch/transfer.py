@@ -42,13 +42,14 @@ def load_into(
     parameters, tensors = _tensors(step, model, loss)
     groups = () if optimizer is None else _groups(step, optimizer, parameters)
     state = initial_state(groups, parameters)
-    for name, tensor in {**tensors, **state}.items():
+    tensors |= state
+    for name, tensor in tensors.items():
         if name not in values:
             raise ValueError(f"values lacks {name}")
         if np.shape(values[name]) != tensor.shape:
             raise ValueError(f"{name} has shape {np.shape(values[name])}, not {tuple(tensor.shape)}")
     with torch.no_grad():
-        for name, tensor in {**tensors, **state}.items():
+        for name, tensor in tensors.items():
             tensor.copy_(to_tensor(np.asarray(values[name])))
     if optimizer is not None:
         load_state(groups, state, optimizer, parameters)
@@ -80,8 +81,7 @@ def _names_of_loss(step: ExportedStep) -> set[str]:
     own = step.module.loss
     if not isinstance(own, nn.Module):
         return set()
-    parameters, buffers = (f"loss.{name}" for name, _ in own.named_parameters()), own.named_buffers()
-    return {*map(names.weight, parameters), *(names.buffer(f"loss.{name}") for name, _ in buffers)}
+    return {*names.tensors(dict(own.named_parameters("loss")), dict(own.named_buffers("loss")))}
 
 
 def _groups(
