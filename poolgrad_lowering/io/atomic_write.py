@@ -74,8 +74,8 @@ def write_files(contents: Mapping[Path, Content], descriptions: Mapping[Path, by
     point, a description that exists belongs to the files beside it.
     """
     with contextlib.ExitStack() as stack:
-        staged = [stack.enter_context(_Staged(path, content)) for path, content in contents.items()]
-        last = [stack.enter_context(_Staged(path, content)) for path, content in (descriptions or {}).items()]
+        staged = [_Staged(path, content, stack) for path, content in contents.items()]
+        last = [_Staged(path, content, stack) for path, content in (descriptions or {}).items()]
         if staged:
             for description in last:
                 description.remove_old()
@@ -90,27 +90,19 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 class _Staged:
-    """A complete temporary file beside its target. The exit deletes it unless `commit` was called."""
+    """A complete temporary file beside its target. The exit of `stack` deletes it unless `commit` was called."""
 
-    def __init__(self, path: Path, content: Content) -> None:
+    def __init__(self, path: Path, content: Content, stack: contextlib.ExitStack) -> None:
         self._path = path
-        self._stack = contextlib.ExitStack()
         require_folder(path)
-        with self._stack, self._explained():
+        with self._explained():
             self._target = _target(path)
             self._temporary = temporary_path(self._target)
-            self._stack.callback(self._remove_temporary)  # registered first: an interrupt may come at any time
+            stack.callback(self._remove_temporary)  # registered first: an interrupt may come at any time
             with self._temporary.open("xb") as file:
                 with contextlib.suppress(FileNotFoundError):
                     self._temporary.chmod(self._target.stat().st_mode & 0o777)
                 _fill(file, content)
-            self._stack = self._stack.pop_all()
-
-    def __enter__(self) -> _Staged:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def remove_old(self) -> None:
         """Delete the existing target."""
