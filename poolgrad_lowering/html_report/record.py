@@ -16,7 +16,6 @@ from poolgrad_lowering.families.derivation import Derivation
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.ge.placement import Placement
-from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.report.drawing.graph import Graph
 from poolgrad_lowering.report.drawing.parts import Parts
 from poolgrad_lowering.rewriting.rewrite import Replacement
@@ -73,20 +72,17 @@ class Recorder:
         numbers = sorted(range(len(verdicts)), key=lambda number: reading_order(verdicts[number].status))
         first = frozenset(numbers[:MAX_DRAWN])
         for number, verdict in enumerate(verdicts):
-            drawn = number in first
+            before = after = lowering = None
             if isinstance(verdict, Refused):
-                before = parts.around(verdict.anchor) if drawn else None
-                self.anchors.append(_record(verdict.anchor, before, None, None))
+                before = parts.around(verdict.anchor) if number in first else None
             else:
-                replacement = of_sites[verdict.site]
-                before = parts.before(verdict, replacement) if drawn else None
-                after = parts.after(verdict, replacement) if drawn else None
-                self.anchors.append(_record(verdict.anchor, before, after, _lowering(verdict)))
-
-
-def _record(anchor: Node, before: Graph | None, after: Graph | None, lowering: Lowering | None) -> AnchorRecord:
-    inputs, outputs = (tuple(value.name for value in ends if value) for ends in (anchor.inputs, anchor.outputs))
-    return AnchorRecord(anchor.position, inputs, outputs, before, after, lowering)
+                lowering = _lowering(verdict)
+                if number in first:
+                    replacement = of_sites[verdict.site]
+                    before, after = parts.before(verdict, replacement), parts.after(verdict, replacement)
+            anchor = verdict.anchor
+            inputs, outputs = (tuple(value.name for value in ends if value) for ends in (anchor.inputs, anchor.outputs))
+            self.anchors.append(AnchorRecord(anchor.position, inputs, outputs, before, after, lowering))
 
 
 def _lowering(site: Lowered[Any]) -> Lowering:
