@@ -69,13 +69,14 @@ def damages(index: ModelIndex) -> Iterator[tuple[NoteCode, str]]:
 def dialect_nodes(index: ModelIndex) -> Iterator[Node]:
     """Yield the nodes of domain npu, without those of its function bodies."""
     for scope in index.scopes:
-        if not _is_body(scope.root.proto):
+        if not is_body(scope.root.proto):
             for (domain, _), positions in scope.by_op.items():
                 if domain == DOMAIN:
                     yield from map(scope.node, positions)
 
 
-def _is_body(proto: object) -> bool:
+def is_body(proto: object) -> bool:
+    """Whether this is a function body of the dialect."""
     return isinstance(proto, FunctionProto) and proto.domain == DOMAIN
 
 
@@ -137,7 +138,7 @@ def _inlined(index: ModelIndex) -> int:
     return sum(
         1
         for scope in index.scopes
-        if not _is_body(scope.root.proto)
+        if not is_body(scope.root.proto)
         for name in scope.producers
         if "argmax_planes" in name and _BODY_VALUE.search(name)
     )

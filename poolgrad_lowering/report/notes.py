@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from onnx import FunctionProto, NodeProto
+from onnx import NodeProto
 
 from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
@@ -19,7 +19,7 @@ from poolgrad_lowering.diagnostics.text import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, canonical_domain
-from poolgrad_lowering.report.damage import damages
+from poolgrad_lowering.report.damage import damages, is_body
 from poolgrad_lowering.report.report import Note
 from poolgrad_lowering.targets.table import TARGETS, Target
 
@@ -31,8 +31,7 @@ def count_operators(index: ModelIndex) -> Operators:
     """Return the counts of an indexed model, without function bodies of the dialect."""
     found: Operators = Counter()
     for scope in index.scopes:
-        root = scope.root.proto
-        if not (isinstance(root, FunctionProto) and root.domain == DOMAIN):
+        if not is_body(scope.root.proto):
             found.update({op: len(positions) for op, positions in scope.by_op.items()})
     return found
 

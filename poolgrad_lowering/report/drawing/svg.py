@@ -35,7 +35,7 @@ _MARGIN, _PADDING = 6.0, 11.0
 def svg(graph: Graph, label: str) -> Markup:
     """The drawing of a graph as an SVG element. `label` is its title for screen readers."""
     texts = [[fitted(text, _MAX_COLUMNS) for text in (box.heading, *box.lines)] for box in graph.boxes]
-    sizes = [_size(lines) for lines in texts]
+    sizes = [(max(map(columns, lines)) * _COLUMN + 2 * _PADDING, len(lines) * _LINE + 9) for lines in texts]
     placed = place(sizes, graph.edges)
     arrows = element("path", d=" ".join(map(_arrow, placed.paths)), class_="arrow")
     boxes = [
@@ -65,10 +65,6 @@ def in_words(graph: Graph) -> list[str]:
 
 def _name(box: Box) -> str:
     return shown(" ".join((box.heading, *box.lines[:1])), 80)
-
-
-def _size(lines: list[str]) -> tuple[float, float]:
-    return max(map(columns, lines)) * _COLUMN + 2 * _PADDING, len(lines) * _LINE + 9
 
 
 def _box(box: Box, lines: list[str], size: tuple[float, float], centre: Point) -> Markup:
