@@ -17,8 +17,7 @@ with torch_needed():
     from poolgrad_lowering.torch.forward import Forward, export_forward
     from poolgrad_lowering.torch.groups import Group
     from poolgrad_lowering.torch.optimizers import SGD, Adam, AdamW
-    from poolgrad_lowering.torch.step import TrainingStep, export_training_step
-    from poolgrad_lowering.torch.update import Update, export_update
+    from poolgrad_lowering.torch.step import TrainingStep, Update, export_training_step, export_update
 
 __all__ = [
     "SGD",
