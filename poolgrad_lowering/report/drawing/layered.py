@@ -35,20 +35,28 @@ class Placed:
 
 
 def place(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Placed:
-    """The layout of boxes with these widths and heights. Raises `ValueError` if the edges have a cycle."""
+    """The layout of boxes with these widths and heights. Raises `ValueError` if the edges have a cycle.
+
+    An arrow leads from its first box down, vertically through each passage, to the top of its last box.
+    """
     net = _Net([width for width, _ in sizes], _layers(len(sizes), edges))
     chains = [net.chain(source, target) for source, target in edges]
     layers, xs = _across(net)
     tall = [max(sizes[box][1] for box in layer if box < len(sizes)) for layer in layers]
-    tops = [sum(tall[:number]) + number * LAYER_GAP for number in range(len(tall))]
-    centres = tuple((xs[box], tops[net.layer[box]] + tall[net.layer[box]] / 2) for box in range(len(sizes)))
-    ends = _ports(net, chains, xs)
+    middles = [sum(tall[:number]) + number * LAYER_GAP + height / 2 for number, height in enumerate(tall)]
+    heights = [*(height for _, height in sizes), *(tall[layer] for layer in net.layer[len(sizes) :])]
+    centres = [(x, middles[layer]) for x, layer in zip(xs, net.layer, strict=True)]
+    spans = [(y - height / 2, y + height / 2) for (_, y), height in zip(centres, heights, strict=True)]
     paths = tuple(
-        _path(chain, end, xs, [(tops[net.layer[box]], tall[net.layer[box]]) for box in chain], sizes)
-        for chain, end in zip(chains, ends, strict=True)
+        (
+            (start, spans[chain[0]][1]),
+            *((xs[passage], y) for passage in chain[1:-1] for y in spans[passage]),
+            (stop, spans[chain[-1]][0]),
+        )
+        for chain, (start, stop) in zip(chains, _ports(net, chains, xs), strict=True)
     )
     width = max((x + width / 2 for x, width in zip(xs, net.width, strict=True)), default=0.0)
-    return Placed(centres, paths, width, tops[-1] + tall[-1] if tall else 0.0)
+    return Placed(tuple(centres[: len(sizes)]), paths, width, middles[-1] + tall[-1] / 2 if tall else 0.0)
 
 
 @dataclass
@@ -141,21 +149,6 @@ def _ports(net: _Net, chains: Sequence[Sequence[int]], xs: Sequence[float]) -> l
             for place, number in enumerate(numbers):
                 ends[-1][number] = xs[box] + (place - (len(numbers) - 1) / 2) * gap
     return list(zip(*ends, strict=True))
-
-
-def _path(
-    chain: Sequence[int],
-    ends: tuple[float, float],
-    xs: Sequence[float],
-    spans: Sequence[tuple[float, float]],
-    sizes: Sequence[tuple[float, float]],
-) -> tuple[Point, ...]:
-    """The points of an arrow: from the first box down, vertically through each passage, to the top of the last box."""
-    (first_top, first_tall), (last_top, last_tall) = spans[0], spans[-1]
-    start = (ends[0], first_top + (first_tall + sizes[chain[0]][1]) / 2)
-    stop = (ends[1], last_top + (last_tall - sizes[chain[-1]][1]) / 2)
-    inner = [(xs[box], y) for box, (top, tall) in zip(chain[1:-1], spans[1:-1], strict=True) for y in (top, top + tall)]
-    return (start, *inner, stop)
 
 
 def _mean(values: Sequence[float], absent: float) -> float:
