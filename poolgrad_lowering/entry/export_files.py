@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -52,11 +53,8 @@ def export_atc_file(
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `UsageError`; then no file has changed.
     """
-
-    def export(model: ModelProto, gate: Gate, size: int) -> AtcReport:
-        file = Path(destination).name
-        return export_in_place(model, target, weights_as_inputs, gate=gate, bytes_before=size, file=file)
-
+    file = Path(destination).name
+    export = partial(export_in_place, target=target, weights_as_inputs=weights_as_inputs, file=file)
     options = Options(target, limits=limits, verify=verify, copy_external=copy_external)
     return _write((source, destination, report_path), export, options, force, on_proven)
 
@@ -83,10 +81,7 @@ def export_cann_file(
     """
     kept = () if lower_onnx else GRADIENT_OPERATORS
     options = Options(target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=kept)
-
-    def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
-        return export_cann_in_place(model, options, gate, size)
-
+    export = partial(export_cann_in_place, options=options)
     return _write((source, destination, report_path), export, options, force, on_proven)
 
 

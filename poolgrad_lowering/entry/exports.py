@@ -141,7 +141,7 @@ def export_atc(
     matches no initializer.
     """
     exported, gate, bytes_before = _copied(model, base_dir, limits)
-    report = export_in_place(exported, target, weights_as_inputs, gate=gate, bytes_before=bytes_before)
+    report = export_in_place(exported, gate, bytes_before, target=target, weights_as_inputs=weights_as_inputs)
     return AtcExport(exported, report)
 
 
@@ -166,7 +166,7 @@ def export_cann(
     """
     exported, gate, bytes_before = _copied(model, base_dir, limits)
     options = Options(target, limits=limits, keep_onnx=() if lower_onnx else GRADIENT_OPERATORS)
-    return CannExport(exported, export_cann_in_place(exported, options, gate, bytes_before))
+    return CannExport(exported, export_cann_in_place(exported, gate, bytes_before, options=options))
 
 
 def _copied(model: ModelProto, base_dir: PathLike | None, limits: Limits) -> tuple[ModelProto, Gate, int]:
@@ -180,25 +180,25 @@ def _copied(model: ModelProto, base_dir: PathLike | None, limits: Limits) -> tup
 
 def export_in_place(
     model: ModelProto,
+    gate: Gate,
+    size: int,
+    *,
     target: str | None,
     weights_as_inputs: Sequence[str],
-    *,
-    gate: Gate,
-    bytes_before: int,
     file: str = "model.onnx",
 ) -> AtcReport:
-    """As `export_atc`, but modifies the model. `bytes_before` is its size, `file` the path that ATC will read."""
+    """As `export_atc`, but modifies the model. `size` is its size in bytes, `file` the path that ATC will read."""
     options = Options(target)
     found = options.product
     outcome = lower_in_place(model, replace(options, keep_onnx=without_layout(found)), gate)
-    lowering = outcome.report(bytes_before, len(gate.serialised(model)) if outcome.changed else bytes_before)
+    lowering = outcome.report(size, len(gate.serialised(model)) if outcome.changed else size)
     edits, obstacles = prepare_for_atc(model, found, weights_as_inputs, gate)
     soc = next((name for name in found.socs if target is not None and name.lower() == target.lower()), None)
     how = conversion(model, found, soc, file)
     return AtcReport(lowering, edits, obstacles, tuple(defaults(model)), how)
 
 
-def export_cann_in_place(model: ModelProto, options: Options, gate: Gate, size: int) -> CannReport:
+def export_cann_in_place(model: ModelProto, gate: Gate, size: int, *, options: Options) -> CannReport:
     """As `export_cann`, but modifies the model; `size` is that of the model in bytes."""
     outcome = lower_in_place(model, options, gate)
     edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
