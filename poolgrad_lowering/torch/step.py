@@ -322,7 +322,8 @@ def warn_of_large_kernels(model: onnx.ModelProto) -> None:
     These kernels are as large as what the layer gives, so they grow with the images.
     """
     for node in model.graph.node:
-        sizes = _kernel(node)
+        kernels = (list(attribute.ints) for attribute in node.attribute if attribute.name == "kernel_shape")
+        sizes = next(kernels, []) if node.op_type == "Conv" else []
         if sizes and max(sizes) > LARGEST_KERNEL[len(sizes)]:
             weight = _trained_by(model.graph, node)
             warnings.warn(
@@ -332,13 +333,6 @@ def warn_of_large_kernels(model: onnx.ModelProto) -> None:
                 UserWarning,
                 stacklevel=3,
             )
-
-
-def _kernel(node: NodeProto) -> list[int]:
-    """Return the sizes of a convolution's kernel, none for other nodes."""
-    if node.op_type != "Conv":
-        return []
-    return next((list(attribute.ints) for attribute in node.attribute if attribute.name == "kernel_shape"), [])
 
 
 def _trained_by(graph: onnx.GraphProto, node: NodeProto) -> str:
