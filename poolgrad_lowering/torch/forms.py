@@ -17,7 +17,8 @@ The compilers of accelerators read fewer forms of ONNX than onnxruntime. Ascend'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 
 from poolgrad_lowering.torch import names
-from poolgrad_lowering.torch.halves import HALVES, compute_in_float32, replace_reads
+from poolgrad_lowering.torch.halves import compute_in_float32, constant, unused
 
 Nodes = tuple[ir.Node, ...]
 """Nodes that replace another one. The outputs of the last take the place of its outputs."""
@@ -43,7 +44,7 @@ def normalize(model: ir.Model) -> None:
         if (write := _REPLACED.get(node.op_type)) and (written := write(node)):
             _replace(model.graph, node, written)
     _draw_from_values(model.graph)
-    _widen_halves(model)
+    compute_in_float32(model.graph, partial(_stays_in_16_bits, model.opset_imports[""]))
 
 
 def name_nodes(model: onnx.ModelProto) -> None:
@@ -53,14 +54,8 @@ def name_nodes(model: onnx.ModelProto) -> None:
     taken |= {output for node in graph.node for output in node.output}
     for number, node in enumerate(graph.node):
         if not node.name or node.name in taken:
-            node.name = _unused(f"node_{node.op_type}_{number}", taken)
+            node.name = unused(f"node_{node.op_type}_{number}", taken)
         taken.add(node.name)
-
-
-def _unused(name: str, taken: Iterable[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _replace(graph: ir.Graph, node: ir.Node, written: Nodes) -> None:
@@ -68,16 +63,6 @@ def _replace(graph: ir.Graph, node: ir.Node, written: Nodes) -> None:
     for number, new in enumerate(written):
         new.name = f"{node.name}_{number}"
     ir.convenience.replace_nodes_and_values(graph, node, [node], list(written), node.outputs, written[-1].outputs)
-
-
-def _constant(graph: Any, array: Any, name: str) -> ir.Value:
-    """Return a new initializer."""
-    tensor = ir.tensor(array, name=_unused(name, graph.initializers))
-    value = ir.Value(
-        name=tensor.name, shape=ir.Shape(np.shape(array)), type=ir.TensorType(tensor.dtype), const_value=tensor
-    )
-    graph.register_initializer(value)
-    return value
 
 
 # Attributes that are written out.
@@ -105,7 +90,7 @@ def _write_bounds(node: ir.Node) -> None:
     for position, limit in enumerate(limits, start=1):
         if len(bounds) < position or bounds[position - 1] is None:
             array = np.array(limit, dtype.numpy())
-            node.replace_input_with(position, _constant(node.graph, array, f"{node.name}_bound_{position}"))
+            node.replace_input_with(position, constant(node.graph, array, f"{node.name}_bound_{position}"))
 
 
 _ATTRIBUTES: dict[str, Callable[[ir.Node], object]] = {
@@ -146,7 +131,7 @@ def _write_is_inf(node: ir.Node) -> Nodes:
     data = node.inputs[0]
     if data is None or data.dtype is None or node.attributes:
         return ()
-    infinite = _constant(node.graph, np.array(math.inf, data.dtype.numpy()), f"{node.name}_infinite")
+    infinite = constant(node.graph, np.array(math.inf, data.dtype.numpy()), f"{node.name}_infinite")
     size = ir.node("Abs", [data])
     return size, ir.node("Equal", [*size.outputs, infinite])
 
@@ -157,7 +142,7 @@ def _write_shape(node: ir.Node) -> Nodes:
         return ()
     start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", np.iinfo(np.int64).max)
     bounds = [
-        _constant(node.graph, np.array([bound], np.int64), f"{node.name}_{name}")
+        constant(node.graph, np.array([bound], np.int64), f"{node.name}_{name}")
         for name, bound in (("start", start), ("end", end))
     ]
     whole = ir.node("Shape", node.inputs)
@@ -190,7 +175,7 @@ def _draw_from_values(graph: ir.Graph) -> None:
             continue
         if element is None:
             element = _one_element(graph)
-        sizes = _constant(graph, np.array(like.shape.numpy(), np.int64), f"{node.name}_sizes")
+        sizes = constant(graph, np.array(like.shape.numpy(), np.int64), f"{node.name}_sizes")
         expanded = ir.node("Expand", [element, sizes], name=f"{node.name}_like")
         expanded.outputs[0].shape, expanded.outputs[0].type = like.shape, element.type
         graph.insert_before(node, expanded)
@@ -216,10 +201,10 @@ def _one_element(graph: ir.Graph) -> ir.Value:
     operands = [("starts", [0] * rank), ("ends", [1] * rank), ("axes", list(range(rank)))]
     corner = ir.node(
         "Slice",
-        [whole, *(_constant(graph, np.array(value, np.int64), f"corner_{name}") for name, value in operands)],
+        [whole, *(constant(graph, np.array(value, np.int64), f"corner_{name}") for name, value in operands)],
         name="node_corner",
     )
-    element = ir.node("Reshape", [*corner.outputs, _constant(graph, np.array([1]), "one")], name="node_element")
+    element = ir.node("Reshape", [*corner.outputs, constant(graph, np.array([1]), "one")], name="node_element")
     for node, sizes in ((corner, [1] * rank), (element, [1])):
         node.outputs[0].shape, node.outputs[0].type = ir.Shape(sizes), whole.type
     graph.insert_before(graph[0], (corner, element))
@@ -229,64 +214,10 @@ def _one_element(graph: ir.Graph) -> ir.Value:
 # Operators without 16-bit types.
 
 
-def _widen_halves(model: ir.Model) -> None:
-    """Let operators whose definition has no float16 or bfloat16 compute in float32, and round their results.
-
-    Each result is rounded where it was, so a runtime that adds in float32 gives the same bits.
-    """
-    graph, opset = model.graph, model.opset_imports[""]
-    widened: dict[ir.Value, ir.Value] = {}
-    for node in list(graph):
-        halves = [value for value in (*node.inputs, *node.outputs) if value is not None and value.dtype in HALVES]
-        if not halves:
-            continue
-        schema: Any = onnx.defs.get_schema(node.op_type, opset)
-        allowed = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
-        for position, value in enumerate(node.inputs):
-            if value is not None and not _is_allowed(value, _formal(schema.inputs, position), allowed):
-                if value not in widened:
-                    widened[value] = _widening(graph, value)
-                node.replace_input_with(position, widened[value])
-        for position, value in enumerate(node.outputs):
-            if not _is_allowed(value, _formal(schema.outputs, position), allowed):
-                _round(graph, node, value)
-
-
-def _formal(parameters: Any, position: int) -> Any:
-    """Return the formal parameter of an operand; the last one may stand for many."""
-    return parameters[min(position, len(parameters) - 1)]
-
-
-def _is_allowed(value: ir.Value, formal: Any, allowed: dict[str, set[str]]) -> bool:
-    """Whether the definition allows the value, if it is in 16 bits."""
-    return value.dtype not in HALVES or f"tensor({value.dtype.name.lower()})" in allowed.get(
-        formal.type_str, {formal.type_str}
-    )
-
-
-def _widening(graph: ir.Graph, value: ir.Value) -> ir.Value:
-    """Return the value in float32."""
-    if value.const_value is not None and value.name in graph.initializers:
-        return _constant(graph, value.const_value.numpy().astype(np.float32), f"{value.name}_float32")
-    cast = ir.node("Cast", [value], {"to": ir.DataType.FLOAT}, name=f"node_{value.name}_float32")
-    cast.outputs[0].name, cast.outputs[0].shape = f"{value.name}_float32", value.shape
-    cast.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
-    producer = value.producer()
-    if producer is None:
-        graph.insert_before(graph[0], cast)
-    else:
-        graph.insert_after(producer, cast)
-    return cast.outputs[0]
-
-
-def _round(graph: ir.Graph, node: ir.Node, value: ir.Value) -> None:
-    """Make a result float32, and give what reads it the rounded one."""
-    compute_in_float32(node)
-    name, dtype = value.name, value.dtype
-    rounding = ir.node("Cast", [value], {"to": dtype}, name=f"node_{name}_rounded")
-    rounded = rounding.outputs[0]
-    rounded.shape, rounded.type = value.shape, value.type
-    value.name, rounded.name = f"{name}_unrounded", name
-    value.type = ir.TensorType(ir.DataType.FLOAT)
-    replace_reads(graph, value, rounded, rounding)
-    graph.insert_after(node, rounding)
+def _stays_in_16_bits(opset: int, node: ir.Node, value: ir.Value, position: int, *, is_result: bool) -> bool:
+    """Whether the definition of an operator allows the type of an operand or a result."""
+    schema: Any = onnx.defs.get_schema(node.op_type, opset)
+    parameters = schema.outputs if is_result else schema.inputs
+    kind = parameters[min(position, len(parameters) - 1)].type_str  # the last one may stand for many
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}.get(kind, (kind,))
+    return value.dtype is not None and f"tensor({value.dtype.name.lower()})" in allowed

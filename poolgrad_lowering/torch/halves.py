@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -28,18 +31,16 @@ def rounded_like_torch(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     found = ir.from_proto(onnx.shape_inference.infer_shapes(model))
     graph = found.graph
-    nodes = list(graph)
     for value in graph.inputs:
         if value.dtype in HALVES:
             value.dtype = ir.DataType.FLOAT
-    for value in graph.initializers.values():
-        if value.dtype in HALVES and value.const_value is not None:
-            value.const_value, value.dtype = _widened(value.const_value), ir.DataType.FLOAT
-    for node in nodes:
-        compute_in_float32(node)
-        for value in node.outputs:
-            if value.dtype in HALVES:
-                graph.insert_after(node, _round(graph, value))
+    for number, value in enumerate(graph.outputs):
+        if value.dtype in HALVES:
+            (output,) = ir.node("Cast", [value], {"to": ir.DataType.FLOAT}, graph=graph).outputs
+            value.name, output.name = f"{value.name}.short", value.name
+            output.dtype, output.shape = ir.DataType.FLOAT, value.shape
+            graph.outputs[number] = output
+    compute_in_float32(graph, lambda *_, **__: False, separator=".")
     return ir.to_proto(found)
 
 
@@ -48,35 +49,77 @@ def in_float32(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32) if array.dtype in _NUMPY_HALVES else array
 
 
-def compute_in_float32(node: ir.Node) -> None:
-    """Replace the 16-bit types and constants that the node's attributes name by float32."""
-    for name, held in node.attributes.items():
+def compute_in_float32(graph: ir.Graph, stays: Callable[..., bool], separator: str = "_") -> None:
+    """Let nodes compute in float32 what is in 16 bits, and round their results.
+
+    `stays` is whether an operand or a result of a node stays as it is, by the node, the value, its position, and the
+    keyword `is_result`. Each result is rounded where it was, so a runtime that adds in float32 gives the same bits. In
+    the names of new values `separator` follows the name of the old one; a graph can be rewritten once with each.
+    """
+    widened: dict[ir.Value, ir.Value] = {}
+    for node in list(graph):
+        for position, value in enumerate(node.inputs):
+            if value is not None and value.dtype in HALVES and not stays(node, value, position, is_result=False):
+                if value not in widened:
+                    widened[value] = _widened(graph, value, separator)
+                node.replace_input_with(position, widened[value])
+        for position, value in enumerate(node.outputs):
+            if value.dtype in HALVES and not stays(node, value, position, is_result=True):
+                _round(graph, node, value, separator)
+
+
+def _widened(graph: ir.Graph, value: ir.Value, separator: str) -> ir.Value:
+    """Return the value in float32."""
+    name = f"{value.name}{separator}float32"
+    if value.const_value is not None and value.name in graph.initializers:
+        return constant(graph, value.const_value.numpy().astype(np.float32), name)
+    cast = ir.node("Cast", [value], {"to": ir.DataType.FLOAT}, name=f"node_{name}")
+    cast.outputs[0].name, cast.outputs[0].shape = name, value.shape
+    cast.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    producer = value.producer()
+    if producer is None:
+        graph.insert_before(graph[0], cast)
+    else:
+        graph.insert_after(producer, cast)
+    return cast.outputs[0]
+
+
+def _round(graph: ir.Graph, node: ir.Node, value: ir.Value, separator: str) -> None:
+    """Make a result float32, and give what reads it the rounded one.
+
+    The types and constants in 16 bits that attributes of its node name become float32.
+    """
+    for key, held in node.attributes.items():
         if held.type == ir.AttributeType.TENSOR and held.as_tensor().dtype in HALVES:
-            node.attributes[name] = ir.AttrTensor(name, _widened(held.as_tensor()))
-        elif name in ("to", "dtype") and held.as_int() in HALVES:
-            node.attributes[name] = ir.AttrInt64(name, ir.DataType.FLOAT)
+            tensor = held.as_tensor()
+            node.attributes[key] = ir.AttrTensor(key, ir.tensor(in_float32(tensor.numpy()), name=tensor.name))
+        elif key in ("to", "dtype") and held.as_int() in HALVES:
+            node.attributes[key] = ir.AttrInt64(key, ir.DataType.FLOAT)
+    name, dtype = value.name, value.dtype
+    rounding = ir.node("Cast", [value], {"to": dtype}, name=f"node_{name}{separator}rounded")
+    rounded = rounding.outputs[0]
+    rounded.shape, rounded.type = value.shape, value.type
+    value.name, rounded.name = f"{name}{separator}unrounded", name
+    value.type = ir.TensorType(ir.DataType.FLOAT)
+    for reader, position in value.uses():
+        if reader is not rounding:
+            reader.replace_input_with(position, rounded)
+    graph.outputs[:] = [rounded if output is value else output for output in graph.outputs]
+    graph.insert_after(node, rounding)
 
 
-def _round(graph: ir.Graph, value: ir.Value) -> tuple[ir.Node, ir.Node]:
-    """Make a result float32, and return the nodes that round it for all that read it."""
-    name = value.name
-    narrowing = ir.node("Cast", [value], {"to": value.dtype})
-    widening = ir.node("Cast", narrowing.outputs, {"to": ir.DataType.FLOAT})
-    rounded = widening.outputs[0]
-    value.name, rounded.name = f"{name}.unrounded", name
-    value.dtype = rounded.dtype = ir.DataType.FLOAT
-    rounded.shape = value.shape
-    replace_reads(graph, value, rounded, narrowing)
-    return narrowing, widening
+def constant(graph: Any, array: Any, name: str) -> ir.Value:
+    """Return a new initializer."""
+    tensor = ir.tensor(array, name=unused(name, graph.initializers))
+    value = ir.Value(
+        name=tensor.name, shape=ir.Shape(np.shape(array)), type=ir.TensorType(tensor.dtype), const_value=tensor
+    )
+    graph.register_initializer(value)
+    return value
 
 
-def replace_reads(graph: ir.Graph, value: ir.Value, other: ir.Value, but: ir.Node) -> None:
-    """Let all that read a value, except for one node, read another one; also the graph's outputs."""
-    for node, position in value.uses():
-        if node is not but:
-            node.replace_input_with(position, other)
-    graph.outputs[:] = [other if output is value else output for output in graph.outputs]
-
-
-def _widened(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    return ir.tensor(in_float32(tensor.numpy()), name=tensor.name)
+def unused(name: str, taken: Iterable[str]) -> str:
+    """Return the name, made longer until it is none of those that are taken."""
+    while name in taken:
+        name += "_"
+    return name
