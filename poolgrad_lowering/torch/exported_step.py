@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The data of an exported training step, on which the comparison with PyTorch and the transfer of values work."""
+"""An exported training step: its data, and its values from and to modules and optimizers of PyTorch, by input name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import TypeAlias
 
 import numpy as np
 import onnx
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from poolgrad_lowering.torch.groups import Group
-from poolgrad_lowering.torch.joint import WithLoss
+from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch.arrays import to_array, to_tensor
+from poolgrad_lowering.torch.groups import Group, find_groups, initial_state, load_state, state_of
+from poolgrad_lowering.torch.joint import Loss, WithLoss
 
 GradientTransform: TypeAlias = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]
 """A function of the gradients by parameter name. It returns as many tensors of the same shapes by the same names."""
@@ -42,7 +45,7 @@ def transformed(gradients: dict[str, Tensor], transform: GradientTransform | Non
 
 @dataclass(frozen=True)
 class ExportedStep:
-    """The fields of `TrainingStep`, where they are described."""
+    """A training step without its comparison. `TrainingStep` describes the fields."""
 
     model: onnx.ModelProto = field(repr=False)
     inputs: tuple[str, ...]
@@ -52,3 +55,109 @@ class ExportedStep:
     groups: tuple[Group, ...]
     module: WithLoss = field(repr=False)
     gradient_transform: GradientTransform | None = field(default=None, repr=False)
+
+    @property
+    def carried(self) -> Mapping[str, str]:
+        """The input that each output is the next value of, by output."""
+        return names.carried(self.outputs)
+
+    def rates(self, optimizer: torch.optim.Optimizer) -> dict[str, float]:
+        """Return the learning rates that torch's optimizer has now, by input, e.g. as a schedule of torch sets them.
+
+        Raises `ValueError` if the optimizer has other groups than the step, or other settings, which a schedule may
+        change: they are constants of the step.
+        """
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(f"optimizer is a {type(optimizer).__name__}; it takes an object of torch.optim")
+        if len(optimizer.param_groups) != len(self.groups):
+            raise ValueError(f"the optimizer has {len(optimizer.param_groups)} groups, the step {len(self.groups)}")
+        rates = {}
+        for number, (group, theirs) in enumerate(zip(self.groups, optimizer.param_groups, strict=True)):
+            mine = group.optimizer
+            if type(optimizer) is not mine.IN_TORCH or type(mine).of_group(theirs) != mine:
+                raise ValueError(
+                    f"group {number} of the optimizer has not the settings of the step, {mine}: a schedule may change "
+                    "the learning rate alone (cycle_momentum=False)"
+                )
+            rates[group.rate] = float(theirs["lr"])
+        return rates
+
+    def values_of(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None, *, loss: Loss | None = None
+    ) -> dict[str, np.ndarray]:
+        """Return weights, buffers and state of a model and an optimizer as they are now, by input name.
+
+        For a `TrainingLoop` that goes on from there. Without an optimizer or a loss, what is theirs is as in `values`.
+
+        Raises `ValueError` if the model or the optimizer is not of the step's kind.
+        """
+        parameters, found = self._tensors(model, loss)
+        if optimizer is not None:
+            found |= state_of(self._same_groups(optimizer, parameters), optimizer, parameters)
+        return {name: to_array(found[name]) if name in found else value for name, value in self.values.items()}
+
+    def load_into(
+        self,
+        model: nn.Module,
+        values: Mapping[str, np.ndarray],
+        optimizer: torch.optim.Optimizer | None = None,
+        *,
+        loss: Loss | None = None,
+    ) -> None:
+        """Copy values by input name, e.g. of `TrainingLoop.values()`, into a model, an optimizer and a loss.
+
+        Nothing is copied if anything does not fit. Values of the optimizer and of the loss are left out where these are
+        not given. The optimizer keeps its learning rates.
+
+        Raises `ValueError` if a value is missing, or the model or the optimizer is not of the step's kind.
+        """
+        if not isinstance(values, Mapping):
+            raise TypeError(f"values is a {type(values).__name__}; it takes a mapping, e.g. what loop.values() returns")
+        parameters, tensors = self._tensors(model, loss)
+        groups = () if optimizer is None else self._same_groups(optimizer, parameters)
+        state = initial_state(groups, parameters)
+        tensors |= state
+        for name, tensor in tensors.items():
+            if name not in values:
+                raise ValueError(f"values lacks {name}")
+            if np.shape(values[name]) != tensor.shape:
+                raise ValueError(f"{name} has shape {np.shape(values[name])}, not {tuple(tensor.shape)}")
+        with torch.no_grad():
+            for name, tensor in tensors.items():
+                tensor.copy_(to_tensor(np.asarray(values[name])))
+        if optimizer is not None:
+            load_state(groups, state, optimizer, parameters)
+
+    def _tensors(self, model: nn.Module, loss: Loss | None) -> tuple[dict[str, nn.Parameter], dict[str, Tensor]]:
+        """Return the parameters of a model and a loss by their names, and all tensors of both by input name.
+
+        Raises `ValueError` unless they are those of the step.
+        """
+        parameters, buffers = WithLoss(model, loss, self.module.arguments).in_model()
+        found = {name: tensor.detach() for name, tensor in names.tensors(parameters, buffers).items()}
+        apart = self._names_of_loss() if loss is None else set()
+        wanted = {name for name in self.values if not names.is_state(name)} - apart
+        if different := found.keys() ^ wanted:
+            raise ValueError(f"the model is not that of the step: only one of them has {', '.join(sorted(different))}")
+        for name, tensor in found.items():
+            if tensor.shape != self.values[name].shape:
+                raise ValueError(
+                    f"{name} of the model has shape {tuple(tensor.shape)}, the step's {self.values[name].shape}"
+                )
+        return parameters, found
+
+    def _names_of_loss(self) -> set[str]:
+        """Return the input names of the weights and buffers of the loss."""
+        own = self.module.loss
+        if not isinstance(own, nn.Module):
+            return set()
+        return {*names.tensors(dict(own.named_parameters("loss")), dict(own.named_buffers("loss")))}
+
+    def _same_groups(self, optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> tuple[Group, ...]:
+        """Return the groups of the step. Raises `ValueError` if the optimizer has others, or keeps other state."""
+        trained = [name for group in self.groups for name in group.parameters]
+        found = find_groups(optimizer, parameters, trained)
+        theirs, own = ([(group.parameters, group.optimizer.slots) for group in each] for each in (found, self.groups))
+        if theirs != own:
+            raise ValueError("the optimizer has other groups than the step, or keeps other state for them")
+        return found

@@ -84,24 +84,6 @@ def _groups_of_torch(
     return tuple(groups)
 
 
-def rates_of(groups: Sequence[Group], optimizer: torch.optim.Optimizer) -> dict[str, float]:
-    """Return the learning rates of torch's optimizer by input. See `TrainingStep.rates`."""
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise TypeError(f"optimizer is a {type(optimizer).__name__}; it takes an object of torch.optim")
-    if len(optimizer.param_groups) != len(groups):
-        raise ValueError(f"the optimizer has {len(optimizer.param_groups)} groups, the step {len(groups)}")
-    rates = {}
-    for number, (group, theirs) in enumerate(zip(groups, optimizer.param_groups, strict=True)):
-        mine = group.optimizer
-        if type(optimizer) is not mine.IN_TORCH or type(mine).of_group(theirs) != mine:
-            raise ValueError(
-                f"group {number} of the optimizer has not the settings of the step, {mine}: a schedule may change the "
-                "learning rate alone (cycle_momentum=False)"
-            )
-        rates[group.rate] = float(theirs["lr"])
-    return rates
-
-
 def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Tensors:
     """Return the state before the first step, by input name."""
     state = {STEPS: torch.zeros(())} if any(group.optimizer.COUNTS_STEPS for group in groups) else {}

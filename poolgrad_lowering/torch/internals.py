@@ -170,9 +170,8 @@ def flatten(tree: Any) -> tuple[list[tuple[tuple[str, ...], Any]], Structure]:
     return [(tuple(map(_step, path)), leaf) for path, leaf in leaves], structure
 
 
-def unflatten(leaves: Sequence[Any], structure: Structure) -> Any:
-    """Return a tree of a structure with these leaves."""
-    return tree_unflatten(leaves, structure)
+unflatten = tree_unflatten
+"""Returns the tree with these leaves and this structure."""
 
 
 def _step(key: Any) -> str:

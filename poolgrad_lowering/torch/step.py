@@ -26,11 +26,10 @@ from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import to_onnx
-from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, rates_of, state_of, update
+from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update
 from poolgrad_lowering.torch.internals import has_gradient_hooks, run_annotated
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, check_module, trace_joint
 from poolgrad_lowering.torch.optimizers import Tensors
-from poolgrad_lowering.torch.transfer import load_into, values_of
 
 
 @dataclass(frozen=True)
@@ -47,47 +46,6 @@ class TrainingStep(ExportedStep):
     inputs. `carried` has the input that each output is the next value of: {"new_weight.w": "weight.w"}. `groups` are
     the parameters that an optimizer of the step updates, with their settings.
     """
-
-    @property
-    def carried(self) -> Mapping[str, str]:
-        """The input that each output is the next value of, by output."""
-        return names.carried(self.outputs)
-
-    def rates(self, optimizer: torch.optim.Optimizer) -> dict[str, float]:
-        """Return the learning rates that torch's optimizer has now, by input, e.g. as a schedule of torch sets them.
-
-        Raises `ValueError` if the optimizer has other groups than the step, or other settings, which a schedule may
-        change: they are constants of the step.
-        """
-        return rates_of(self.groups, optimizer)
-
-    def values_of(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None, *, loss: Loss | None = None
-    ) -> dict[str, np.ndarray]:
-        """Return weights, buffers and state of a model and an optimizer as they are now, by input name.
-
-        For a `TrainingLoop` that goes on from there. Without an optimizer or a loss, what is theirs is as in `values`.
-
-        Raises `ValueError` if the model or the optimizer is not of the step's kind.
-        """
-        return values_of(self, model, optimizer, loss)
-
-    def load_into(
-        self,
-        model: nn.Module,
-        values: Mapping[str, np.ndarray],
-        optimizer: torch.optim.Optimizer | None = None,
-        *,
-        loss: Loss | None = None,
-    ) -> None:
-        """Copy values by input name, e.g. of `TrainingLoop.values()`, into a model, an optimizer and a loss.
-
-        Nothing is copied if anything does not fit. Values of the optimizer and of the loss are left out where these are
-        not given. The optimizer keeps its learning rates.
-
-        Raises `ValueError` if a value is missing, or the model or the optimizer is not of the step's kind.
-        """
-        load_into(self, model, values, optimizer, loss)
 
     def check(self, *, steps: int = 1, tolerance: float | None = None) -> StepCheck:
         """Compare steps on the example inputs with eager PyTorch, in onnxruntime on the CPU.
@@ -155,8 +113,7 @@ def export_training_step(
         ValueError: an argument is not one of its values, or arguments do not fit each other.
         TypeError: an argument is something else than its type, e.g. a class in place of a model.
     """
-    _check_types(model, loss)
-    _check_arguments(model, optimizer, weights=weights)
+    _check_arguments(model, loss, optimizer, weights=weights)
     arguments = find_arguments(model, example_inputs, has_target=loss is not None)
     batched = arguments.batched(dynamic_batch=dynamic_batch)
     module = WithLoss(model, loss, arguments)
@@ -232,7 +189,7 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
     return Update(model, {name: to_array(value) for name, value in state.items()})
 
 
-def _check_types(model: object, loss: object) -> None:
+def _check_arguments(model: nn.Module, loss: object, optimizer: object, *, weights: str) -> None:
     check_module(model)
     if isinstance(loss, type):
         raise TypeError(f"loss is the class {loss.__name__}; it takes an object of it: {loss.__name__}(…)")
@@ -241,9 +198,6 @@ def _check_types(model: object, loss: object) -> None:
             f"loss is a {type(loss).__name__}; it takes a function of output and target, or None for a model that "
             "returns its loss. The arguments are model, loss, example_inputs"
         )
-
-
-def _check_arguments(model: nn.Module, optimizer: object, *, weights: str) -> None:
     if not model.training:
         raise ValueError("the model is in eval mode, in which it is not trained: call model.train()")
     if weights not in ("inputs", "initializers"):
