@@ -29,7 +29,7 @@ def print_warnings(report: Report, options: argparse.Namespace, model: str = "")
 
 
 def print_report(report: Report) -> None:
-    """Print what kind of model it is, a row for each anchor, the operators that change, and the totals."""
+    """Print what kind of model it is, a row for each anchor, the operators that change or are left, and the totals."""
     for note in report.notes:
         if not note.warning:
             print_line(f"note: {note.text}")
@@ -42,22 +42,15 @@ def print_report(report: Report) -> None:
         rows = [(operator_text(c.domain, c.op_type), str(c.before), str(c.after)) for c in changed]
         others = sum(count.before for count in report.operators if count.before == count.after)
         print_table(("operator", "before", "after"), [*rows, ("all others", str(others), str(others))])
-    print_standard(report)
+    if (found := report.standard) is not None:
+        if found.left:
+            rows = [(node.node, node.operator, f"{node.code}: {node.reason}") for node in found.left]
+            print_table(("node left", "operator", "why"), rows)
+        print_line(f"{found.text}; {_WAYS_OF_STANDARD[bool(found.left)]}")
     print_line(
         f"target {report.target}: {report.totals}, "
         f"bytes {report.bytes_before} → {report.bytes_after}; {report.seconds:.3f} s"
     )
-
-
-def print_standard(report: Report) -> None:
-    """Print what became of the operators of training runtimes, if they were to be replaced."""
-    found = report.standard
-    if found is None:
-        return
-    if found.left:
-        rows = [(node.node, node.operator, f"{node.code}: {node.reason}") for node in found.left]
-        print_table(("node left", "operator", "why"), rows)
-    print_line(f"{found.text}; {_WAYS_OF_STANDARD[bool(found.left)]}")
 
 
 _WAYS_OF_STANDARD = {

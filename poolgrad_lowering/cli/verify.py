@@ -54,7 +54,11 @@ def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> 
     else:
         _print_verification(found)
     if not found.sites and not found.operators:
-        print_error(f"warning: {_without_sites(options.original, options.lowered)}")
+        if filecmp.cmp(options.original, options.lowered, shallow=False):
+            why = "both files are the same, byte for byte: there is nothing to verify"
+        else:
+            why = "no site: no operator of domain npu replaces a part of the original, so there is nothing to prove"
+        print_error(f"warning: {why}")
     return ExitCode.DONE if _passed(found, options) else ExitCode.FAILED
 
 
@@ -110,13 +114,6 @@ def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> Exit
 
 def _passed(found: Verification, options: argparse.Namespace) -> bool:
     return found.proven and bool(found.sites or found.operators or not options.strict)
-
-
-def _without_sites(original: Path, lowered: Path) -> str:
-    """Return why there was nothing to prove."""
-    if filecmp.cmp(original, lowered, shallow=False):
-        return "both files are the same, byte for byte: there is nothing to verify"
-    return "no site: no operator of domain npu replaces a part of the original, so there is nothing to prove"
 
 
 def _print_verification(found: Verification) -> None:
