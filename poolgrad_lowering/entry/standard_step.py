@@ -28,7 +28,7 @@ from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.rewriting.rewrite import names
-from poolgrad_lowering.standard.step import Update, cut_accumulators, join_step, read_accumulators, read_update, rename
+from poolgrad_lowering.standard.step import cut_accumulators, join_step, read_accumulators, read_update, rename
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -60,7 +60,10 @@ def training_step(
     accumulate: bool,
 ) -> StandardStep:
     """Return the step of a training model and an optimizer model, without an update if there is no optimizer model."""
-    update = _update(optimizer, options) if optimizer.exists() else None
+    update = None
+    if optimizer.exists():
+        with errors_name(optimizer):
+            update = read_update(parse_model(read_bytes(optimizer, options.limits), optimizer), optimizer)
     data = read_bytes(training, options.limits)
     model, gate = parse_model(data, training), Gate(options.limits, ModelFolder.of_file(training))
     with errors_name(training):
@@ -153,11 +156,6 @@ def _fitting(values: Mapping[str, Array], name: str, like: Array) -> Array:
             f"'{name}' is {array.dtype}{list(array.shape)}, the checkpoint has {like.dtype}{list(like.shape)}"
         )
     return array
-
-
-def _update(path: Path, options: Options) -> Update:
-    with errors_name(path):
-        return read_update(parse_model(read_bytes(path, options.limits), path), path)
 
 
 def _require_parameters(
