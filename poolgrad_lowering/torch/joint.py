@@ -142,17 +142,39 @@ class _Step:
         before = {name: value.clone() for name, value in zip(self.buffers, values[count:], strict=False)}
         with torch.enable_grad():
             loss, gradients, after = torch.func.functional_call(
-                _Differentiated(self._module, lambda found: self._gradients(found, weights)),
+                _Differentiated(self._module),
                 {f"module.{name}": value for name, value in {**weights, **before}.items()},
                 examples,
             )
         self.trained = list(gradients)
         return (loss.detach(), *gradients.values(), *(after[name].detach() for name in self.buffers))
 
-    @staticmethod
-    def _gradients(loss: Tensor, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+
+class _Differentiated(nn.Module):
+    """A module that also returns the gradients of its loss, and its buffers as they are after the backward pass.
+
+    The backward pass is a part of the call: it may compute parts of the forward pass again, with its tensors.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+        """Return the loss, gradients by name, and buffers by name. Raises `TorchExportError` unless it is a scalar."""
+        loss = self.module(*inputs)
+        if not isinstance(loss, Tensor):
+            raise TorchExportError(f"the loss is a {type(loss).__name__}; a step needs a tensor with one number")
+        if loss.numel() != 1:
+            raise TorchExportError(
+                f"the loss has the shape {tuple(loss.shape)}; a step needs a scalar, e.g. the mean: reduction='mean'. "
+                "Without a loss of its own (loss=None), the model has to return it"
+            )
+        return loss, self._gradients(loss), dict(self.module.named_buffers())
+
+    def _gradients(self, loss: Tensor) -> dict[str, Tensor]:
         """Return the gradient of every weight that needs one and that the loss depends on."""
-        wanted = {name: weight for name, weight in weights.items() if weight.requires_grad}
+        wanted = {name: weight for name, weight in self.module.named_parameters() if weight.requires_grad}
         if not wanted:
             raise TorchExportError("no parameter of the model has requires_grad, so there is nothing to train")
         if not loss.requires_grad:
@@ -167,35 +189,6 @@ class _Step:
                 "dropout layer, whose second mask would be another one. Export the model without checkpointing"
             ) from error
         return {name: value for name, value in zip(wanted, found, strict=True) if value is not None}
-
-
-def _check_loss(loss: Any) -> None:
-    """Raise `TorchExportError` if this is no scalar."""
-    if not isinstance(loss, Tensor):
-        raise TorchExportError(f"the loss is a {type(loss).__name__}; a step needs a tensor with one number")
-    if loss.numel() != 1:
-        raise TorchExportError(
-            f"the loss has the shape {tuple(loss.shape)}; a step needs a scalar, e.g. the mean: reduction='mean'. "
-            "Without a loss of its own (loss=None), the model has to return it"
-        )
-
-
-class _Differentiated(nn.Module):
-    """A module that also returns the gradients of its loss, and its buffers as they are after the backward pass.
-
-    The backward pass is a part of the call: it may compute parts of the forward pass again, with its tensors.
-    """
-
-    def __init__(self, module: nn.Module, gradients: Callable[[Tensor], dict[str, Tensor]]) -> None:
-        super().__init__()
-        self.module = module
-        self._gradients = gradients
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
-        """Return the loss, gradients by name, and buffers by name."""
-        loss = self.module(*inputs)
-        _check_loss(loss)
-        return loss, self._gradients(loss), dict(self.module.named_buffers())
 
 
 def _in_model(name: str) -> str:
