@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import filecmp
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -27,22 +27,20 @@ def data_warnings(files: Mapping[str, ExternalFile], folder: ModelFolder | None)
     """
     if folder is None:
         return ()
-    warnings = (_warning(folder, location, file) for location, file in files.items())
-    return tuple(warning for warning in warnings if warning is not None)
-
-
-def _warning(folder: ModelFolder, location: str, file: ExternalFile) -> DataWarning | None:
-    """The warning of a file that is not complete, with the place of a tensor without data; else None."""
-    name = shown(location)
-    try:
-        found = folder.resolve(location).lstat()
-        require_regular(found.st_mode)
-    except OSError as error:
-        return DataWarning(location, file.first, f"external data {name} is not there: {error.strerror or error}")
-    if found.st_size < file.end:
-        what = f"external data {name} has {found.st_size} bytes, but a tensor ends at {file.end}"
-        return DataWarning(location, file.last, what)
-    return None
+    warnings = []
+    for location, file in files.items():
+        name = shown(location)
+        try:
+            found = folder.resolve(location).lstat()
+            require_regular(found.st_mode)
+        except OSError as error:
+            what = f"external data {name} is not there: {error.strerror or error}"
+            warnings.append(DataWarning(location, file.first, what))
+            continue
+        if found.st_size < file.end:
+            what = f"external data {name} has {found.st_size} bytes, but a tensor ends at {file.end}"
+            warnings.append(DataWarning(location, file.last, what))
+    return tuple(warnings)
 
 
 def require_not_external(locations: Iterable[str], model: Path, written: Iterable[Path]) -> None:
@@ -80,7 +78,12 @@ def plan_copies(
             continue
         offsets, parts = _compacted(left[location])
         written = _own_location(location, source, destination)
-        _require_complete(original, parts)
+        size, end = original.stat().st_size, max(part.offset + part.length for part in parts)
+        if size < end:
+            raise FileError(
+                f"cannot copy '{original}', in which the model keeps tensors: it has {size} bytes, but a tensor ends "
+                f"at {end}; give the complete file"
+            )
         _add(found.contents, Parts(original, parts), folder / written, destination)
         found.moved.update({old: Reference(written, offset, old.length) for old, offset in offsets.items()})
     return found
@@ -125,15 +128,6 @@ def _runs(references: Iterable[Reference]) -> Iterator[list[Reference]]:
         end = max(end, reference.end)
     if run:
         yield run
-
-
-def _require_complete(file: Path, parts: Sequence[Part]) -> None:
-    size, end = file.stat().st_size, max(part.offset + part.length for part in parts)
-    if size < end:
-        raise FileError(
-            f"cannot copy '{file}', in which the model keeps tensors: it has {size} bytes, but a tensor ends at {end}; "
-            "give the complete file"
-        )
 
 
 def _add(contents: dict[Path, Content], content: Path | Parts, copy: Path, destination: Path) -> None:
