@@ -58,7 +58,7 @@ class Obstacle(Diagnostic):
     )
     KEPT_INDICES = (
         "A MaxPool has an Indices output that is read. ATC's plugin refuses such a MaxPool.",
-        "`poolgrad inspect` says why the pool was not lowered; use its Indices in a max-pool gradient only.",
+        "`poolgrad inspect` says why the pool was not lowered; use its Indices in the gradient of a max pool only.",
     )
     KERNEL_SHAPE = (
         "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose "

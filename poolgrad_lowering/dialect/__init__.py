@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The dialect: Ascend's max-pool operators and their gradients as ONNX custom ops of domain `npu`.
+"""The dialect: Ascend's max pools, their gradients and those of average pools as ONNX custom ops of domain `npu`.
 
 Defines the ops (`OPS`), their schemas, and their function bodies in standard ONNX. Does not depend on training graphs,
 patterns, targets or runtimes.

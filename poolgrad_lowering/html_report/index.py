@@ -44,7 +44,7 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
         codes = refusals(dict(sorted(refused.items())), captioned=False)
         sections.append(element("section", element("h2", "Refused, by code"), codes))
     return document(
-        f"{shown(folder)}: max-pool gradients",
+        f"{shown(folder)}: gradients of pools",
         element("header", element("h1", shown(folder)), element("p", totals)),
         element("main", *sections),
     )

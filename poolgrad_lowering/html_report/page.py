@@ -31,12 +31,12 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
     anchors = sorted(pairs, key=lambda pair: reading_order(pair[0].status))
     sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
     return document(
-        f"{shown(model_name)}: max-pool gradients for {report.target}",
+        f"{shown(model_name)}: gradients of pools for {report.target}",
         element("a", "Skip to the anchors", href="#anchors", class_="skip"),
         element(
             "header",
             element("h1", shown(model_name)),
-            element("p", f"Max-pool gradients lowered for {TARGETS[report.target].title} (", code(report.target), ")"),
+            element("p", f"Gradients of pools lowered for {TARGETS[report.target].title} (", code(report.target), ")"),
         ),
         element(
             "main", summary_section(report, recorder), places_section(recorder.placement), _anchors(report, sections)
@@ -74,7 +74,7 @@ def document(title: str, *content: Markup, script: str = "") -> bytes:
 def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
     heading = element("h2", "Anchors", id="anchors")
     if not sections:
-        return element("section", heading, element("p", "No node of the model could be a max-pool gradient."))
+        return element("section", heading, element("p", "No node of the model could be the gradient of a pool."))
     limit = (
         element("p", f"Graphs are drawn for the first {MAX_DRAWN} of {len(sections)} anchors.", class_="note")
         if len(sections) > MAX_DRAWN

@@ -41,7 +41,7 @@ def _figures(report: Report) -> Markup:
     saved = report.bytes_before - report.bytes_after
     moved = sum(anchor.forward_op is not None for anchor in report.lowered)
     figures = (
-        ("anchors", str(len(report.anchors)), "nodes that could be max-pool gradients"),
+        ("anchors", str(len(report.anchors)), "nodes that could be gradients of pools"),
         ("lowered", str(len(report.lowered)), f"{moved} with their forward pool"),
         ("refused", str(len(report.refused)), "left unchanged"),
         *([("unrelated", str(len(report.unrelated)), "no gradients of pools")] if report.unrelated else []),

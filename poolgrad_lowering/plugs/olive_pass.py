@@ -22,7 +22,7 @@ from poolgrad_lowering.targets.table import DEFAULT_TARGET
 
 
 class PoolGradLowering(Pass):  # type: ignore[misc]  # Olive has no types
-    """Lowers every max-pool gradient of an ONNX model that the target can run, as `poolgrad lower` does."""
+    """Lowers every gradient of a pool in an ONNX model that the target can run, as `poolgrad lower` does."""
 
     @classmethod
     def _default_config(cls, accelerator_spec: AcceleratorSpec) -> dict[str, PassConfigParam]:  # noqa: ARG003

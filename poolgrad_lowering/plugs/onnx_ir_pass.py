@@ -12,7 +12,7 @@ from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target
 
 
 class PoolGradLoweringPass(ir.passes.InPlacePass):
-    """Lowers every max-pool gradient of an `ir.Model` that the target can run, as `poolgrad_lowering.lower` does.
+    """Lowers every gradient of a pool in an `ir.Model` that the target can run, as `poolgrad_lowering.lower` does.
 
     The model is serialised and, if something was lowered, deserialised: its graph and functions are then new objects
     without the `meta` of the old ones, which is never serialised. Tensors in memory are copied; the serialised model

@@ -75,7 +75,7 @@ def _on_target(target: Target) -> Iterator[tuple[NoteCode, str]]:
     )
     yield (
         NoteCode.TARGET_WITHOUT_OPERATORS,
-        f"{target.title} has no operator for a max-pool gradient: every gradient is refused. Did you mean {wanted}?",
+        f"{target.title} has no operator for the gradient of a pool: every gradient is refused. Did you mean {wanted}?",
     )
 
 
@@ -95,9 +95,13 @@ def _lowered_for(count: dict[str, int]) -> str:
 
 
 def _without_gradients(operators: Operators) -> tuple[NoteCode, str]:
-    pools = {op_type: n for (_, op_type), n in sorted(operators.items()) if op_type.endswith("MaxPool")}
+    pools = {
+        op_type: n
+        for (_, op_type), n in sorted(operators.items())
+        if op_type.endswith("MaxPool") or op_type == "AveragePool"
+    }
     if not pools:
-        return NoteCode.NO_POOL, "the model has no MaxPool, and no node that can be the gradient of one"
+        return NoteCode.NO_POOL, "the model has no MaxPool or AveragePool, and no node that can be the gradient of one"
     shown = ", ".join(f"{number} {op_type}" for op_type, number in pools.items())
     code = NoteCode.FORWARD_GRAPH
     return code, code.with_advice(f"this is a forward graph: {shown}, no gradient of one")

@@ -62,5 +62,5 @@ def test_the_name_decides_and_the_architecture_where_it_is_unknown(
 ) -> None:
     home = install(tmp_path / "cann")
     build_over_host(home / "lib64" / "libacl_rt.so", runtime(soc, architecture))
-    problem = f"{soc} has no max-pool gradient operators" if product == "unsupported" else None
+    problem = f"{soc} has no operators for gradients of pools" if product == "unsupported" else None
     assert run_python(DESCRIBE, ASCEND_HOME_PATH=str(home)) == [soc, product, problem]

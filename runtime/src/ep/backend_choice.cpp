@@ -28,7 +28,7 @@ BackendChoice ChooseAutomatically(std::int32_t device) {
 
 std::string ProductProblem(const Backend& backend) {
   if (backend.product() != aclnn::Product::kUnsupported) return "";
-  return backend.soc_name() + " has no max-pool gradient operators";
+  return backend.soc_name() + " has no operators for gradients of pools";
 }
 
 BackendChoice ChooseBackend(const std::string& request, std::int32_t device) {

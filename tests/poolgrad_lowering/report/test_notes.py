@@ -83,6 +83,14 @@ def test_such_a_gradient_stays_beside_the_cann_provider() -> None:
 
 
 @pytest.mark.note("no-pool")
+def test_a_forward_graph_of_average_pools() -> None:
+    [(code, text)] = noted(
+        parse("g (float[1,1,4] X) => (Y) { Z = AveragePool<kernel_shape = [2]>(X) Y = GlobalAveragePool(Z) }")
+    ).items()
+    assert code == "forward-graph"
+    assert text.startswith("this is a forward graph: 1 AveragePool, no gradient of one.")
+
+
 def test_no_pool() -> None:
     assert list(noted(parse("g (float[2] X) => (Y) { Y = Relu(X) }"))) == ["no-pool"]
 
