@@ -69,17 +69,16 @@ class Definition:
 
 @dataclass(frozen=True)
 class Undefined:
-    """An operator of a training runtime that has no definition, and why."""
+    """An operator of onnxruntime's own that has no definition, and why."""
 
     operator: str
     code: DefinitionCode
     reason: str
-    domain: str = MICROSOFT
 
     @property
     def op(self) -> tuple[str, str]:
         """The domain and the operator type."""
-        return self.domain, self.operator
+        return MICROSOFT, self.operator
 
 
 class Call:

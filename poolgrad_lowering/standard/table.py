@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.standard import convolution, elementwise, losses, moving, normalization, pools, tensorflow
-from poolgrad_lowering.standard.definition import Definition, Undefined
+from poolgrad_lowering.standard.definition import MICROSOFT, Definition, Undefined
 
 _MODULES = (convolution, elementwise, losses, moving, normalization, pools, tensorflow)
 
@@ -18,54 +18,38 @@ DEFINITIONS: Mapping[tuple[str, str], Definition] = MappingProxyType(
 )
 """The definitions by domain and operator."""
 
-_RECURRENT = "its gradients are loops over time, for which no body is written"
-_DISTRIBUTED = "it exchanges values with other processes"
-_PYTHON = "it calls a function in Python"
-_DEVICE = "onnxruntime writes it for CUDA only"
+_WITHOUT_DEFINITION = (
+    (
+        DefinitionCode.RECURRENT_NETWORK,
+        "its gradients are loops over time, for which no body is written",
+        "GRUGrad GRUTraining LSTMGrad LSTMTraining",
+    ),
+    (
+        DefinitionCode.OUTSIDE_OF_THE_GRAPH,
+        "it exchanges values with other processes",
+        "MegatronF MegatronG NcclAllGather NcclAllReduce NcclReduceScatter Recv Send",
+    ),
+    (DefinitionCode.OUTSIDE_OF_THE_GRAPH, "it calls a function in Python", "PythonOp PythonOpGrad"),
+    (
+        DefinitionCode.OUTSIDE_OF_THE_GRAPH,
+        "onnxruntime writes it for CUDA only",
+        "BiasDropout BiasSoftmax BitmaskBiasDropout BitmaskDropout BitmaskDropoutGrad FakeQuant MatMulBnb4 "
+        "SoftmaxDropoutGrad",
+    ),
+    (DefinitionCode.PART_OF_A_STEP, "a step that torch drives is cut here: its halves run apart", "YieldOp"),
+    (
+        DefinitionCode.PART_OF_A_STEP,
+        "it reads sequences of tensors: lower the folder of artifacts",
+        "AdamWOptimizer ClipGradNormV2 InplaceClipGradNorm SGDOptimizerV2",
+    ),
+)
+"""The code, the reason, and the operators that have no definition for this reason."""
 
 UNDEFINED: Mapping[tuple[str, str], Undefined] = MappingProxyType(
     {
-        undefined.op: undefined
-        for undefined in (
-            *(
-                Undefined(operator, DefinitionCode.RECURRENT_NETWORK, _RECURRENT)
-                for operator in ("GRUGrad", "GRUTraining", "LSTMGrad", "LSTMTraining")
-            ),
-            *(
-                Undefined(operator, DefinitionCode.OUTSIDE_OF_THE_GRAPH, _DISTRIBUTED)
-                for operator in (
-                    "MegatronF",
-                    "MegatronG",
-                    "NcclAllGather",
-                    "NcclAllReduce",
-                    "NcclReduceScatter",
-                    "Recv",
-                    "Send",
-                )
-            ),
-            *(
-                Undefined(operator, DefinitionCode.OUTSIDE_OF_THE_GRAPH, _PYTHON)
-                for operator in ("PythonOp", "PythonOpGrad")
-            ),
-            *(
-                Undefined(operator, DefinitionCode.OUTSIDE_OF_THE_GRAPH, _DEVICE)
-                for operator in (
-                    *("BiasDropout", "BiasSoftmax", "BitmaskBiasDropout", "BitmaskDropout", "BitmaskDropoutGrad"),
-                    *("FakeQuant", "MatMulBnb4", "SoftmaxDropoutGrad"),
-                )
-            ),
-            Undefined(
-                "YieldOp", DefinitionCode.PART_OF_A_STEP, "a step that torch drives is cut here: its halves run apart"
-            ),
-            *(
-                Undefined(
-                    operator,
-                    DefinitionCode.PART_OF_A_STEP,
-                    "it reads sequences of tensors: lower the folder of artifacts",
-                )
-                for operator in ("AdamWOptimizer", "ClipGradNormV2", "InplaceClipGradNorm", "SGDOptimizerV2")
-            ),
-        )
+        (MICROSOFT, operator): Undefined(operator, code, reason)
+        for code, reason, operators in _WITHOUT_DEFINITION
+        for operator in operators.split()
     }
 )
 """The operators without a definition, by domain and operator."""
