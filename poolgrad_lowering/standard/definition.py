@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.average_pools import forward_pools
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
@@ -84,19 +83,15 @@ class Undefined:
 class Call:
     """The node that a body is written for: its attributes, and what is known of its operands.
 
-    All questions of sizes raise `Refuse` if the answer is not known.
+    `facts` are those of the model. All questions of sizes raise `Refuse` if the answer is not known.
     """
 
     def __init__(self, node: Node, facts: Facts, definition: Definition) -> None:
         self.node = node
-        self._facts = facts
+        self.facts = facts
+        self.outputs = operand_names(definition.outputs, len(node.outputs))
+        """The names of the outputs in the body."""
         self._inputs = operand_names(definition.inputs, len(node.inputs))
-        self._outputs = operand_names(definition.outputs, len(node.outputs))
-
-    @property
-    def opset(self) -> int:
-        """The opset of ONNX's operators where the node is."""
-        return self.node.scope.opset
 
     # -- operands
 
@@ -111,20 +106,16 @@ class Call:
 
     def wants(self, name: str) -> bool:
         """Whether the node has this output."""
-        return name in self._outputs and self.node.output(self._outputs.index(name)) is not None
+        return name in self.outputs and self.node.output(self.outputs.index(name)) is not None
 
     def all_inputs(self) -> list[str]:
         """Return the names of the inputs that the node has."""
         return [name for name in self._inputs if self.has(name)]
 
-    def all_outputs(self) -> tuple[str, ...]:
-        """Return the names of the outputs."""
-        return self._outputs
-
     def shape(self, name: str) -> Shape:
         """Return the shape of an input."""
         value = self._given(name)
-        shape = self._facts.shape(value)
+        shape = self.facts.shape(value)
         if shape is None:
             raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the rank of '{}' is not known", value.name)
         return shape
@@ -158,26 +149,19 @@ class Call:
     def element_type(self, name: str) -> int:
         """Return the `TensorProto.DataType` of an input."""
         value = self._given(name)
-        element_type = self._facts.element_type(value)
+        element_type = self.facts.element_type(value)
         if not element_type or element_type not in _NUMBERS:
             raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the element type of '{}' is not known", value.name)
         return element_type
 
-    def has_other_type(self, name: str, element_type: int) -> bool:
-        """Whether an input is known to have another element type."""
-        return self._facts.element_type(self._given(name)) not in (None, element_type)
-
-    def is_known_half(self, name: str) -> bool:
-        """Whether an input is known to be of a 16-bit floating-point type."""
-        return self._facts.element_type(self._given(name)) in _HALVES
-
-    def is_half(self, name: str) -> bool:
-        """Whether an input is of a 16-bit floating-point type."""
-        return self.element_type(name) in _HALVES
+    def known_type(self, name: str) -> int | None:
+        """Return the `TensorProto.DataType` of an input, None if it is not known."""
+        return self.facts.element_type(self._given(name))
 
     def computed_type(self, name: str) -> int:
         """Return the `TensorProto.DataType` in which `in_float32` computes with an input."""
-        return int(TensorProto.FLOAT) if self.is_half(name) else self.element_type(name)
+        element_type = self.element_type(name)
+        return int(TensorProto.FLOAT) if element_type in _HALVES else element_type
 
     def integers(self, name: str) -> list[int] | None:
         """Return the integers of an input, None if it is absent."""
@@ -187,7 +171,7 @@ class Call:
     def dims(self, name: str) -> Shape:
         """Return the integers of an input, with symbols where they are sizes of the graph."""
         value = self._given(name)
-        found = self._facts.integers(value)
+        found = self.facts.integers(value)
         if found is None:
             raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "'{}' is no constant", value.name)
         return found
@@ -195,7 +179,7 @@ class Call:
     def numbers(self, name: str) -> list[float] | None:
         """Return the values of a constant vector, None if it is absent or no constant."""
         value = self.operand(name)
-        found = None if value is None else self._facts.constant(value)
+        found = None if value is None else self.facts.constant(value)
         return None if found is None else [float(number) for number in found.flat]
 
     def number(self, name: str) -> float | None:
@@ -205,17 +189,13 @@ class Call:
 
     # -- other nodes
 
-    def average_pools(self) -> list[Node]:
-        """Return the AveragePool nodes that this gradient of one can belong to, all over inputs of one shape."""
-        return forward_pools(self._facts, self.node)
-
     def shape_of(self, value: Value | None) -> Shape | None:
         """Return the shape of any value of the graph, None if it is not known."""
-        return None if value is None else self._facts.shape(value)
+        return None if value is None else self.facts.shape(value)
 
     def integers_of(self, value: Value | None) -> list[int]:
         """Return the elements of any constant vector of integers of the graph."""
-        found = None if value is None else self._facts.integers(value)
+        found = None if value is None else self.facts.integers(value)
         if value is None or found is None or not is_static(found):
             raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "'{}' is no constant", "" if value is None else value.name)
         return [dim.coefficient for dim in found]
@@ -229,9 +209,8 @@ class Call:
             return absent
         if found is UNREADABLE:
             raise self.refuse(f"attribute {name} is not readable")
-        if absent is not None and not isinstance(found, type(absent)):
-            raise self.refuse(f"attribute {name} is {found}")
-        if isinstance(absent, list) and not all(isinstance(number, int) for number in found):
+        has_type = absent is None or isinstance(found, type(absent))
+        if not has_type or (isinstance(absent, list) and not all(isinstance(number, int) for number in found)):
             raise self.refuse(f"attribute {name} is {found}")
         return found
 
@@ -273,14 +252,13 @@ def ints(name: str, numbers: Iterable[int]) -> str:
 
 def scalar(name: str, number: float, element_type: int = TensorProto.FLOAT) -> str:
     """Return the nodes of a number of an element type: a constant of 32 or 64 bits, converted to a type of fewer."""
-    if element_type == TensorProto.FLOAT:
-        return f"{name} = Constant<value = float {{{_exact(number)}}}>()\n"
     if element_type == TensorProto.DOUBLE:
         return f"{name} = Constant<value = double {{{float(number)!r}}}>()\n"
-    return (
-        f"{name}_float = Constant<value = float {{{_exact(number)}}}>()\n"
-        f"{name} = Cast<to = {element_type}>({name}_float)\n"
-    )
+    # The text of the float32 nearest to the number.
+    text = np.format_float_scientific(np.float32(number), unique=True, trim="0") if number else "0.0"
+    if element_type == TensorProto.FLOAT:
+        return f"{name} = Constant<value = float {{{text}}}>()\n"
+    return scalar(f"{name}_float", number) + cast(name, f"{name}_float", element_type)
 
 
 def scalars(element_type: int, **numbers: float) -> str:
@@ -292,12 +270,7 @@ def integer(name: str, number: int, element_type: int = TensorProto.INT64) -> st
     """Return the nodes of an integer of an element type."""
     if element_type == TensorProto.INT64:
         return f"{name} = Constant<value = int64 {{{number}}}>()\n"
-    return f"{name}_long = Constant<value = int64 {{{number}}}>()\n{name} = Cast<to = {element_type}>({name}_long)\n"
-
-
-def _exact(number: float) -> str:
-    """Return the text of the float32 nearest to a number."""
-    return np.format_float_scientific(np.float32(number), unique=True, trim="0") if number else "0.0"
+    return integer(f"{name}_long", number) + cast(name, f"{name}_long", element_type)
 
 
 def reduce(operator: str, result: str, source: str, axes: Sequence[int], *, keep: bool = False) -> str:
@@ -334,7 +307,7 @@ def converted(call: Call, result: str, name: str, element_type: int) -> str:
 
     Some releases of onnxruntime fail with a Cast of a 16-bit float to its own type.
     """
-    if call.has_other_type(name, element_type):
+    if call.known_type(name) not in (None, element_type):
         return cast(result, name, element_type)
     return f"{result} = Identity({name})\n"
 
@@ -347,7 +320,7 @@ def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Mapping[st
     without a known type, such as the statistics that another operator saved, are read as they are.
     """
     call.element_type(inputs[0])
-    halves = [name for name in inputs if call.has(name) and call.is_known_half(name)]
+    halves = [name for name in inputs if call.has(name) and call.known_type(name) in _HALVES]
     for name, source in [*((name, name) for name in inputs), *outputs.items()]:
         if source not in halves:
             body = re.sub(rf"\b{name}_wide\b", name, body)

@@ -112,7 +112,7 @@ def _loss_grad(call: Call) -> str:
 def _log_softmax(call: Call) -> str:
     """The logarithms of a softmax over axis 1. Before opset 13 it was one over all axes from an axis on."""
     rank = call.rank("X")
-    if rank == 2 or call.opset >= LOG_SOFTMAX_OF_ONE_AXIS:
+    if rank == 2 or call.node.scope.opset >= LOG_SOFTMAX_OF_ONE_AXIS:
         return "logarithms = LogSoftmax<axis = 1>(X_wide)\n"
     return (
         transpose("classes_last", "X_wide", [0, *range(2, rank), 1])

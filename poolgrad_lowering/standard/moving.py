@@ -52,14 +52,10 @@ def _broadcast_gradient_args(call: Call) -> str:
 
 
 def _split_training(call: Call) -> str:
-    outputs = call.all_outputs()
-    names = ", ".join(outputs)
-    axis = call.attribute("axis", 0)
-    return (
-        f"{names} = Split<axis = {axis}>(X, split)\n"
-        if call.has("split")
-        else f"{names} = Split<axis = {axis}, num_outputs = {len(outputs)}>(X)\n"
-    )
+    names, axis = ", ".join(call.outputs), call.attribute("axis", 0)
+    if call.has("split"):
+        return f"{names} = Split<axis = {axis}>(X, split)\n"
+    return f"{names} = Split<axis = {axis}, num_outputs = {len(call.outputs)}>(X)\n"
 
 
 def _zeros(element_type: int = TensorProto.FLOAT) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.average_pools import forward_pools
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import attribute
@@ -25,7 +26,7 @@ _ATEN = "org.pytorch.aten"
 def _average_pool_grad(call: Call) -> Body:
     """The sizes of X are those of the forward pool, which is found by its name or by its attributes."""
     pool = PoolAttributes.read(call.node)
-    pools = call.average_pools()
+    pools = forward_pools(call.facts, call.node)
     x = pools[0].input(0) if pools else None
     if pool is None or pool.has_ambiguous_pads:
         raise call.refuse("attributes that are not those of an average pool")
