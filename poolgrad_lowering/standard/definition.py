@@ -297,6 +297,13 @@ def transpose(result: str, source: str, order: Iterable[int]) -> str:
     return f"{result} = Transpose<perm = {list(order)}>({source})\n"
 
 
+def multiply_along(axis: int, rank: int, source: str, matrix: str) -> tuple[str, str]:
+    """Return the nodes of a product of the elements along an axis with a matrix, and the name of its result."""
+    order = [*(other for other in range(rank) if other != axis), axis]
+    text = transpose(f"last_{axis}", source, order) + f"product_{axis} = MatMul(last_{axis}, {matrix})\n"
+    return text + transpose(f"axis_{axis}", f"product_{axis}", map(order.index, range(rank))), f"axis_{axis}"
+
+
 def cast(result: str, source: str, element_type: int) -> str:
     """Return a Cast node."""
     return f"{result} = Cast<to = {element_type}>({source})\n"

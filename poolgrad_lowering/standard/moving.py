@@ -13,7 +13,16 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32, ints, reshape, unsqueeze
+from poolgrad_lowering.standard.definition import (
+    Body,
+    Call,
+    Definition,
+    in_float32,
+    ints,
+    multiply_along,
+    reshape,
+    unsqueeze,
+)
 
 
 def _concat_training(call: Call) -> str:
@@ -151,10 +160,8 @@ def _spread(number: int, source: str, axis: int, rank: int, rows: Sequence[int])
 
 def _resize_grad(call: Call) -> Body:
     """A linear Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
-    mode, coordinates = (
-        call.attribute("mode", "nearest"),
-        call.attribute("coordinate_transformation_mode", "half_pixel"),
-    )
+    mode = call.attribute("mode", "nearest")
+    coordinates = call.attribute("coordinate_transformation_mode", "half_pixel")
     if mode != "linear" or coordinates not in ("half_pixel", "align_corners", "asymmetric"):
         raise call.refuse(f"mode {mode} with {coordinates}")
     sizes = call.sizes("X", 2)
@@ -171,12 +178,8 @@ def _resize_grad(call: Call) -> Body:
         count = int(np.floor(np.float32(size) * np.float32(scale)))
         call.require_few(size * count)
         tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates).astype(kind)
-        order = [*(other for other in range(rank) if other != axis), axis]
-        back = [order.index(other) for other in range(rank)]
-        text += f"last_{axis} = Transpose<perm = {order}>({source})\n"
-        text += f"product_{axis} = MatMul(last_{axis}, weights_{axis})\n"
-        source = f"axis_{axis}"
-        text += f"{source} = Transpose<perm = {back}>(product_{axis})\n"
+        nodes, source = multiply_along(axis, rank, source, f"weights_{axis}")
+        text += nodes
     return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), {"dX": "dY"}), tensors)
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,7 +17,17 @@ from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import is_static
-from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, converted, reduce, reshape, unsqueeze
+from poolgrad_lowering.standard.definition import (
+    Body,
+    Call,
+    Definition,
+    cast,
+    converted,
+    multiply_along,
+    reduce,
+    reshape,
+    unsqueeze,
+)
 from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
@@ -45,26 +56,28 @@ def _average_pool_grad(call: Call) -> Body:
     given = counts if of_gradient is None else [dim.static for dim in of_gradient[2:]]
     if len(given) != len(counts) or any(size not in (None, count) for size, count in zip(given, counts, strict=True)):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the pool of '{}' is not its pool, by the sizes of dY", x.name)
-    _require_few(call, channels, windows, counts)
-    divisors = [
-        _taps(window, size, count, padded=bool(call.attribute("count_include_pad", 0)))
-        for window, size, count in zip(windows, spatial, counts, strict=True)
-    ]
+    padded = bool(call.attribute("count_include_pad", 0))
+    divisors = _divisors(call, channels, windows, spatial, counts, padded=padded)
     return _spread(call.element_type("dY"), channels, MeanWindows(windows, spatial, counts, divisors))
 
 
-def _require_few(call: Call, channels: int, windows: Sequence[AxisWindow], counts: Sequence[int]) -> None:
-    """Raise `Refuse` if the divisors or the weight of ones would be too large."""
+def _divisors(
+    call: Call, channels: int, windows: list[AxisWindow], sizes: list[int], counts: list[int], *, padded: bool
+) -> list[list[int]]:
+    """Return how many elements each window of each axis counts: those of the input, or those of its padding too.
+
+    Raises `Refuse` if the divisors or the weight of ones would be too large.
+    """
     call.require_few(math.prod(counts))
     call.require_few(channels * math.prod(window.kernel for window in windows))
     call.require_few(sum(window.kernel * count for window, count in zip(windows, counts, strict=True)))
-
-
-def _taps(window: AxisWindow, size: int, count: int, *, padded: bool) -> list[int]:
-    """Return how many elements each window of an axis counts: those of the input, or those of its padding too."""
-    low, high = (-window.begin, size + window.end) if padded else (0, size)
-    starts = (number * window.stride - window.begin for number in range(count))
-    return [sum(low <= start + tap * window.dilation < high for tap in range(window.kernel)) for start in starts]
+    divisors = []
+    for window, size, count in zip(windows, sizes, counts, strict=True):
+        low, high = (-window.begin, size + window.end) if padded else (0, size)
+        starts = (number * window.stride - window.begin for number in range(count))
+        taps = range(0, window.extent, window.dilation)
+        divisors.append([sum(low <= start + tap < high for tap in taps) for start in starts])
+    return divisors
 
 
 class MeanWindows(NamedTuple):
@@ -89,11 +102,7 @@ def _spread(element_type: int, channels: int, pool: MeanWindows) -> Body:
         (count - 1) * window.stride + window.extent - window.begin - size
         for window, size, count in zip(windows, sizes, counts, strict=True)
     ]
-    taps = np.ones([1] * (2 + len(windows)), np.float32)
-    for axis, numbers in enumerate(divisors):
-        taps = taps * np.array(numbers, np.float32).reshape(
-            [-1 if other == axis + 2 else 1 for other in range(taps.ndim)]
-        )
+    taps = functools.reduce(np.multiply.outer, [np.array(numbers, np.float32) for numbers in divisors])[None, None]
     attributes = (
         f"kernel_shape = {[window.kernel for window in windows]}, strides = {[window.stride for window in windows]}, "
         f"dilations = {[window.dilation for window in windows]}, group = {channels}, "
@@ -158,8 +167,7 @@ def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
     fixed = call.number(f"a{first + 5}")
     windows = [AxisWindow(*row, 1) for row in zip(kernel, strides or kernel, pads, pads, strict=True)]
     counts = [window.output_size(size, ceil=ceil) for window, size in zip(windows, sizes, strict=True)]
-    _require_few(call, 1, windows, counts)
-    divisors = [_taps(w, size, count, padded=padded) for w, size, count in zip(windows, sizes, counts, strict=True)]
+    divisors = _divisors(call, 1, windows, sizes, counts, padded=padded)
     if fixed:
         divisors = [[int(fixed)] * counts[0], *([1] * count for count in counts[1:])]
     return MeanWindows(windows, sizes, counts, divisors)
@@ -185,8 +193,7 @@ def _aten_avg_pool_backward(call: Call) -> Body:
 
 def _aten_adaptive_avg_pool(call: Call) -> Body:
     """A product with a matrix on each axis: adaptive windows have no fixed kernel."""
-    wanted = call.integers("a1") or []
-    return _products(call, "a0", "a0", wanted, transposed=False)
+    return _products(call, "a0", "a0", call.integers("a1") or [], transposed=False)
 
 
 def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
@@ -213,7 +220,6 @@ def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transpo
     if len(counts) != len(sizes) or 0 in counts:
         raise call.refuse(f"an output of {counts} elements on {len(sizes)} axes")
     rank, text, tensors = 2 + len(sizes), "", {}
-    current = source
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True), 2):
         call.require_few(size * count)
         weights = np.zeros((size, count), np.float32)
@@ -221,26 +227,19 @@ def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transpo
             low, high = adaptive_bounds(number, size, count)
             weights[low:high, number] = 1 / (high - low)
         tensors[f"weights_{axis}"] = weights.T if transposed else weights
-        order = [*(other for other in range(rank) if other != axis), axis]
-        back = [order.index(other) for other in range(rank)]
-        text += cast(f"matrix_{axis}", f"weights_{axis}", element_type)
-        text += (
-            f"last_{axis} = Transpose<perm = {order}>({current})\nproduct_{axis} = MatMul(last_{axis}, matrix_{axis})\n"
-        )
-        current = f"axis_{axis}"
-        text += f"{current} = Transpose<perm = {back}>(product_{axis})\n"
-    return Body(text + f"r0 = Identity({current})\n", tensors)
+        nodes, source = multiply_along(axis, rank, source, f"matrix_{axis}")
+        text += cast(f"matrix_{axis}", f"weights_{axis}", element_type) + nodes
+    return Body(text + f"r0 = Identity({source})\n", tensors)
 
 
 def _aten_max(call: Call) -> str:
     """The maximum along an axis and its position; the overload `dim` alone has two results."""
-    axis, keep = call.number("a1"), call.number("a2")
+    axis, keep = call.number("a1"), bool(call.number("a2"))
     if call.attribute("overload_name") != "dim" or axis is None:
         raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::max, overload '{}'", call.attribute("overload_name", ""))
-    kept = int(bool(keep))
     return (
-        reduce("ReduceMax", "r0", "a0", [int(axis)], keep=bool(kept))
-        + f"r1 = ArgMax<axis = {int(axis)}, keepdims = {kept}>(a0)\n"
+        reduce("ReduceMax", "r0", "a0", [int(axis)], keep=keep)
+        + f"r1 = ArgMax<axis = {int(axis)}, keepdims = {int(keep)}>(a0)\n"
     )
 
 
