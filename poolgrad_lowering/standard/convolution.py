@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import Shape, is_static
-from poolgrad_lowering.standard.definition import Call, Definition, ints, reduce, reshape, transpose
+from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 

@@ -9,11 +9,10 @@ has the node's numbers in it, and no node for what the node does not need. `spel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
@@ -21,8 +20,9 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import UNREADABLE, attribute
-from poolgrad_lowering.ir.dims import Dim, Shape, Shown, is_static
+from poolgrad_lowering.ir.dims import Shape, Shown, is_static
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.standard.nodes import cast
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
@@ -241,74 +241,6 @@ def operand_names(written: str, count: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-# -- the text of bodies
-
-
-def ints(name: str, numbers: Iterable[int]) -> str:
-    """Return the node of a vector of int64 numbers."""
-    values = list(numbers)
-    return f"{name} = Constant<value = int64[{len(values)}] {{{', '.join(map(str, values))}}}>()\n"
-
-
-def scalar(name: str, number: float, element_type: int = TensorProto.FLOAT) -> str:
-    """Return the nodes of a number of an element type: a constant of 32 or 64 bits, converted to a type of fewer."""
-    if element_type == TensorProto.DOUBLE:
-        return f"{name} = Constant<value = double {{{float(number)!r}}}>()\n"
-    # The text of the float32 nearest to the number.
-    text = np.format_float_scientific(np.float32(number), unique=True, trim="0") if number else "0.0"
-    if element_type == TensorProto.FLOAT:
-        return f"{name} = Constant<value = float {{{text}}}>()\n"
-    return scalar(f"{name}_float", number) + cast(name, f"{name}_float", element_type)
-
-
-def scalars(element_type: int, **numbers: float) -> str:
-    """Return the nodes of several numbers of an element type, by name."""
-    return "".join(scalar(name, number, element_type) for name, number in numbers.items())
-
-
-def integer(name: str, number: int, element_type: int = TensorProto.INT64) -> str:
-    """Return the nodes of an integer of an element type."""
-    if element_type == TensorProto.INT64:
-        return f"{name} = Constant<value = int64 {{{number}}}>()\n"
-    return integer(f"{name}_long", number) + cast(name, f"{name}_long", element_type)
-
-
-def reduce(operator: str, result: str, source: str, axes: Sequence[int], *, keep: bool = False) -> str:
-    """Return the nodes of a reduction; without axes, of a copy."""
-    if not axes:
-        return f"{result} = Identity({source})\n"
-    return ints(f"{result}_axes", axes) + f"{result} = {operator}<keepdims = {int(keep)}>({source}, {result}_axes)\n"
-
-
-def reshape(result: str, source: str, shape: Sequence[int]) -> str:
-    """Return the nodes of a Reshape to numbers."""
-    return ints(f"{result}_shape", shape) + f"{result} = Reshape({source}, {result}_shape)\n"
-
-
-def unsqueeze(result: str, source: str, axes: Sequence[int]) -> str:
-    """Return the nodes of an Unsqueeze; without axes, of a copy."""
-    if not axes:
-        return f"{result} = Identity({source})\n"
-    return ints(f"{result}_axes", axes) + f"{result} = Unsqueeze({source}, {result}_axes)\n"
-
-
-def transpose(result: str, source: str, order: Iterable[int]) -> str:
-    """Return a Transpose node."""
-    return f"{result} = Transpose<perm = {list(order)}>({source})\n"
-
-
-def multiply_along(axis: int, rank: int, source: str, matrix: str) -> tuple[str, str]:
-    """Return the nodes of a product of the elements along an axis with a matrix, and the name of its result."""
-    order = [*(other for other in range(rank) if other != axis), axis]
-    text = transpose(f"last_{axis}", source, order) + f"product_{axis} = MatMul(last_{axis}, {matrix})\n"
-    return text + transpose(f"axis_{axis}", f"product_{axis}", map(order.index, range(rank))), f"axis_{axis}"
-
-
-def cast(result: str, source: str, element_type: int) -> str:
-    """Return a Cast node."""
-    return f"{result} = Cast<to = {element_type}>({source})\n"
-
-
 def converted(call: Call, result: str, name: str, element_type: int) -> str:
     """Return a Cast node of an input if it is known to have another type, else a copy.
 
@@ -334,19 +266,3 @@ def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Mapping[st
     before = "".join(cast(f"{name}_wide", name, TensorProto.FLOAT) for name in halves)
     made = [(name, source) for name, source in outputs.items() if source in halves and call.wants(name)]
     return before + body + "".join(cast(name, f"{name}_wide", call.element_type(source)) for name, source in made)
-
-
-def broadcast_axes(source: Shape, result: Shape) -> list[int] | None:
-    """Return the axes of a result over which its gradient is summed to that of an operand that was broadcast to it.
-
-    Axes that the operand lacks come first. None if sizes do not tell.
-    """
-    missing = len(result) - len(source)
-    axes = list(range(missing))
-    for axis, (own, size) in enumerate(zip(source, result[missing:], strict=True), missing):
-        if own == size:
-            continue
-        if own != Dim(1):
-            return None
-        axes.append(axis)
-    return axes

@@ -13,19 +13,8 @@ from poolgrad_lowering.analysis.shape_rules import common_shape
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import Shape
-from poolgrad_lowering.standard.definition import (
-    Call,
-    Definition,
-    broadcast_axes,
-    cast,
-    converted,
-    in_float32,
-    ints,
-    reduce,
-    scalar,
-    scalars,
-    transpose,
-)
+from poolgrad_lowering.standard.definition import Call, Definition, converted, in_float32
+from poolgrad_lowering.standard.nodes import cast, ints, reduce, scalar, scalars, transpose
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBE = 0.044715
@@ -204,9 +193,10 @@ def _div_grad(call: Call) -> str:
 def _summed(own: Shape, other: Shape, name: str, whole: str) -> str:
     """Return the nodes that sum a gradient over the axes on which an operand was broadcast, as d<name>."""
     common = common_shape(None, own, other)
-    axes = None if common is None else broadcast_axes(own, common)
-    if axes is None:
+    if common is None:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "it is not known on which axes {} is broadcast", name)
+    missing = len(common) - len(own)
+    axes = [axis for axis, size in enumerate(common) if axis < missing or own[axis - missing] != size]
     if not axes:
         return f"d{name} = Identity({whole})\n"
     return (

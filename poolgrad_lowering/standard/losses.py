@@ -6,17 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.standard.definition import (
-    Call,
-    Definition,
-    cast,
-    converted,
-    integer,
-    reduce,
-    reshape,
-    transpose,
-    unsqueeze,
-)
+from poolgrad_lowering.standard.definition import Call, Definition, converted
+from poolgrad_lowering.standard.nodes import cast, integer, reduce, reshape, transpose, unsqueeze
 
 LOG_SOFTMAX_OF_ONE_AXIS = 13
 """The first opset whose LogSoftmax is over one axis."""

@@ -13,16 +13,8 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.standard.definition import (
-    Body,
-    Call,
-    Definition,
-    in_float32,
-    ints,
-    multiply_along,
-    reshape,
-    unsqueeze,
-)
+from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
+from poolgrad_lowering.standard.nodes import ints, multiply_along, reshape, unsqueeze
 
 
 def _concat_training(call: Call) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
-from poolgrad_lowering.standard.definition import Call, Definition, cast, converted, in_float32, reduce, reshape, scalar
+from poolgrad_lowering.standard.definition import Call, Definition, converted, in_float32
+from poolgrad_lowering.standard.nodes import cast, reduce, reshape, scalar
 
 EPSILON = 1e-5
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from poolgrad_lowering.standard.definition import scalar
+from poolgrad_lowering.standard.nodes import scalar
 
 CLIP_EPSILON = 1e-6
 """Added to the norm of the gradients, as by onnxruntime's ClipGradNormV2 and torch's clip_grad_norm_."""

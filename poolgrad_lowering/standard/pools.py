@@ -17,17 +17,8 @@ from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import is_static
-from poolgrad_lowering.standard.definition import (
-    Body,
-    Call,
-    Definition,
-    cast,
-    converted,
-    multiply_along,
-    reduce,
-    reshape,
-    unsqueeze,
-)
+from poolgrad_lowering.standard.definition import Body, Call, Definition, converted
+from poolgrad_lowering.standard.nodes import cast, multiply_along, reduce, reshape, unsqueeze
 from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 

@@ -22,8 +22,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.ir.graphs import names_read, remove_entries
 from poolgrad_lowering.ir.index import subgraphs
-from poolgrad_lowering.standard.definition import Body, ints, scalar
+from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.inline import Inliner
+from poolgrad_lowering.standard.nodes import ints, scalar
 from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer, clipped, shared_factors
 
 Array = npt.NDArray[Any]

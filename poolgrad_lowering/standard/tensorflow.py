@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.standard.convolution import Windows, input_gradient, weight_gradient
-from poolgrad_lowering.standard.definition import Call, Definition, scalar, transpose
+from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.nodes import scalar, transpose
 from poolgrad_lowering.windows.axis import AxisWindow
 
 _FILTER_TO_ONNX = [3, 2, 0, 1]
