@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from onnx import TensorProto
@@ -21,7 +22,8 @@ _TANH_CUBE = 0.044715
 """The polynomial of FastGelu: the argument of tanh is √(2/π) · (x + 0.044715 · x³)."""
 
 
-def _relu_grad(call: Call) -> str:
+def relu_grad(call: Call) -> str:
+    """Return the body of ReluGrad."""
     return scalar("zero", 0, call.element_type("Y")) + "active = Greater(Y, zero)\ndX = Where(active, dY, zero)\n"
 
 
@@ -42,9 +44,9 @@ def _tanh_grad(call: Call) -> str:
     )
 
 
-def _gelu(call: Call, source: str = "X", result: str = "Y") -> str:
+def _gelu(call: Call, source: str = "X") -> str:
     """x · Φ(x), with Φ(x) = (1 + erf(x / √2)) / 2."""
-    return _normal(call, source) + f"{result} = Mul({source}, phi)\n"
+    return _normal(call, source) + f"Y = Mul({source}, phi)\n"
 
 
 def _normal(call: Call, source: str) -> str:
@@ -54,18 +56,18 @@ def _normal(call: Call, source: str) -> str:
     )
 
 
-def _gelu_slope(call: Call, source: str) -> str:
-    """Φ(x) + x · φ(x), with φ(x) = exp(−x² / 2) / √(2π)."""
+def _gelu_grad(call: Call, source: str = "X") -> str:
+    """dY · slope, the slope is Φ(x) + x · φ(x), with φ(x) = exp(−x² / 2) / √(2π)."""
     return (
         _normal(call, source)
         + scalar("density", 1 / math.sqrt(2 * math.pi), call.element_type("X"))
         + f"square = Mul(scaled, scaled)\nnegative = Neg(square)\nbell = Exp(negative)\n"
-        f"dense = Mul(bell, density)\npart = Mul({source}, dense)\nslope = Add(phi, part)\n"
+        f"dense = Mul(bell, density)\npart = Mul({source}, dense)\nslope = Add(phi, part)\ndX = Mul(dY, slope)\n"
     )
 
 
-def _fast_gelu(call: Call, source: str = "X", result: str = "Y") -> str:
-    return _tanh_of_cube(call, source) + f"phi = Mul(above, half)\n{result} = Mul({source}, phi)\n"
+def _fast_gelu(call: Call, source: str = "X") -> str:
+    return _tanh_of_cube(call, source) + f"phi = Mul(above, half)\nY = Mul({source}, phi)\n"
 
 
 def _tanh_of_cube(call: Call, source: str) -> str:
@@ -76,14 +78,14 @@ def _tanh_of_cube(call: Call, source: str) -> str:
     )
 
 
-def _fast_gelu_slope(call: Call, source: str) -> str:
-    """(1 + t) / 2 + x · (1 − t²) / 2 · (a + 3 b · x²), with t = tanh(a·x + b·x³)."""
+def _fast_gelu_grad(call: Call, source: str = "X") -> str:
+    """dY · slope, the slope is (1 + t) / 2 + x · (1 − t²) / 2 · (a + 3 b · x²), with t = tanh(a·x + b·x³)."""
     return (
         _tanh_of_cube(call, source)
         + scalar("three", 3, call.element_type("X"))
         + "phi = Mul(above, half)\ntanh_square = Mul(tanh, tanh)\ntanh_slope = Sub(one, tanh_square)\n"
         "triple = Mul(quadratic, three)\ninner_slope = Add(triple, linear)\nouter = Mul(tanh_slope, inner_slope)\n"
-        f"product = Mul({source}, outer)\npart = Mul(product, half)\nslope = Add(phi, part)\n"
+        f"product = Mul({source}, outer)\npart = Mul(product, half)\nslope = Add(phi, part)\ndX = Mul(dY, slope)\n"
     )
 
 
@@ -102,8 +104,9 @@ def _quick_gelu_grad(call: Call) -> str:
     )
 
 
-def _fast_gelu_with_bias(call: Call) -> str:
-    return "sum = Add(X, B)\n" + _fast_gelu(call, "sum") if call.has("B") else _fast_gelu(call)
+def _of_sum(write: Callable[[Call, str], str]) -> Callable[[Call], str]:
+    """Return how a body for X + B is written, from how one for X is."""
+    return lambda call: "sum = Add(X, B)\n" + write(call, "sum")
 
 
 def _softmax_axes(call: Call, *, coerced: bool) -> list[int]:
@@ -206,15 +209,11 @@ def _summed(own: Shape, other: Shape, name: str, whole: str) -> str:
 
 
 def _fused_mat_mul(call: Call) -> str:
-    text = _operand(call, "A") + _operand(call, "B")
-    alpha = call.attribute("alpha", 1.0)
+    text, alpha = _operand(call, "A") + _operand(call, "B"), call.attribute("alpha", 1.0)
     if alpha == 1:
         return text + "Y = MatMul(left_A, left_B)\n"
-    return (
-        text
-        + scalar("alpha", alpha, call.element_type("A"))
-        + "product = MatMul(left_A, left_B)\nY = Mul(product, alpha)\n"
-    )
+    text += scalar("alpha", alpha, call.element_type("A"))
+    return text + "product = MatMul(left_A, left_B)\nY = Mul(product, alpha)\n"
 
 
 def _operand(call: Call, name: str) -> str:
@@ -267,14 +266,6 @@ def _fused_conv(call: Call) -> str:
     return text + activated(call, "sum", "Y")
 
 
-def _gelu_grad(call: Call) -> str:
-    return _gelu_slope(call, "X") + "dX = Mul(dY, slope)\n"
-
-
-def _fast_gelu_grad(call: Call) -> str:
-    return _fast_gelu_slope(call, "X") + "dX = Mul(dY, slope)\n"
-
-
 def _reduce_all_l2(call: Call) -> str:
     names = call.all_inputs()
     text = ""
@@ -297,21 +288,9 @@ def _in_place_accumulator(call: Call) -> str:
 
 
 DEFINITIONS = (
-    Definition("BiasGelu", "X B", "Y", lambda call: "sum = Add(X, B)\n" + _gelu(call, "sum"), "(X + B) · Φ(X + B)"),
-    Definition(
-        "BiasGeluGrad_dX",
-        "dY X B",
-        "dX",
-        lambda call: "sum = Add(X, B)\n" + _gelu_slope(call, "sum") + "dX = Mul(dY, slope)\n",
-        "GeluGrad(dY, X + B)",
-    ),
-    Definition(
-        "BiasFastGeluGrad_dX",
-        "dY X B",
-        "dX",
-        lambda call: "sum = Add(X, B)\n" + _fast_gelu_slope(call, "sum") + "dX = Mul(dY, slope)\n",
-        "FastGeluGrad(dY, X + B)",
-    ),
+    Definition("BiasGelu", "X B", "Y", _of_sum(_gelu), "(X + B) · Φ(X + B)"),
+    Definition("BiasGeluGrad_dX", "dY X B", "dX", _of_sum(_gelu_grad), "GeluGrad(dY, X + B)"),
+    Definition("BiasFastGeluGrad_dX", "dY X B", "dX", _of_sum(_fast_gelu_grad), "FastGeluGrad(dY, X + B)"),
     Definition(
         "DivGrad", "dY A B", "dA dB", _div_grad, "dA = dY / B; dB = −dY · A / B², summed where they were broadcast"
     ),
@@ -319,7 +298,13 @@ DEFINITIONS = (
         "DropoutGrad", "dY mask ratio training_mode", "dX", _dropout_grad, "dY / (1 − ratio) where the mask is set"
     ),
     Definition("FakeQuantGrad", "dY mask", "dX", _fake_quant_grad, "dY where the mask is set"),
-    Definition("FastGelu", "X B", "Y", _fast_gelu_with_bias, "X · (1 + tanh(√(2/π) · (X + 0.044715 · X³))) / 2"),
+    Definition(
+        "FastGelu",
+        "X B",
+        "Y",
+        lambda call: _of_sum(_fast_gelu)(call) if call.has("B") else _fast_gelu(call),
+        "X · (1 + tanh(√(2/π) · (X + 0.044715 · X³))) / 2",
+    ),
     Definition("FastGeluGrad", "dY X", "dX", _fast_gelu_grad, "dY by the slope of FastGelu at X"),
     Definition("FusedConv", "X W B Z", "Y", _fused_conv, "activation(Conv(X, W, B) + Z)"),
     Definition("FusedGemm", "A B C", "Y", _fused_gemm, "activation(Gemm(A, B, C))"),
@@ -343,7 +328,7 @@ DEFINITIONS = (
         "QuickGeluGrad", "dY X", "dX", _quick_gelu_grad, "dY · s · (1 + alpha · X · (1 − s)), s = sigmoid(alpha · X)"
     ),
     Definition("ReduceAllL2", "X*", "Y", _reduce_all_l2, "the root of the sum of all squares"),
-    Definition("ReluGrad", "dY Y", "dX", _relu_grad, "dY where Y > 0, else 0"),
+    Definition("ReluGrad", "dY Y", "dX", relu_grad, "dY where Y > 0, else 0"),
     Definition("Scale", "X scale", "Y", _scale, "X · scale, or X / scale if scale_down"),
     Definition("ScaledSum", "X*", "Y", _scaled_sum, "the sum of scale_i · X_i"),
     Definition("SigmoidGrad", "dY Y", "dX", _sigmoid_grad, "dY · Y · (1 − Y)"),
