@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir.dims import Shape, is_static
+from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
 from poolgrad_lowering.windows.axis import AxisWindow
@@ -82,24 +82,23 @@ class Windows:
 
 def _conv_grad(call: Call) -> str:
     windows = _windows(call, "X", "dY")
-    text = ""
-    if call.wants("dX"):
-        text += input_gradient(windows)
-    if call.wants("dW"):
-        text += weight_gradient(windows)
-    return text + _bias_gradient(call, windows)
+    return _wanted_gradients(call, windows, input_gradient(windows))
 
 
 def _conv_transpose_grad(call: Call) -> str:
     if call.attribute("output_shape") is not None or call.attribute("auto_pad", "NOTSET") != "NOTSET":
         raise call.refuse("a ConvTransposeGrad with output_shape or auto_pad")
     windows = _windows(call, "dY", "X")
-    text = ""
-    if call.wants("dX"):
-        text += f"dX = Conv<{_attributes(windows)}, pads = {windows.begins + windows.ends}>(dY, W)\n"
+    dx = f"dX = Conv<{_attributes(windows)}, pads = {windows.begins + windows.ends}>(dY, W)\n"
+    return _wanted_gradients(call, windows, dx)
+
+
+def _wanted_gradients(call: Call, windows: Windows, dx: str) -> str:
+    """Return the nodes of the outputs that the node has; `dx` are those of dX."""
+    text = dx if call.wants("dX") else ""
     if call.wants("dW"):
         text += weight_gradient(windows)
-    return text + _bias_gradient(call, windows)
+    return text + (reduce("ReduceSum", "dB", "dY", [0, *windows.axes]) if call.wants("dB") else "")
 
 
 def _windows(call: Call, image: str, outputs: str) -> Windows:
@@ -115,29 +114,16 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
     windows = [window for window in axes if window is not None]
     if len(windows) < len(axes) or pool.has_ambiguous_pads:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "auto_pad with sizes or strides for which its pads are not known")
-    sizes = _static(known[2:])
-    counts = (
-        None if sizes is None else [w.output_size(size, ceil=False) for w, size in zip(windows, sizes, strict=True)]
-    )
+    sizes = counts = None
+    if is_static(known[2:]):
+        sizes = [dim.coefficient for dim in known[2:]]
+        counts = [window.output_size(size, ceil=False) for window, size in zip(windows, sizes, strict=True)]
     if image == "dY":
         counts, sizes = sizes, None
         extra = call.attribute("output_padding", [0] * len(windows))
         if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
             raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
-    return Windows(
-        image,
-        outputs,
-        channels=weight[1] * groups,
-        results=weight[0],
-        groups=groups,
-        by_axis=windows,
-        sizes=sizes,
-        counts=counts,
-    )
-
-
-def _static(shape: Shape) -> list[int] | None:
-    return [dim.coefficient for dim in shape] if is_static(shape) else None
+    return Windows(image, outputs, weight[1] * groups, weight[0], groups, windows, sizes, counts)
 
 
 def _attributes(windows: Windows) -> str:
@@ -150,14 +136,12 @@ def _attributes(windows: Windows) -> str:
 def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
     """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end."""
     operands = f"{windows.outputs}, {weight}"
+    attributes = f"{_attributes(windows)}, pads = {windows.begins + windows.ends}"
     if windows.sizes is not None and windows.counts is not None:
         left_over = _left_over(windows, windows.sizes, windows.counts)
-        pads = windows.begins + windows.ends
-        return (
-            f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {left_over}>({operands})\n"
-        )
+        return f"{dx} = ConvTranspose<{attributes}, output_padding = {left_over}>({operands})\n"
     if max(windows.strides) == 1:
-        return f"{dx} = ConvTranspose<{_attributes(windows)}, pads = {windows.begins + windows.ends}>({operands})\n"
+        return f"{dx} = ConvTranspose<{attributes}>({operands})\n"
     # The windows may end before the image's padding does: as many rows as there may be, cut to the image.
     pads = windows.begins + [0] * len(windows.ends)
     most = [stride - 1 for stride in windows.strides]
@@ -175,10 +159,6 @@ def _left_over(windows: Windows, sizes: Sequence[int], counts: Sequence[int]) ->
         size - ((count - 1) * window.stride + window.extent - window.begin - window.end)
         for size, count, window in zip(sizes, counts, windows.by_axis, strict=True)
     ]
-
-
-def _bias_gradient(call: Call, windows: Windows) -> str:
-    return reduce("ReduceSum", "dB", "dY", [0, *windows.axes]) if call.wants("dB") else ""
 
 
 def weight_gradient(windows: Windows, dw: str = "dW") -> str:

@@ -20,24 +20,6 @@ from poolgrad_lowering.standard.spelling import OPSET, spelled
 Array = npt.NDArray[Any]
 
 
-class ConstantPool:
-    """The constants of bodies as initializers of one graph: equal ones are one."""
-
-    def __init__(self, graph: GraphProto, taken: set[str]) -> None:
-        self._graph = graph
-        self._taken = taken
-        self.names: dict[tuple[object, ...], str] = {}
-        """The names of the initializers, by type, shape and bytes."""
-
-    def name(self, wanted: str, values: Array) -> str:
-        """Return the initializer with these values, which is added under the wanted name if there is none."""
-        key = values.dtype.str, values.dtype.name, values.shape, values.tobytes()
-        if key not in self.names:
-            name = self.names[key] = new_name(wanted, self._taken)
-            self._graph.initializer.append(numpy_helper.from_array(values, name))
-        return self.names[key]
-
-
 class Inliner:
     """Writes bodies into one graph.
 
@@ -52,31 +34,28 @@ class Inliner:
         taken: set[str],
         integers: Callable[[str], Sequence[int] | None] = lambda _: None,
     ) -> None:
+        self.constants: dict[tuple[object, ...], str] = {}
+        """The names of the initializers that were added, by type, shape and bytes."""
+        self._graph = graph
         self._integers_of = integers
         self._opset = opset
         self._taken = taken
-        self._constants = ConstantPool(graph, taken)
-
-    @property
-    def constants(self) -> set[str]:
-        """The initializers that were added."""
-        return set(self._constants.names.values())
 
     def nodes(self, body: Body, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> list[NodeProto]:
         """Return the nodes of a body that reads `inputs` and writes `outputs`, by their names in the body.
 
         New names begin with `prefix`. Raises `Refuse` if the opset lacks an operator.
         """
-        given = {**inputs, **{name: value.name for name, value in body.values.items()}}
         folded = _Folded(parsed(body.text), body.tensors)
         results = {folded.alias(name): actual for name, actual in reversed([*outputs.items()])}
-        names = given | {name: actual for name, actual in results.items() if name in folded.computed}
+        names = {**inputs, **{name: value.name for name, value in body.values.items()}}
+        names |= {name: actual for name, actual in results.items() if name in folded.computed}
         needed, kept = folded.needed(outputs)
 
         def named(local: str) -> str:
             name = folded.alias(local)
             if name in folded.constants:
-                return self._constants.name(f"{prefix}/{name}", folded.constants[name])
+                return self._constant(f"{prefix}/{name}", folded.constants[name])
             if name and name not in names:
                 names[name] = new_name(f"{prefix}/{name}", self._taken)
             return str(names.get(name, ""))
@@ -91,10 +70,17 @@ class Inliner:
             written.append(spelled(new, self._opset, partial(self._integers, constants)))
         for name, actual in outputs.items():
             if (source := named(name)) != actual:
-                copy = NodeProto(op_type="Identity", input=[source], output=[actual])
-                copy.name = new_name(f"{prefix}/{name}", self._taken)
-                written.append(copy)
+                label = new_name(f"{prefix}/{name}", self._taken)
+                written.append(NodeProto(op_type="Identity", name=label, input=[source], output=[actual]))
         return written
+
+    def _constant(self, wanted: str, values: Array) -> str:
+        """Return the initializer with these values, which is added under the wanted name if there is none."""
+        key = values.dtype.str, values.dtype.name, values.shape, values.tobytes()
+        if key not in self.constants:
+            name = self.constants[key] = new_name(wanted, self._taken)
+            self._graph.initializer.append(numpy_helper.from_array(values, name))
+        return self.constants[key]
 
     def _integers(self, constants: Mapping[str, Array | None], operand: str) -> Sequence[int] | None:
         found = constants.get(operand)

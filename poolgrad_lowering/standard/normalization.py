@@ -9,12 +9,10 @@ With x̂ = (X − μ) · σ⁻¹ over n elements, and A = dY · scale:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from onnx import TensorProto
 
 from poolgrad_lowering.standard.definition import Call, Definition, converted, in_float32
-from poolgrad_lowering.standard.nodes import cast, reduce, reshape, scalar
+from poolgrad_lowering.standard.nodes import cast, reduce, reshape, scalar, scalars
 
 EPSILON = 1e-5
 
@@ -39,8 +37,7 @@ def _batch_norm_internal(call: Call) -> str:
         + reshape("saved_mean_wide", "centre", [-1])
         + reshape("saved_inv_std_wide", "inverse", [-1])
         + reshape("flat_variance", "variance", [-1])
-        + scalar("kept", kept, call.computed_type("mean"))
-        + scalar("taken", 1 - kept, call.computed_type("mean"))
+        + scalars(call.computed_type("mean"), kept=kept, taken=1 - kept)
         + "old_mean = Mul(mean_wide, kept)\nnew_mean = Mul(saved_mean_wide, taken)\n"
         + "running_mean_wide = Add(old_mean, new_mean)\n"
         + "old_var = Mul(var_wide, kept)\nnew_var = Mul(flat_variance, taken)\n"
@@ -77,11 +74,9 @@ def _batch_normalization_grad(call: Call) -> str:
 def _layer_normalization(call: Call, *, centred: bool = True) -> str:
     rank = call.rank("X")
     axes = range(call.axis(rank, -1), rank)
-    body = ""
+    body = "deviation = Identity(X_wide)\n"
     if centred:
         body = reduce("ReduceMean", "mean_wide", "X_wide", axes, keep=True) + "deviation = Sub(X_wide, mean_wide)\n"
-    else:
-        body = "deviation = Identity(X_wide)\n"
     body += (
         "squares = Mul(deviation, deviation)\n"
         + reduce("ReduceMean", "variance", "squares", axes, keep=True)
@@ -101,17 +96,13 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> str:
     return wide + means + cast("inv_std", "inv_std_wide", TensorProto.FLOAT)
 
 
-def _statistics(call: Call, names: Sequence[str], kind: int) -> str:
-    """The mean and the inverse deviation, which may have another type than X, as `centre` and `inverse`."""
-    results = {"mean": "centre", "inv_std": "inverse"}
-    return "".join(converted(call, results[name], name, kind) for name in names)
-
-
 def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
     rank = call.rank("X")
     axis = call.axis(rank, -1)
     inner, outer = range(axis, rank), range(axis)
-    body = _statistics(call, ("mean", "inv_std") if centred else ("inv_std",), call.computed_type("X"))
+    # The mean and the inverse deviation may have another type than X.
+    body = converted(call, "centre", "mean", call.computed_type("X")) if centred else ""
+    body += converted(call, "inverse", "inv_std", call.computed_type("X"))
     body += "deviation = Sub(X_wide, centre)\n" if centred else "deviation = Identity(X_wide)\n"
     body += (
         "normal = Mul(deviation, inverse)\nscaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
@@ -137,7 +128,7 @@ def _invertible_layer_normalization_grad(call: Call) -> str:
     axis = call.axis(rank, -1)
     inner, outer = range(axis, rank), range(axis)
     body = (
-        _statistics(call, ("inv_std",), call.computed_type("Y"))
+        converted(call, "inverse", "inv_std", call.computed_type("Y"))
         + "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
         "scaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)

@@ -4,36 +4,21 @@
 
 The operators update sequences of tensors in place. Here an update is a body for each weight, in ONNX's text syntax like
 the definitions of operators. `steps` is the number of updates with this one.
+
+An optimizer has the names of the tensors that are kept for each weight, its `slots`, and says whether the number of
+updates is kept. `factors` returns the nodes that compute what all updates share, from `rate` and `steps`, and `update`
+those that compute `new_weight` and `new_<slot>` from `weight`, `gradient`, slots and factors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from poolgrad_lowering.standard.nodes import scalar
 
 CLIP_EPSILON = 1e-6
 """Added to the norm of the gradients, as by onnxruntime's ClipGradNormV2 and torch's clip_grad_norm_."""
-
-
-class Optimizer(Protocol):
-    """How the weights of an artifact are updated."""
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """The names of the tensors that are kept for each weight."""
-
-    @property
-    def counts_steps(self) -> bool:
-        """Whether the number of updates is kept."""
-
-    def factors(self) -> str:
-        """Return the nodes that compute what all updates share, from `rate` and `steps`."""
-
-    def update(self) -> str:
-        """Return the nodes that compute `new_weight` and `new_<slot>` from `weight`, `gradient`, slots and factors."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +29,11 @@ class SGD:
     counts_steps: bool = False
 
     def factors(self) -> str:
-        """As declared in `Optimizer`."""
+        """The size of the step is the rate."""
         return "size = Identity(rate)\n"
 
     def update(self) -> str:
-        """As declared in `Optimizer`."""
+        """weight − size · gradient."""
         return "change = Mul(size, gradient)\nnew_weight = Sub(weight, change)\n"
 
 
@@ -78,7 +63,7 @@ class AdamW:
         return text + "size = Div(rate, alpha_rest)\n"
 
     def update(self) -> str:
-        """As declared in `Optimizer`."""
+        """The weight moves along mean / (√square + ε)."""
         text = scalar("alpha", self.alpha) + scalar("alpha_left", 1 - self.alpha)
         text += scalar("beta", self.beta) + scalar("beta_left", 1 - self.beta) + scalar("epsilon", self.epsilon)
         text += "weight_before = Identity(weight)\n" if self.adam_mode else self._decayed("weight_before", "weight")
@@ -99,6 +84,9 @@ class AdamW:
         if not self.weight_decay:
             return f"{result} = Identity({weight})\n"
         return f"{result}_decay = Mul(decay_rate, {weight})\n{result} = Sub({weight}, {result}_decay)\n"
+
+
+Optimizer = SGD | AdamW
 
 
 def clipped(count: int, most: float) -> str:

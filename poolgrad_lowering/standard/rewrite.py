@@ -95,7 +95,7 @@ class _GraphPass:
             del self._graph.node[:]
             self._graph.node.extend(copies)
             self._declare()
-        if unread := once_read | self._inliner.constants:
+        if unread := once_read.union(self._inliner.constants.values()):
             self._drop(unread)
 
     def read(self) -> set[str]:

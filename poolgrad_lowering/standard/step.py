@@ -66,9 +66,8 @@ def read_update(model: ModelProto, file: Path) -> Update:
         elif node.op_type in _CLIPS and most is None and _attributes(node, file).get("norm_type", b"fro") == b"fro":
             most = _attributes(node, file).get("max_norm", 1.0)
         elif node.op_type not in ("SequenceConstruct", "SequenceAt", "Identity"):
-            what = (
-                f"it has a node {node.op_type}; a step is written for AdamW, SGD and clipping by the norm of gradients"
-            )
+            known = "a step is written for AdamW, SGD and clipping by the norm of gradients"
+            what = f"it has a node {node.op_type}; {known}"
             raise FileError(f"'{file}' is no optimizer model that a step can have: {what}")
     if update is None:
         raise FileError(f"'{file}' is no optimizer model: it has neither AdamWOptimizer nor SGDOptimizerV2")
@@ -221,7 +220,7 @@ class _Writer:
             outputs = {"new_weight": f"new_weight.{name}", **{f"new_{slot}": f"new_{kept[slot]}" for slot in kept}}
             for value in kept.values():
                 self._state(value, np.zeros(shape, np.float32))
-            self._append(optimizer.update(), f"update/{name}", inputs, outputs, {**kept, "weight": f"weight.{name}"})
+            self._append(optimizer.update(), f"update/{name}", inputs, outputs)
             for output in outputs.values():
                 self._output(output, shape)
 
@@ -253,33 +252,21 @@ class _Writer:
             now = {"new_steps": "update/steps"}
             self._write_nodes(count, "update/count", {"steps": _STEPS}, now)
             inputs["steps"] = now["new_steps"]
-            self._append(
-                "new_steps = Identity(counted)\n",
-                "update/kept",
-                {"counted": now["new_steps"]},
-                {"new_steps": f"new_{_STEPS}"},
-                {"steps": _STEPS},
-            )
+            kept = {"counted": now["new_steps"], "steps": _STEPS}
+            self._append("new_steps = Identity(counted)\n", "update/kept", kept, {"new_steps": f"new_{_STEPS}"})
             self._output(f"new_{_STEPS}", [])
         self._write_nodes(text, "update", inputs, outputs)
         return outputs
 
-    def _append(
-        self,
-        text: str,
-        prefix: str,
-        inputs: Mapping[str, str],
-        outputs: Mapping[str, str],
-        old: Mapping[str, str],
-    ) -> None:
-        """Append an update; with accumulation, one that keeps the old values where `update` is false."""
+    def _append(self, text: str, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+        """Append an update; with accumulation, one that keeps the old values where `update` is false.
+
+        `new_<input>` is the new value of an input.
+        """
         if self._accumulate:
-            lines, written = [], {}
-            for name, actual in outputs.items():
-                lines.append(f"{name}_chosen = Where(update, {name}, {name.removeprefix('new_')})\n")
-                written[f"{name}_chosen"] = actual
-            text, outputs = text + "".join(lines), written
-            inputs = {**inputs, **old, "update": _UPDATE}
+            text += "".join(f"{new}_chosen = Where(update, {new}, {new.removeprefix('new_')})\n" for new in outputs)
+            inputs = {**inputs, "update": _UPDATE}
+            outputs = {f"{new}_chosen": actual for new, actual in outputs.items()}
         self._write_nodes(text, prefix, inputs, outputs)
 
     def _write_nodes(self, text: str, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
