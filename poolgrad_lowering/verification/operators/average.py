@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.operators.pool import Pads, window_count
+from poolgrad_lowering.verification.operators import pool
 
 
 class AxisWindows(NamedTuple):
@@ -35,17 +36,14 @@ class AverageWindows(NamedTuple):
         """Return the divisor of each window, in float64."""
         if self.divisor:
             return np.full(self.counts, float(self.divisor))
-        found = np.ones([1] * len(self.axes))
-        for axis, windows in enumerate(self.axes):
-            found = found * np.array(windows.counted, np.float64).reshape(_along(axis, len(self.axes)))
-        return found
+        return functools.reduce(np.multiply.outer, [np.array(axis.counted, np.float64) for axis in self.axes])
 
 
 def fixed_windows(
     sizes: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],
-    pads: Pads,
+    pads: pool.Pads,
     *,
     dilations: Sequence[int] | None = None,
     ceil: bool = False,
@@ -60,9 +58,8 @@ def fixed_windows(
     axes = []
     spacing = dilations or [1] * len(kernel)
     for size, taps, stride, dilation, begin, end in zip(sizes, kernel, strides, spacing, *pads, strict=True):
-        count = window_count(size, dilation * (taps - 1) + 1, stride, begin, end, ceil=ceil)
-        starts = [number * stride - begin for number in range(count)]
-        inside = [_span(start, size, taps, dilation) for start in starts]
+        inside = pool.fixed_windows(size, taps, stride, dilation, (begin, end), ceil=ceil)
+        starts = [number * stride - begin for number in range(len(inside))]
         low, high = (-begin, size + end) if counts_padding else (0, size)
         counted = [sum(low <= start + tap * dilation < high for tap in range(taps)) for start in starts]
         axes.append(AxisWindows(inside, counted))
@@ -70,12 +67,9 @@ def fixed_windows(
 
 
 def adaptive_windows(sizes: Sequence[int], counts: Sequence[int]) -> AverageWindows:
-    """Return the windows of adaptive pooling: window o of an axis is from floor(o·I/O) to ceil((o+1)·I/O) − 1."""
-    axes = []
-    for size, count in zip(sizes, counts, strict=True):
-        inside = [slice(o * size // count, -(-(o + 1) * size // count)) for o in range(count)]
-        axes.append(AxisWindows(inside, [span.stop - span.start for span in inside]))
-    return AverageWindows(axes)
+    """Return the windows of adaptive pooling."""
+    axes = [pool.adaptive_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
+    return AverageWindows([AxisWindows(inside, [span.stop - span.start for span in inside]) for inside in axes])
 
 
 def average_pool(x: AnyArray, windows: AverageWindows) -> AnyArray:
@@ -112,13 +106,3 @@ def average_gradient(sizes: Sequence[int], dy: AnyArray, windows: AverageWindows
 
 def _wide(array: AnyArray) -> AnyArray:
     return array.astype(np.float64 if array.dtype == np.float64 else np.float32)
-
-
-def _span(start: int, size: int, taps: int, dilation: int) -> slice:
-    """Return the elements of an axis in the window that begins at `start`, none if all are in the padding."""
-    first = start if start >= 0 else start % dilation
-    return slice(first, max(first, min(start + (taps - 1) * dilation + 1, size)), dilation)
-
-
-def _along(axis: int, rank: int) -> list[int]:
-    return [-1 if other == axis else 1 for other in range(rank)]

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,8 @@ import numpy.typing as npt
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 
-_EMPTY = "a window is entirely in the padding"
+_MOST_GATHERED = 1 << 24
+"""The number of elements of windows above which windows are pooled in several blocks."""
 
 Pads = tuple[Sequence[int], Sequence[int]]
 """Padding at the beginning and at the end of each axis."""
@@ -37,55 +37,73 @@ def max_pool(
     pools). With `ceil` the number of windows is rounded up, but none starts after the end of x. Raises `ValueError` if
     a window has no element of x.
     """
-    sizes, (begins, ends) = x.shape[2:], pads
-    axes = list(zip(sizes, kernel, strides, dilations, begins, ends, strict=True))
-    counts = [window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil) for size, k, s, d, b, e in axes]
-    if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
-        each_axis = [
-            [_elements(o * s - b, size, k, d) for o in range(count)]
-            for count, (size, k, s, d, b, _) in zip(counts, axes, strict=True)
-        ]
-        return _pool_each(x, each_axis, last_nan=last_nan)
-    y = np.zeros((*x.shape[:2], *counts), x.dtype)
-    positions = np.full(y.shape, -1, np.int64)
-    plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
-    for tap in itertools.product(*map(range, kernel)):
-        offsets = [t * d - b for t, d, b in zip(tap, dilations, begins, strict=True)]
-        windows, elements = [slice(None)] * 2, [slice(None)] * 2
-        for offset, count, stride, size in zip(offsets, counts, strides, sizes, strict=True):
-            first = max(0, -(offset // stride))  # the first window that has this tap inside x
-            end = min(count, (size - 1 - offset) // stride + 1)
-            windows.append(slice(first, max(first, end)))
-            start = first * stride + offset
-            elements.append(slice(start, start + max(0, end - first) * stride, stride))
-        _take(y[tuple(windows)], positions[tuple(windows)], x[tuple(elements)], plane[tuple(elements[2:])], last_nan)
-    if (positions < 0).any():
-        raise ValueError(_EMPTY)
+    rows = zip(x.shape[2:], kernel, strides, dilations, zip(*pads, strict=True), strict=True)
+    return _pool(x, [fixed_windows(*row, ceil=ceil) for row in rows], last_nan=last_nan)
+
+
+def adaptive_max_pool(x: AnyArray, counts: Sequence[int]) -> tuple[AnyArray, IntArray]:
+    """As PyTorch's `max_pool`, with adaptive windows."""
+    windows = [adaptive_windows(size, count) for size, count in zip(x.shape[2:], counts, strict=True)]
+    return _pool(x, windows, last_nan=True)
+
+
+def fixed_windows(
+    size: int, taps: int, stride: int, dilation: int, pads: tuple[int, int], *, ceil: bool
+) -> list[slice]:
+    """Return the elements of an axis in each window, none if all are in the padding.
+
+    Raises `ValueError` if the axis is too short for one.
+    """
+    extent = dilation * (taps - 1) + 1
+    windows = []
+    for number in range(window_count(size, extent, stride, *pads, ceil=ceil)):
+        start = number * stride - pads[0]
+        first = start if start >= 0 else start % dilation
+        windows.append(slice(first, max(first, min(start + extent, size)), dilation))
+    return windows
+
+
+def adaptive_windows(size: int, count: int) -> list[slice]:
+    """Return the elements of an axis in each window: window o is from floor(o·I/O) to ceil((o+1)·I/O) − 1."""
+    return [slice(o * size // count, -(-(o + 1) * size // count)) for o in range(count)]
+
+
+def _pool(x: AnyArray, windows: Sequence[Sequence[slice]], *, last_nan: bool) -> tuple[AnyArray, IntArray]:
+    """Return the result of `max_pool` for the windows of each axis.
+
+    Shorter windows repeat their last element: neither the first maximum nor the last NaN is another element then.
+    """
+    sizes, counts = x.shape[2:], [len(along) for along in windows]
+    rows = [[range(size)[span] for span in along] for size, along in zip(sizes, windows, strict=True)]
+    if not all(map(all, rows)):
+        raise ValueError("a window is entirely in the padding")
+    lengths = [max(map(len, along), default=0) for along in rows]
+    first, *others = [
+        np.array([row[min(tap, len(row) - 1)] for row in along for tap in range(length)], np.int64).reshape(
+            -1, length or 1
+        )
+        for along, length in zip(rows, lengths, strict=True)
+    ]
+    y, positions = np.zeros((*x.shape[:2], *counts), x.dtype), np.zeros((*x.shape[:2], *counts), np.int64)
+    planes = x.reshape(*x.shape[:2], math.prod(sizes))
+    blocks = 1 + y.size * math.prod(lengths) // _MOST_GATHERED
+    parts = (np.array_split(array, blocks, axis) for array, axis in ((first, 0), (y, 2), (positions, 2)))
+    for begin, maxima, places in zip(*parts, strict=True):
+        elements = _places([begin, *others], sizes)
+        inside = planes[..., elements]
+        best = _maximum(inside, last_nan=last_nan)[..., None]
+        maxima[...] = np.take_along_axis(inside, best, -1)[..., 0]
+        places[...] = np.take_along_axis(np.broadcast_to(elements, inside.shape), best, -1)[..., 0]
     return y, positions
 
 
-def _elements(start: int, size: int, kernel: int, dilation: int) -> slice:
-    """Return the elements of an axis in the window that begins at `start`. Raises `ValueError` if there are none."""
-    first = start if start >= 0 else start % dilation
-    end = min(start + (kernel - 1) * dilation + 1, size)
-    if first >= end:
-        raise ValueError(_EMPTY)
-    return slice(first, end, dilation)
-
-
-def _pool_each(x: AnyArray, windows: Sequence[Sequence[slice]], *, last_nan: bool) -> tuple[AnyArray, IntArray]:
-    """Return the result of `max_pool` for the windows of each axis, one window after the other."""
-    y = np.zeros((*x.shape[:2], *map(len, windows)), x.dtype)
-    positions = np.zeros(y.shape, np.int64)
-    plane = np.arange(math.prod(x.shape[2:]), dtype=np.int64).reshape(x.shape[2:])
-    planes = (slice(None), slice(None))
-    for place in np.ndindex(y.shape[2:]):
-        window = tuple(slices[number] for slices, number in zip(windows, place, strict=True))
-        inside = x[planes + window].reshape(*x.shape[:2], -1)
-        best = _maximum(inside, last_nan=last_nan)
-        y[planes + place] = np.take_along_axis(inside, best[..., None], -1)[..., 0]
-        positions[planes + place] = plane[window].reshape(-1)[best]
-    return y, positions
+def _places(windows: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
+    """Return the positions in a plane of the elements of each window along the last axis, from those on each axis."""
+    rank = len(windows)
+    grid = np.ravel_multi_index(np.ix_(*(along.reshape(-1) for along in windows)), tuple(sizes))
+    by_axis = grid.reshape([size for along in windows for size in along.shape])
+    by_window = by_axis.transpose(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
+    return by_window.reshape(*by_window.shape[:rank], math.prod(by_window.shape[rank:]))
 
 
 def _maximum(elements: AnyArray, *, last_nan: bool) -> IntArray:
@@ -110,15 +128,6 @@ def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, c
     if count < 1:
         raise ValueError(f"no window of {extent} fits an axis of {size} with padding {begin} and {end}")
     return count
-
-
-def adaptive_max_pool(x: AnyArray, counts: Sequence[int]) -> tuple[AnyArray, IntArray]:
-    """As PyTorch's `max_pool`, with window o of an axis from floor(o·I/O) to ceil((o+1)·I/O) − 1."""
-    windows = [
-        [slice(o * size // count, -(-(o + 1) * size // count)) for o in range(count)]
-        for size, count in zip(x.shape[2:], counts, strict=True)
-    ]
-    return _pool_each(x, windows, last_nan=True)
 
 
 def scatter_gradient(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
@@ -163,12 +172,3 @@ def same_pads(
     ]
     less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
     return (less, more) if upper else (more, less)
-
-
-def _take(y: AnyArray, positions: IntArray, elements: AnyArray, places: IntArray, last_nan: bool) -> None:
-    """Update the maxima of all windows with one tap of each; writes into the views `y` and `positions`."""
-    better = (positions < 0) | (elements > y)
-    if last_nan:
-        better = (better & ~np.isnan(y)) | np.isnan(elements)
-    np.copyto(y, elements, where=better)
-    np.copyto(positions, np.broadcast_to(places, positions.shape), where=better)

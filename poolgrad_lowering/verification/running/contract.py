@@ -17,17 +17,14 @@ import numpy as np
 
 from poolgrad_lowering.dialect.average_inference import window_flaw
 from poolgrad_lowering.dialect.onnx_window import window_difference
-from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.operators.average import average_gradient
-from poolgrad_lowering.verification.operators.pool import window_count
+from poolgrad_lowering.verification.operators.pool import adaptive_windows, fixed_windows
 from poolgrad_lowering.verification.running.averages import meant_by
 from poolgrad_lowering.verification.running.compare import compare
-
-WindowBounds = tuple[IntArray, IntArray, int]
-"""The windows of one axis: the first position of each, the position after its last, and the step between positions."""
 
 _ASCEND_TYPES = {3: np.dtype(np.int32), 9: np.dtype(np.int64)}
 
@@ -94,16 +91,16 @@ def _check_windows(
         windows = _windows(attributes, sizes, counts)
     except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
         return f"the attributes do not fit x: {error}"
-    expected = tuple(len(first) for first, _, _ in windows)
+    expected = tuple(map(len, windows))
     if expected != counts:
         return f"the attributes give {expected} windows, {'argmax' if pooled else 'grad'} has {counts}"
     return _outside(windows, sizes, argmax)
 
 
-def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequence[int]) -> list[WindowBounds]:
-    """Return the windows of each spatial axis of x; of further leading axes, each is one window."""
+def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequence[int]) -> list[list[slice]]:
+    """Return the elements in the windows of each spatial axis of x; of further leading axes, each is one window."""
     if "ksize" not in attributes:
-        return [_adaptive(size, count) for size, count in zip(sizes, counts, strict=True)]
+        return [adaptive_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
     lists = [attributes[name] for name in ("ksize", "strides", "pads", "dilation")]
     missing = len(lists[0]) - len(sizes)
     axes = list(zip(*lists, strict=True))
@@ -113,28 +110,21 @@ def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequen
     return [_fixed(size, *axis, ceil=ceil) for size, axis in zip(sizes, axes[missing:], strict=True)]
 
 
-def _fixed(size: int, kernel: int, stride: int, pad: int, dilation: int, *, ceil: bool) -> WindowBounds:
+def _fixed(size: int, kernel: int, stride: int, pad: int, dilation: int, *, ceil: bool) -> list[slice]:
     if 2 * pad > kernel:
         raise ValueError(f"padding {pad} is more than half of kernel {kernel}")
-    extent = dilation * (kernel - 1) + 1
-    first = np.arange(window_count(size, extent, stride, pad, pad, ceil=ceil), dtype=np.int64) * stride - pad
-    return first, first + extent, dilation
+    return fixed_windows(size, kernel, stride, dilation, (pad, pad), ceil=ceil)
 
 
-def _adaptive(size: int, count: int) -> WindowBounds:
-    number = np.arange(count, dtype=np.int64)
-    return number * size // count, -(-(number + 1) * size // count), 1
-
-
-def _outside(windows: Sequence[WindowBounds], sizes: Sequence[int], argmax: AnyArray) -> str | None:
+def _outside(windows: Sequence[Sequence[slice]], sizes: Sequence[int], argmax: AnyArray) -> str | None:
     """Return a text on the first position that is outside of its window, or None."""
     wide = argmax.astype(np.int64)
     bad = (wide < 0) | (wide >= math.prod(sizes))
-    for axis, (first, end, step) in enumerate(windows):
-        along = [-1 if other == axis else 1 for other in range(len(sizes))]
+    for axis, along in enumerate(windows):
+        bounds = np.array([(span.start, span.stop, span.step or 1) for span in along], np.int64)
+        first, end, step = bounds.T.reshape(3, -1, *[1] * (len(sizes) - axis - 1))
         place = wide // math.prod(sizes[axis + 1 :]) % sizes[axis]
-        offset = place - first.reshape(along)
-        bad |= (offset < 0) | (place >= end.reshape(along)) | (offset % step != 0)
+        bad |= (place < first) | (place >= end) | ((place - first) % step != 0)
     if not bad.any():
         return None
     index = tuple(int(number) for number in np.argwhere(bad)[0])
