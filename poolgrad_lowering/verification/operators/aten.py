@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,18 +24,21 @@ from poolgrad_lowering.verification.operators.pool import adaptive_max_pool, gra
 Numbers = Sequence[int] | IntArray
 
 
+def _of_axes(rank: int, *lists: Numbers) -> Iterator[list[int]]:
+    """Yield the lists with a number for each axis; a single number applies to all axes."""
+    for numbers in lists:
+        yield [int(number) for number in numbers] * (rank if len(numbers) == 1 else 1)
+
+
 def plane_pool(x: AnyArray, kernel: Numbers, *others: Any) -> tuple[AnyArray, IntArray]:
     """max_pool{2,3}d_with_indices; `others` are stride, padding, dilation and ceil_mode, as many as there are.
 
-    An empty stride means the kernel; a single number applies to all axes.
+    An empty stride means the kernel.
     """
     defaults: tuple[Any, ...] = ((), (0,), (1,), False)
     stride, padding, dilation, ceil = (*others, *defaults[len(others) :])
-    rank = x.ndim - 2
-    kernels, steps, pads, spacing = (
-        [int(number) for number in numbers] * (rank if len(numbers) == 1 else 1)
-        for numbers in (kernel, stride if len(stride) else kernel, padding, dilation)
-    )
+    given = kernel, stride if len(stride) else kernel, padding, dilation
+    kernels, steps, pads, spacing = _of_axes(x.ndim - 2, *given)
     return max_pool(x, kernels, steps, spacing, (pads, pads), ceil=bool(ceil), last_nan=True)
 
 
@@ -48,18 +51,16 @@ def _adaptive(x: AnyArray, size: Numbers) -> tuple[AnyArray, IntArray]:
     return adaptive_max_pool(x, [int(count) for count in size])
 
 
-def average_windows(rank: int, sizes: Sequence[int], kernel: Numbers, *others: Any) -> AverageWindows:
+def average_windows(sizes: Sequence[int], kernel: Numbers, *others: Any) -> AverageWindows:
     """Return the windows of avg_pool{1,2,3}d over axes of these sizes.
 
     `others` are stride, padding, ceil_mode, count_include_pad and divisor_override, as many as there are. An empty
-    stride means the kernel; a single number applies to all axes.
+    stride means the kernel.
     """
     defaults: tuple[Any, ...] = ((), (0,), False, True, None)
     stride, padding, ceil, counts_padding, divisor = (*others, *defaults[len(others) :])
-    kernels, steps, pads = (
-        [int(number) for number in numbers] * (rank if len(numbers) == 1 else 1)
-        for numbers in (kernel, kernel if stride is None or not len(stride) else stride, padding)
-    )
+    given = kernel, kernel if stride is None or not len(stride) else stride, padding
+    kernels, steps, pads = _of_axes(len(sizes), *given)
     fixed = 0 if divisor is None or not np.size(divisor) else int(np.reshape(divisor, ()))
     return fixed_windows(
         sizes, kernels, steps, (pads, pads), ceil=bool(ceil), counts_padding=bool(counts_padding), divisor=fixed
@@ -67,11 +68,11 @@ def average_windows(rank: int, sizes: Sequence[int], kernel: Numbers, *others: A
 
 
 def _average(x: AnyArray, *arguments: Any, rank: int) -> AnyArray:
-    return average_pool(x, average_windows(rank, x.shape[-rank:], *arguments))
+    return average_pool(x, average_windows(x.shape[-rank:], *arguments))
 
 
 def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int) -> AnyArray:
-    windows = average_windows(rank, x.shape[-rank:], *arguments)
+    windows = average_windows(x.shape[-rank:], *arguments)
     return _like(x, average_gradient(x.shape[-rank:], dy, windows))
 
 
@@ -113,15 +114,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"_adaptive_avg_pool{rank}d_backward": partial(_adaptive_average_backward, rank=rank) for rank in (2, 3)},
     **{f"avg_pool{rank}d": partial(_average, rank=rank) for rank in (1, 2, 3)},
     **{f"avg_pool{rank}d_backward": partial(_average_backward, rank=rank) for rank in (1, 2, 3)},
-    "adaptive_max_pool2d": _adaptive,
-    "adaptive_max_pool2d_backward": plane_gradient,
-    "adaptive_max_pool3d": _adaptive,
-    "adaptive_max_pool3d_backward": plane_gradient,
+    **{f"adaptive_max_pool{rank}d": _adaptive for rank in (2, 3)},
+    **{f"adaptive_max_pool{rank}d_backward": plane_gradient for rank in (2, 3)},
     "max": _maximum,
-    "max_pool2d_with_indices": plane_pool,
-    "max_pool2d_with_indices_backward": plane_gradient,
-    "max_pool3d_with_indices": plane_pool,
-    "max_pool3d_with_indices_backward": plane_gradient,
+    **{f"max_pool{rank}d_with_indices": plane_pool for rank in (2, 3)},
+    **{f"max_pool{rank}d_with_indices_backward": plane_gradient for rank in (2, 3)},
     "value_selecting_reduction_backward": _selecting_backward,
 }
 

@@ -58,14 +58,9 @@ class ScatterElements(OpRun):
         axis = (axis or 0) % data.ndim
         if indices.shape != updates.shape:
             raise ValueError(f"indices have shape {indices.shape}, updates {updates.shape}")
-        strides = [math.prod(data.shape[a + 1 :]) for a in range(data.ndim)]
-        flat = np.zeros(indices.shape, np.int64)
-        for number, stride in enumerate(strides):
-            if number == axis:
-                flat += _wrapped(indices, data.shape[axis]) * stride
-            else:
-                places = np.arange(indices.shape[number], dtype=np.int64) * stride
-                flat += places.reshape([-1 if a == number else 1 for a in range(data.ndim)])
+        places = list[AnyArray](np.indices(indices.shape, sparse=True))
+        places[axis] = _wrapped(indices, data.shape[axis])
+        flat = np.ravel_multi_index(places, data.shape)
         return (_scattered(data, flat, updates, reduction),)
 
 

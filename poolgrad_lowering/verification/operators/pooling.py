@@ -21,21 +21,10 @@ class MaxPool(OpRun):
     """MaxPool; onnx's own gives wrong Indices if all strides and dilations are 1."""
 
     def _run(
-        self,
-        x: AnyArray,
-        *,
-        kernel_shape: Sequence[int],
-        strides: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
-        dilations: Sequence[int] | None = None,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        storage_order: int = 0,
+        self, x: AnyArray, *, kernel_shape: Sequence[int], ceil_mode: int = 0, storage_order: int = 0, **windows: Any
     ) -> tuple[AnyArray, ...]:
-        rank = len(kernel_shape)
-        steps, spacing = strides or [1] * rank, dilations or [1] * rank
-        padding = _padding(x.shape[2:], kernel_shape, steps, spacing, pads=pads, auto_pad=auto_pad)
-        y, positions = max_pool(x, kernel_shape, steps, spacing, padding, ceil=bool(ceil_mode))
+        strides, dilations, pads = _windows(x.shape[2:], kernel_shape, **windows)
+        y, positions = max_pool(x, kernel_shape, strides, dilations, pads, ceil=bool(ceil_mode))
         if storage_order:
             coordinates = np.unravel_index(positions, x.shape[2:])
             positions = np.ravel_multi_index(coordinates, x.shape[2:], order="F")
@@ -51,43 +40,40 @@ class AveragePoolGrad(OpRun):
         shape: AnyArray,
         *,
         kernel_shape: Sequence[int],
-        strides: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
-        dilations: Sequence[int] | None = None,
-        auto_pad: str = "NOTSET",
         ceil_mode: int = 0,
         count_include_pad: int = 0,
+        **windows: Any,
     ) -> tuple[AnyArray]:
-        rank, sizes = len(kernel_shape), shape.tolist()[2:]
-        steps, spacing = strides or [1] * rank, dilations or [1] * rank
-        padding = _padding(sizes, kernel_shape, steps, spacing, pads=pads, auto_pad=auto_pad)
-        windows = fixed_windows(
+        sizes = shape.tolist()[2:]
+        strides, dilations, pads = _windows(sizes, kernel_shape, **windows)
+        fixed = fixed_windows(
             sizes,
             kernel_shape,
-            steps,
-            padding,
-            dilations=spacing,
+            strides,
+            pads,
+            dilations=dilations,
             ceil=bool(ceil_mode),
             counts_padding=bool(count_include_pad),
         )
-        return (average_gradient(sizes, dy, windows),)
+        return (average_gradient(sizes, dy, fixed),)
 
 
-def _padding(
+def _windows(
     sizes: Sequence[int],
     kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
     *,
-    pads: Sequence[int] | None,
-    auto_pad: str,
-) -> Pads:
-    """Return the pads of a pool of ONNX."""
+    strides: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+) -> tuple[Sequence[int], Sequence[int], Pads]:
+    """Return the strides, dilations and pads of a pool of ONNX."""
     rank = len(kernel)
+    steps, spacing = strides or [1] * rank, dilations or [1] * rank
     if auto_pad.startswith("SAME"):
-        return same_pads(sizes, kernel, strides, dilations, upper=auto_pad == "SAME_UPPER")
+        return steps, spacing, same_pads(sizes, kernel, steps, spacing, upper=auto_pad == "SAME_UPPER")
     both = [0] * 2 * rank if auto_pad == "VALID" or not pads else list(pads)
-    return both[:rank], both[rank:]
+    return steps, spacing, (both[:rank], both[rank:])
 
 
 class MaxPoolGrad(OpRun):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx.reference.op_run import OpRun
@@ -20,9 +20,18 @@ from poolgrad_lowering.verification.operators.average import average_gradient, f
 from poolgrad_lowering.verification.operators.pool import Pads, gradient_of, max_pool, plane_starts, same_pads
 
 
-def pool_gradient(
-    x: AnyArray,
-    dy: AnyArray,
+class _Windows(NamedTuple):
+    """The windows of a pool: the axis of the channels, and lists with an entry for each spatial axis of x."""
+
+    channels: int
+    sizes: list[int]
+    kernel: list[int]
+    strides: list[int]
+    pads: Pads
+
+
+def _windows(
+    shape: Sequence[int],
     *,
     ksize: Sequence[int],
     strides: Sequence[int],
@@ -30,47 +39,37 @@ def pool_gradient(
     explicit_paddings: Sequence[int] = (),
     data_format: str = "NHWC",
     **_: Any,
-) -> AnyArray:
-    """Return dx of MaxPoolGrad and MaxPool3DGrad; x, dy and dx have the layout `data_format`."""
+) -> _Windows:
+    """Return the windows over an x of this shape, which has the layout `data_format`."""
     channels = data_format.index("C")
-    spatial = [axis for axis in range(x.ndim) if axis not in (0, channels)]
-    planes: AnyArray = np.moveaxis(x, channels, 1)
-    grad: AnyArray = np.moveaxis(dy, channels, 1)
-    kernel, steps, ones = [ksize[a] for a in spatial], [strides[a] for a in spatial], [1] * len(spatial)
+    spatial = [axis for axis in range(len(shape)) if axis not in (0, channels)]
+    sizes, kernel, steps = ([numbers[axis] for axis in spatial] for numbers in (shape, ksize, strides))
     pads: Pads = [0] * len(spatial), [0] * len(spatial)
     if padding == "SAME":
-        pads = same_pads(planes.shape[2:], kernel, steps, ones, upper=True)
+        pads = same_pads(sizes, kernel, steps, [1] * len(spatial), upper=True)
     elif padding == "EXPLICIT":
         begins, ends = ([explicit_paddings[2 * axis + end] for axis in spatial] for end in (0, 1))
         pads = begins, ends
-    positions = max_pool(planes, kernel, steps, ones, pads)[1]
-    dx = gradient_of(planes, grad, positions + plane_starts(planes.shape))
-    moved: AnyArray = np.moveaxis(dx, 1, channels)
-    return moved
+    return _Windows(channels, sizes, kernel, steps, pads)
 
 
-def average_pool_gradient(
-    shape: Sequence[int],
-    dy: AnyArray,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-    data_format: str = "NHWC",
-    **_: Any,
-) -> AnyArray:
+def pool_gradient(x: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:
+    """Return dx of MaxPoolGrad and MaxPool3DGrad; x, dy and dx have the layout `data_format`."""
+    channels, _, kernel, strides, pads = _windows(x.shape, **attributes)
+    planes: AnyArray = np.moveaxis(x, channels, 1)
+    positions = max_pool(planes, kernel, strides, [1] * len(kernel), pads)[1] + plane_starts(planes.shape)
+    dx: AnyArray = np.moveaxis(gradient_of(planes, np.moveaxis(dy, channels, 1), positions), 1, channels)
+    return dx
+
+
+def average_pool_gradient(shape: Sequence[int], dy: AnyArray, **attributes: Any) -> AnyArray:
     """Return dx of AvgPoolGrad and AvgPool3DGrad; `shape` is that of x, in the layout `data_format` as dy."""
-    channels = data_format.index("C")
-    spatial = [axis for axis in range(dy.ndim) if axis not in (0, channels)]
-    sizes, kernel, steps = ([numbers[axis] for axis in spatial] for numbers in (shape, ksize, strides))
-    none = [0] * len(spatial)
-    pads = same_pads(sizes, kernel, steps, [1] * len(spatial), upper=True) if padding == "SAME" else (none, none)
-    planes: AnyArray = np.moveaxis(dy, channels, 1)
-    dx = average_gradient(sizes, planes, fixed_windows(sizes, kernel, steps, pads))
-    moved: AnyArray = np.moveaxis(dx, 1, channels)
-    if moved.shape != tuple(shape):
-        raise ValueError(f"x has shape {tuple(shape)}, its gradient {moved.shape}")
-    return moved
+    channels, sizes, kernel, strides, pads = _windows(shape, **attributes)
+    planes = average_gradient(sizes, np.moveaxis(dy, channels, 1), fixed_windows(sizes, kernel, strides, pads))
+    dx: AnyArray = np.moveaxis(planes, 1, channels)
+    if dx.shape != tuple(shape):
+        raise ValueError(f"x has shape {tuple(shape)}, its gradient {dx.shape}")
+    return dx
 
 
 class _Gradient(OpRun):
