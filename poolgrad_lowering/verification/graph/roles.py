@@ -21,32 +21,40 @@ AVERAGE_POOL_GRADIENT = "AveragePoolGrad"
 """onnxruntime-training's operator of the default domain, whose only operand is the incoming gradient."""
 
 _VIEWS = {"Cast", "CastLike", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
-_SCATTERS = {"Scatter", "ScatterElements", "ScatterND"}
 
 
-class GradientOperands(NamedTuple):
-    """The positions of a gradient's inputs: the incoming gradient, the pooled tensor, and one like the gradient."""
+class Operands(NamedTuple):
+    """The positions of a node's inputs: the incoming gradient, the pooled tensor, and one like the gradient."""
 
-    gradient: int
+    gradient: int | None = None
     pooled: int | None = None
     same_shape: int | None = None
 
 
+_ONNX_OPERANDS = {
+    AVERAGE_POOL_GRADIENT: Operands(0, 1),
+    "MaxPool": Operands(None, 0),
+    "MaxPoolGrad": Operands(0, None, 1),
+    **dict.fromkeys(("Scatter", "ScatterElements"), Operands(2, None, 1)),
+    "ScatterND": Operands(2),
+}
+"""The inputs of operators of the default domain."""
+
 _TENSORFLOW_GRADIENTS = {
-    ("AvgPoolGrad", 2): GradientOperands(1),
-    ("AvgPool3DGrad", 2): GradientOperands(1),
-    ("MaxPoolGrad", 3): GradientOperands(2, 0, 1),
-    ("MaxPoolGradV2", 5): GradientOperands(2, 0, 1),
-    ("MaxPool3DGrad", 3): GradientOperands(2, 0, 1),
-    ("MaxPoolGradWithArgmax", 3): GradientOperands(1, 0, 2),
+    ("AvgPoolGrad", 2): Operands(1),
+    ("AvgPool3DGrad", 2): Operands(1),
+    ("MaxPoolGrad", 3): Operands(2, 0, 1),
+    ("MaxPoolGradV2", 5): Operands(2, 0, 1),
+    ("MaxPool3DGrad", 3): Operands(2, 0, 1),
+    ("MaxPoolGradWithArgmax", 3): Operands(1, 0, 2),
 }
 """The inputs by the operator and their number."""
 
 
-def _dialect_operands(names: tuple[str, ...]) -> GradientOperands:
+def _dialect_operands(names: tuple[str, ...]) -> Operands:
     """Return the positions by the names that the dialect gives its operands."""
     gradient = next(position for position, name in enumerate(names) if "grad" in name)
-    return GradientOperands(gradient, *(names.index(name) if name in names else None for name in ("x", "argmax")))
+    return Operands(gradient, *(names.index(name) if name in names else None for name in ("x", "argmax")))
 
 
 _DIALECT_GRADIENTS = {
@@ -66,13 +74,12 @@ def is_dialect_gradient(node: FlatNode) -> bool:
 
 def is_average_gradient(node: FlatNode) -> bool:
     """Whether the node is a gradient of an average pool: of the dialect or of a training runtime."""
-    domain, op_type = node.op
     if is_dialect_gradient(node):
-        return _DIALECT_GRADIENTS[op_type].same_shape is None
+        return _DIALECT_GRADIENTS[node.op[1]].same_shape is None
     if is_tensorflow_gradient(node):
-        return op_type.startswith("Avg")
+        return node.op[1].startswith("Avg")
     aten = aten_operator(node) or ""
-    return (domain, op_type) == ("", AVERAGE_POOL_GRADIENT) or ("avg_pool" in aten and "backward" in aten)
+    return node.op == ("", AVERAGE_POOL_GRADIENT) or ("avg_pool" in aten and "backward" in aten)
 
 
 def is_dialect(node: FlatNode) -> bool:
@@ -94,46 +101,45 @@ def aten_operator(node: FlatNode) -> str | None:
     return op_type if named is None else named
 
 
+def _operands(node: FlatNode) -> Operands:
+    """Return the inputs of a pool or gradient of any form."""
+    (domain, op_type), last = node.op, len(node.inputs) - 1
+    if is_dialect_gradient(node):
+        return _DIALECT_GRADIENTS[op_type]
+    if is_tensorflow_gradient(node):
+        return _TENSORFLOW_GRADIENTS[op_type, len(node.inputs)]
+    if domain == "":
+        return _ONNX_OPERANDS.get(op_type, Operands())
+    if aten := aten_operator(node) or "":
+        if "backward" not in aten:
+            return Operands(None, 0)
+        return Operands(0, 1) if is_average_gradient(node) else Operands(0, None, last if "pool" in aten else None)
+    if domain == DOMAIN and op_type.endswith("Backward"):
+        return Operands(0, None, last)
+    return (
+        Operands(None, 0) if is_dialect(node) or (domain == DOMAIN and op_type.endswith("WithIndices")) else Operands()
+    )
+
+
 def incoming_gradient(node: FlatNode) -> str | None:
     """Return the input of a gradient node, of any form, that is the gradient of the pooled tensor; None if none is."""
-    domain, op_type = node.op
-    position: int | None = None
-    if (operands := _operands(node)) is not None:
-        position = operands.gradient
-    elif domain == "" and op_type in _SCATTERS:
-        position = 2
-    elif (
-        (domain == "" and op_type in ("MaxPoolGrad", AVERAGE_POOL_GRADIENT))
-        or "backward" in (aten_operator(node) or "")
-        or (domain == DOMAIN and op_type.endswith("Backward"))
-    ):
-        position = 0
-    return _read(node, position)
+    return _read(node, _operands(node).gradient)
 
 
 def pooled(node: FlatNode) -> str | None:
     """Return the input of a pool or gradient node that is the pooled tensor, or None."""
-    domain, op_type = node.op
-    aten = aten_operator(node) or ""
-    if (operands := _operands(node)) is not None:
-        return _read(node, operands.pooled)
-    if is_average_gradient(node):
-        return _read(node, 1)
-    is_pool = (domain, op_type) == ("", "MaxPool") or is_dialect(node) or (aten and "backward" not in aten)
-    return _read(node, 0) if is_pool or (domain == DOMAIN and op_type.endswith("WithIndices")) else None
+    return _read(node, _operands(node).pooled)
 
 
-def _operands(node: FlatNode) -> GradientOperands | None:
-    """Return the inputs of a gradient of the dialect or of TensorFlow."""
-    if is_dialect_gradient(node):
-        return _DIALECT_GRADIENTS[node.op[1]]
-    return _TENSORFLOW_GRADIENTS[node.op[1], len(node.inputs)] if is_tensorflow_gradient(node) else None
+def same_shape(node: FlatNode) -> str | None:
+    """Return the input of a gradient node with its incoming gradient's shape (indices or pooled output), or None."""
+    return _read(node, _operands(node).same_shape)
 
 
 def shape_operand(node: FlatNode) -> str | None:
     """Return the input of an average pool's gradient that has the shape of the pooled tensor, or None."""
-    is_shaped = is_average_gradient(node) and len(node.inputs) == 2 and incoming_gradient(node) == node.inputs[1]
-    return _read(node, 0) if is_shaped else None
+    has_shape = is_average_gradient(node) and len(node.inputs) == 2 and _operands(node).gradient == 1
+    return _read(node, 0) if has_shape else None
 
 
 def has_channels_last(node: FlatNode) -> bool:
@@ -143,17 +149,3 @@ def has_channels_last(node: FlatNode) -> bool:
 
 def _read(node: FlatNode, position: int | None) -> str | None:
     return node.inputs[position] or None if position is not None and position < len(node.inputs) else None
-
-
-def same_shape(node: FlatNode) -> str | None:
-    """Return the input of a gradient node with its incoming gradient's shape (indices or pooled output), or None."""
-    domain, op_type = node.op
-    if (operands := _operands(node)) is not None:
-        return _read(node, operands.same_shape)
-    if is_average_gradient(node):
-        return None
-    if domain == "" and op_type in ("Scatter", "ScatterElements", "MaxPoolGrad"):
-        return _read(node, 1)
-    if "pool" in (aten_operator(node) or "") or domain == DOMAIN:
-        return _read(node, len(node.inputs) - 1)
-    return None
