@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from functools import lru_cache
 
 from onnx import AttributeProto, FunctionProto
@@ -66,15 +65,12 @@ def is_own_body(function: FunctionProto, opset: int) -> bool:
 def own_bodies(op: str, opset: int) -> dict[bytes, FunctionProto]:
     """Return the function bodies of an operator at an opset, for all types and maxima, by `body_bytes`."""
     found, maxima = {}, OPS[op].bodies
-    for elements, index, maximum in itertools.product(_subsets(TYPES[VALUE]), TYPES[INDEX], maxima):
+    counts = range(1, len(TYPES[VALUE]) + 1)
+    subsets = [types for count in counts for types in itertools.combinations(TYPES[VALUE], count)]
+    for elements, index, maximum in itertools.product(subsets, TYPES[INDEX], maxima):
         try:
             body = function_body(op, opset, elements, index, maximum=maximum)
         except NoFunctionBodyError:
             continue
         found[body_bytes(body)] = body
     return found
-
-
-def _subsets(elements: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    for count in range(1, len(elements) + 1):
-        yield from itertools.combinations(elements, count)

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import onnx
-from onnx import FunctionProto, TensorProto
+from onnx import TensorProto
 
-from poolgrad_lowering.dialect import TYPES, NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.matching import Match
+from poolgrad_lowering.verification.sites.declared import own_bodies
 
 _GRADIENT = "AdaptiveMaxPool3DGrad"
 """The bodies of all gradients have the same nodes."""
@@ -42,7 +41,7 @@ def expanded_gradients(
     for node in (node for node in nodes if node.outputs):
         scopes.setdefault(node.scope, []).append(node)
     found = []
-    for body in _bodies(opset) if scopes else ():
+    for body in own_bodies(_GRADIENT, opset).values() if scopes else ():
         given = [node for node in body.node if node.op_type == "Constant"]
         numbers = {node.output[0]: onnx.numpy_helper.to_array(node.attribute[0].t) for node in given}
         for own in scopes.values():
@@ -56,17 +55,4 @@ def expanded_gradients(
                 if result and match.bound.keys() >= set(body.input):
                     laid_onto = frozenset(keys[next(filter(None, each.output))] for each in match.nodes)
                     found.append(ExpandedGradient(node.outputs[0], values[match.bound[body.input[1]]], laid_onto))
-    return found
-
-
-def _bodies(opset: int) -> list[FunctionProto]:
-    """Return the function bodies that a gradient can have at this opset."""
-    found: list[FunctionProto] = []
-    for types in (*({element} for element in TYPES[VALUE]), TYPES[VALUE]):
-        try:
-            body = function_body(_GRADIENT, opset, types)
-        except NoFunctionBodyError:
-            continue
-        if body not in found:
-            found.append(body)
     return found
