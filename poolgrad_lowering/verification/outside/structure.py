@@ -152,10 +152,7 @@ def _without_unread(node: FlatNode, read: Collection[str], required: int) -> Nod
     return proto
 
 
-_Pair = tuple[ModelProto, ModelProto]
-
-
-def calls_of(models: _Pair, functions: tuple[FunctionProto, FunctionProto]) -> Iterator[_Pair]:
+def calls_of(models: Pair, functions: tuple[FunctionProto, FunctionProto]) -> Iterator[Pair]:
     """Yield a function of both models as main graphs, once for each call with different types or attributes.
 
     Only calls in the original's main graph and its subgraphs count, not those in other functions.
