@@ -70,25 +70,20 @@ def _max_ulp(one: AnyArray, other: AnyArray) -> int:
 
 
 def relative_error(before: AnyArray, after: AnyArray, scale: AnyArray) -> float:
-    """Return the largest difference of two arrays, relative to the largest element of `scale`."""
+    """Return the largest difference of two arrays, relative to the largest element of `scale`.
+
+    NaNs and infinities have to be in the same places.
+    """
     if after.shape != before.shape or after.dtype != before.dtype:
         return float("inf")
-    return _difference(before, after) / (largest(scale) or 1.0)
+    one, other = before.astype(np.float64), after.astype(np.float64)
+    odd = ~np.isfinite(one) | ~np.isfinite(other)
+    if not np.array_equal(one[odd], other[odd], equal_nan=True):
+        return float("inf")
+    return float(np.abs(one[~odd] - other[~odd]).max(initial=0)) / (largest(scale) or 1.0)
 
 
 def largest(array: AnyArray) -> float:
     """Return the largest absolute of the finite floats of an array, 0 if there are none."""
     wide = np.abs(np.asarray(array, np.float64)) if array.dtype.kind not in "biu" else np.zeros(0)
-    finite = wide[np.isfinite(wide)]
-    return float(finite.max()) if finite.size else 0.0
-
-
-def _difference(before: AnyArray, after: AnyArray) -> float:
-    """Return the largest difference; NaNs and infinities have to be in the same places."""
-    one, other = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    if not one.size:
-        return 0.0
-    odd = ~np.isfinite(one) | ~np.isfinite(other)
-    if not np.array_equal(one[odd], other[odd], equal_nan=True):
-        return float("inf")
-    return float(np.abs(np.where(odd, 0, one) - np.where(odd, 0, other)).max())
+    return float(wide[np.isfinite(wide)].max(initial=0))

@@ -82,12 +82,10 @@ class DifferentialTest:
         self._original = side_model(sources[0], cut, cut.original, self._types)
         self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
         sound = [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]
-        self._gradients = {node.outputs[0]: node for node in sound if roles.is_dialect_gradient(node)}
-        self._pools = {node.outputs[0]: node for node in sound if not roles.is_dialect_gradient(node)}
+        self._sound = sorted(sound, key=lambda node: not roles.is_dialect_gradient(node))
         made = {value for node in cut.lowered for value in node.outputs if value}
-        operands = [value for node in self._gradients.values() for value in node.inputs]
-        operands += [value for node in self._pools.values() for value in (*node.inputs, *node.outputs[1:])]
-        operands += [value for value, node in self._gradients.items() if roles.is_average_gradient(node)]
+        operands = [value for node in self._sound for value in (*node.inputs, *node.outputs[1:])]
+        operands += [node.outputs[0] for node in self._sound if roles.is_average_gradient(node)]
         watched = [value for value in operands if value in made]
         running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
         backend = settings.backend
@@ -186,12 +184,10 @@ class DifferentialTest:
             if bad and (self._rounds or not exact):
                 bounds = rounding_bounds(self._expect, self._cut, divided, feeds) if bounds is None else bounds
                 bad = compare(value, found[name], run=run, output=name, bound=bounds.get(name))
-            if (
-                bad and ONLY_MULTIPLES in self.not_drawn
-            ):  # drawn for the windows of the attributes: what contradicts them is the cause
-                return self._contract_mismatch(run, feeds, found, exact=exact) or bad
-            if bad:
+            if bad and ONLY_MULTIPLES not in self.not_drawn:
                 return bad
+            if bad:  # drawn for the windows of the attributes: what contradicts them is the cause
+                return self._contract_mismatch(run, feeds, found, exact=exact) or bad
         return self._contract_mismatch(run, feeds, found, exact=exact)
 
     def _contract_mismatch(
@@ -199,15 +195,16 @@ class DifferentialTest:
     ) -> Mismatch | None:
         """Return the first violation of the contract between attributes and operands of the dialect's nodes."""
         known = {**self._constants, **feeds, **found}
-        for name, node in self._gradients.items():
+        for node in self._sound:
+            name, operands = node.outputs[0], [known[value] for value in (*node.inputs, *node.outputs[1:])]
             if roles.is_average_gradient(node):
-                operands, by_body = [known[value] for value in node.inputs], exact and self._settings.backend is None
-                if wrong := check_average_contract(node, operands, known[name], exact=by_body):
-                    return Mismatch(run, name, wrong)
-            elif wrong := check_gradient_contract(node, [known[value] for value in node.inputs if value]):
-                return Mismatch(run, name, wrong)
-        for name, node in self._pools.items():
-            if wrong := check_pool_contract(node, *[known[value] for value in (*node.inputs, *node.outputs[1:])]):
+                by_body = exact and self._settings.backend is None
+                wrong = check_average_contract(node, operands, known[name], exact=by_body)
+            elif roles.is_dialect_gradient(node):
+                wrong = check_gradient_contract(node, operands)
+            else:
+                wrong = check_pool_contract(node, *operands)
+            if wrong is not None:
                 return Mismatch(run, name, wrong)
         return None
 
