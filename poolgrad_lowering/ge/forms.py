@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -69,8 +68,7 @@ def _constant(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) ->
     tensor = constant_tensor(node)
     if "value" in attributes or tensor is None:
         return False
-    writer.keep(_with(node, {"value": tensor}, without=attributes))
-    return True
+    return writer.change(node, {"value": tensor}, without=attributes)
 
 
 def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
@@ -81,18 +79,12 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer)
     wanted: dict[str, Any] = {} if "kernel_shape" in attributes else {"kernel_shape": kernel}
     if node.op_type == "Conv":
         wanted |= _written_pads(node, {**attributes, "kernel_shape": kernel}, writer.types)
-    return _change(node, wanted, writer)
+    return writer.change(node, wanted)
 
 
 def _pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """The plugins take SAME_LOWER for SAME_UPPER."""
-    return _change(node, _written_pads(node, attributes, writer.types), writer)
-
-
-def _change(node: NodeProto, wanted: Mapping[str, Any], writer: Writer) -> bool:
-    if wanted:
-        writer.keep(_with(node, wanted))
-    return bool(wanted)
+    return writer.change(node, _written_pads(node, attributes, writer.types))
 
 
 def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> list[int] | None:
@@ -133,7 +125,7 @@ def _shape(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bo
     if start == 0 and end == _LAST:
         return False
     whole = writer.name(f"{node.output[0]}/whole")
-    writer.keep(_with(node, {}, without=("start", "end"), outputs=[whole]))
+    writer.change(node, without=("start", "end"), outputs=[whole])
     writer.types.learn(whole, TensorProto.INT64, (writer.types.ranks.get(node.input[0]),))
     writer.slice(whole, [start], [end], [0], node.output[0])
     return True
@@ -146,8 +138,7 @@ def _gemm(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> boo
     if has_c or attributes.get("alpha", 1.0) == 1.0 or element not in _FLOATS:
         return False
     zero = writer.tensor(helper.make_tensor(f"{node.output[0]}/C", element, [1], [-0.0]))
-    writer.keep(_with(node, {"beta": 1.0}, inputs=[*node.input[:2], zero]))
-    return True
+    return writer.change(node, {"beta": 1.0}, inputs=[*node.input[:2], zero])
 
 
 def _global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
@@ -165,11 +156,11 @@ def _softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
         return False
     rank, axis = writer.types.ranks.get(node.input[0]), attributes.get("axis", 1)
     if rank is None or axis in (-1, rank - 1):
-        return rank is not None and "axis" not in attributes and _change(node, {"axis": axis}, writer)
+        return rank is not None and "axis" not in attributes and writer.change(node, {"axis": axis})
     value, result = node.input[0], node.output[0]
     rows, done = (writer.name(f"{result}/{part}") for part in ("rows", "normalised"))
     writer.add("Flatten", [value], rows, axis=axis)
-    writer.keep(_with(node, {"axis": 1}, inputs=[rows], outputs=[done]))
+    writer.change(node, {"axis": 1}, inputs=[rows], outputs=[done])
     shape = writer.add("Shape", [value], writer.name(f"{result}/shape"))
     writer.add("Reshape", [done, shape], result)
     return True
@@ -226,7 +217,7 @@ def _pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool
     if value != node.output[0]:
         widths = writer.vector([max(number, 0) for number in full])
         inputs = [value, widths, *node.input[2:3]]
-        writer.keep(_with(node, {}, inputs=inputs if inputs[-1] else inputs[:-1]))
+        writer.change(node, inputs=inputs if inputs[-1] else inputs[:-1])
     return True
 
 
@@ -311,7 +302,7 @@ def _transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     rank = writer.types.ranks.get(node.input[0])
     if "perm" in attributes or rank is None:
         return False
-    return _change(node, {"perm": list(reversed(range(rank)))}, writer)
+    return writer.change(node, {"perm": list(reversed(range(rank)))})
 
 
 def _scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
@@ -371,8 +362,7 @@ def _to_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
         return False
     inputs = list(node.input)
     inputs[position] = writer.vector(numbers)
-    writer.keep(_with(node, {}, inputs=inputs))
-    return True
+    return writer.change(node, inputs=inputs)
 
 
 def _expanded(source: Sequence[int | str | None] | None, shape: tuple[int | str, ...]) -> tuple[int | str, ...]:
@@ -407,22 +397,3 @@ _FORMS: dict[str, WriteForm] = {
     "Shape": _shape,
     "Transpose": _transpose,
 }
-
-
-def _with(
-    node: NodeProto,
-    attributes: Mapping[str, Any],
-    *,
-    without: Sequence[str] | Mapping[str, Any] = (),
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-) -> NodeProto:
-    """Return a copy of a node with other attributes, inputs or outputs."""
-    changed = deepcopy(node)
-    kept = [found for found in node.attribute if found.name not in attributes and found.name not in without]
-    del changed.attribute[:]
-    changed.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())])
-    for names, wanted in ((changed.input, inputs), (changed.output, outputs)):
-        if wanted is not None:
-            names[:] = wanted
-    return changed

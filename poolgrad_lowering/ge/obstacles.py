@@ -117,14 +117,9 @@ def _of_node(
             yield Obstacle.NO_OPEN_PROTOTYPE, f"{node.op_type} has a plugin, and its result no open prototype"
         if (check := _CHECKS.get(node.op_type)) is not None:
             yield from check(node, attributes_of(node), types, use)
-        yield from _of_shape(node, types, use)
-
-
-def _of_shape(node: NodeProto, types: ValueTypes, use: Use) -> Iterator[tuple[Obstacle, str]]:
-    if use.is_cut and (position := SHAPE_OPERANDS.get(node.op_type)) is not None:
-        shape = node.input[position]
-        if shape not in types.constants:
-            yield Obstacle.SHAPE_OPERAND, f"its shape '{shape}' is computed"
+        position = SHAPE_OPERANDS.get(node.op_type) if use.is_cut else None
+        if position is not None and node.input[position] not in types.constants:
+            yield Obstacle.SHAPE_OPERAND, f"its shape '{node.input[position]}' is computed"
 
 
 def _of_types(node: NodeProto, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:

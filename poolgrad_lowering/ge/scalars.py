@@ -180,19 +180,11 @@ class _Graph:
                 node.input[position] = (
                     one if reduces else self._writer.reshape(one, [], self._writer.name(f"{name}/0d"))
                 )
-        if reduces and results:
-            _keep_axes(node)
         kept = {name: self._writer.name(f"{name}/kept") for name in results}
-        node.output[:] = [kept.get(name, name) for name in node.output]
-        self._writer.keep(node)
+        attributes = {"keepdims": 1} if reduces and results else {}
+        self._writer.change(node, attributes, outputs=[kept.get(name, name) for name in node.output])
         for name, value in kept.items():
             self._writer.reshape(value, [1], self._with_axis[name])
-
-
-def _keep_axes(node: NodeProto) -> None:
-    kept = [attribute for attribute in node.attribute if attribute.name != "keepdims"]
-    del node.attribute[:]
-    node.attribute.extend([*kept, helper.make_attribute("keepdims", 1)])
 
 
 def _captured(node: NodeProto) -> set[str]:

@@ -53,14 +53,9 @@ def drop_unread_indices(model: ModelProto) -> int:
 def drop_stale_value_infos(model: ModelProto) -> None:
     """Remove the declarations of values that no longer exist."""
     for graph in graphs(model.graph):
-        made: set[str] = set()
-        for node in graph.node:
-            made.update(node.output)
-        made.update(tensor.name for tensor in graph.initializer)
-        made.update(value.name for value in graph.input)
-        stale = [position for position, value in enumerate(graph.value_info) if value.name not in made]
-        for position in reversed(stale):
-            del graph.value_info[position]
+        made = {name for node in graph.node for name in node.output}
+        made.update(entry.name for entry in (*graph.initializer, *graph.input))
+        remove_entries(graph.value_info, lambda value, made=made: value.name not in made)
 
 
 def drop_unused_import(model: ModelProto) -> None:

@@ -96,7 +96,11 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
 def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
     """Add what a graph declares and stores."""
     for value in (*graph.input, *graph.output, *graph.value_info):
-        _learn(found, value.name, value.type)
+        tensor_type = value.type.tensor_type
+        if tensor_type.elem_type:
+            found.elements.setdefault(value.name, tensor_type.elem_type)
+        if tensor_type.HasField("shape"):
+            found.ranks.setdefault(value.name, len(tensor_type.shape.dim))
     overridable = {value.name for value in graph.input}
     for tensor in graph.initializer:
         found.elements.setdefault(tensor.name, tensor.data_type)
@@ -145,11 +149,3 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
             numbers = helper.get_attribute_value(attribute)
             return numpy_helper.from_array(np.array(numbers, _NUMBERS[attribute.name]))
     return None
-
-
-def _learn(found: ValueTypes, name: str, known: TypeProto) -> None:
-    tensor = known.tensor_type
-    if tensor.elem_type:
-        found.elements.setdefault(name, tensor.elem_type)
-    if tensor.HasField("shape"):
-        found.ranks.setdefault(name, len(tensor.shape.dim))

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -96,3 +98,24 @@ class Writer:
     def keep(self, node: NodeProto) -> None:
         """Add a node that is there already."""
         self.nodes.append(node)
+
+    def change(
+        self,
+        node: NodeProto,
+        attributes: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        without: Collection[str] = (),
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> bool:
+        """Add a copy of a node with other attributes, inputs or outputs, if any are given; return whether it did."""
+        if not (attributes or without or inputs or outputs):
+            return False
+        changed, replaced = deepcopy(node), {*attributes, *without}
+        del changed.attribute[:]
+        changed.attribute.extend(attribute for attribute in node.attribute if attribute.name not in replaced)
+        changed.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+        for names, wanted in ((changed.input, inputs), (changed.output, outputs)):
+            names[:] = names if wanted is None else wanted
+        self.keep(changed)
+        return True
