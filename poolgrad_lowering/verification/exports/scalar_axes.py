@@ -56,11 +56,14 @@ class _AxisRemoval:
 
     def __init__(self, original: GraphProto, lowered: GraphProto, types: Mapping[str, TensorType]) -> None:
         self._types = types
-        self._constants = _scalar_constants(original)
-        self._with_axis: dict[str, object] = _new_constants(original, lowered)
+        before = {tensor.name: tensor for tensor in original.initializer}
+        made = {node.output[0]: tensor for node in original.node if (tensor := constant_tensor(node)) is not None}
+        self._stored = {tensor.name: tensor for tensor in lowered.initializer}
+        new = {name: tensor for name, tensor in self._stored.items() if name not in before}
+        self._constants = _elements(before | made, [])
+        self._with_axis: dict[str, object] = _elements(new, [1])
         self._unreduced: dict[str, str] = {}
         self._scalars: dict[str, object] = {}  # values of rank 0 under other names
-        self._stored = {tensor.name: tensor for tensor in lowered.initializer}
         self._candidates: dict[tuple[object, ...], list[NodeProto]] = defaultdict(list)
         self._views: dict[str, list[NodeProto]] = defaultdict(list)
         for node in original.node:
@@ -183,26 +186,10 @@ def _keeps_axes(node: NodeProto) -> bool:
     return _reduces(node) and [a.i for a in node.attribute if a.name == "keepdims"] in ([], [1])
 
 
-def _scalar_constants(graph: GraphProto) -> dict[str, object]:
-    """Return constants of rank 0 by name, as their element types and bytes."""
-    found = [(tensor.name, tensor) for tensor in graph.initializer]
-    found += [(node.output[0], tensor) for node in graph.node if (tensor := constant_tensor(node)) is not None]
-    return {name: _element(tensor) for name, tensor in found if not tensor.dims and _is_stored(tensor)}
-
-
-def _new_constants(original: GraphProto, lowered: GraphProto) -> dict[str, object]:
-    """Return the constants of shape (1,) that only the lowered graph has, as element types and bytes, by name."""
-    before = {tensor.name for tensor in original.initializer}
+def _elements(tensors: Mapping[str, TensorProto], shape: Sequence[int]) -> dict[str, object]:
+    """Return the element types and bytes of the tensors of one shape that are in the model, by name."""
     return {
-        tensor.name: _element(tensor)
-        for tensor in lowered.initializer
-        if list(tensor.dims) == [1] and _is_stored(tensor) and tensor.name not in before
+        name: (tensor.data_type, numpy_helper.to_array(tensor).tobytes())
+        for name, tensor in tensors.items()
+        if list(tensor.dims) == shape and tensor.data_location != TensorProto.EXTERNAL
     }
-
-
-def _is_stored(tensor: TensorProto) -> bool:
-    return tensor.data_location != TensorProto.EXTERNAL
-
-
-def _element(tensor: TensorProto) -> tuple[int, bytes]:
-    return tensor.data_type, numpy_helper.to_array(tensor).tobytes()

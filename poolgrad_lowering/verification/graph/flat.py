@@ -9,7 +9,7 @@ is independent of the compiler's index.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -135,13 +135,13 @@ def called_name(node: NodeProto) -> str:
 class _Scope:
     """The names of a scope while its nodes are added to a unit. A scope inside another one sees the names of that too.
 
-    `captured` are the values of scopes around it that have been read.
+    `values` are its own, `captured` those of scopes around it that have been read, in scopes inside it too.
     """
 
     def __init__(self, prefix: str, around: ChainMap[str, str]) -> None:
         self._prefix, self._around = prefix, around
         self._known: dict[str, str] = {}
-        self._values: set[str] = set()
+        self.values: set[str] = set()
         self.captured: set[str] = set()
 
     @property
@@ -153,22 +153,17 @@ class _Scope:
         """Make names visible, and return the values."""
         made = {name: self._prefix + name for name in _texts(names) if name}
         self._known.update(made)
-        self._values.update(made.values())
+        self.values.update(made.values())
         return list(made.values())
 
     def read(self, name: str) -> str | None:
         """Return the value of this name, or None if none is visible."""
-        own = self._known.get(name)
-        if own is not None:
-            return own
+        if name in self._known:
+            return self._known[name]
         value = self._around.get(name)
         if value is not None:
             self.captured.add(value)
         return value
-
-    def read_inside(self, captured: Set[str]) -> None:
-        """Note the values that a scope inside this one has captured."""
-        self.captured |= captured - self._values
 
 
 def _add_scope(unit: Unit, scope: GraphProto | FunctionProto, path: str, around: ChainMap[str, str]) -> set[str]:
@@ -202,7 +197,7 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, names: _Scope
     for name, graph in subgraphs(node):
         read = _add_scope(unit, graph, f"{path}/{label}.{name}", names.visible)
         captured.extend(sorted(read))
-        names.read_inside(read)
+        names.captured |= read - names.values
     key = node_key(node, path)
     if not any(node.output):  # nodes with the same bytes would be the same node
         unit.without_outputs += 1

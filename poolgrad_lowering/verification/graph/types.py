@@ -158,12 +158,9 @@ def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> No
         if dims is None:
             return
         if len(dims) == len(before.dims):
-            dims = tuple(_better(one, other) for one, other in zip(before.dims, dims, strict=True))
+            pairs = zip(before.dims, dims, strict=True)
+            dims = tuple(truer if known is None or isinstance(truer, int) else known for known, truer in pairs)
     known[name] = TensorType(before.element if before else tensor.elem_type, dims)
-
-
-def _better(before: AxisSize, truer: AxisSize) -> AxisSize:
-    return truer if before is None or isinstance(truer, int) else before
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> AxisSize:

@@ -66,11 +66,12 @@ def meant_by(node: FlatNode, operands: Sequence[AnyArray]) -> tuple[tuple[int, .
     missing = len(axes) - len(shape[2:])
     if missing < 0 or any(window != (1, 1, 0, 0) for window in axes[:missing]):
         raise ValueError("they pool an axis that x does not have")
+    kernel, strides, *pads = zip(*axes[missing:], strict=True)
     windows = fixed_windows(
         shape[2:],
-        [window.extent for window in axes[missing:]],
-        [window.stride for window in axes[missing:]],
-        ([window.begin for window in axes[missing:]], [window.end for window in axes[missing:]]),
+        kernel,
+        strides,
+        (pads[0], pads[1]),
         ceil=bool(values["ceil_mode"]),
         counts_padding=bool(values["count_include_pad"]) if "count_include_pad" in values else not values["exclusive"],
         divisor=values["divisor_override"],

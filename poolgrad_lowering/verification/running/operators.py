@@ -164,7 +164,8 @@ def _judged(
 ) -> OperatorResult:
     """Compare the results of the operator and of its body, by name, on the same operands."""
     expected, results = both
-    errors = _errors(node, expected, results, lambda: _kernel(original, node, _absolute(feeds), results))
+    absolute = {name: array if array.dtype.kind in "biu" else np.abs(array) for name, array in feeds.items()}
+    errors = _errors(node, expected, results, lambda: _kernel(original, node, absolute, results))
     worst = 0.0
     for value, before, found in zip(results, expected, errors, strict=True):
         worst = max(worst, found)
@@ -254,10 +255,6 @@ def _errors(
         pairs = zip(results.values(), expected, whole, strict=True)
         found = [relative_error(before, after, scale) for after, before, scale in pairs]
     return found
-
-
-def _absolute(feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    return {name: array if array.dtype.kind in "biu" else np.abs(array) for name, array in feeds.items()}
 
 
 def _kernel(

@@ -51,7 +51,11 @@ def _other_windows(cut: Cut) -> str | None:
     known.
     """
     constants = known_integers(cut.original, cut.constants)
-    pools = [windows_of(node, constants) for node in cut.original if _has_windows(node)]
+    pools = [
+        windows_of(node, constants)
+        for node in cut.original
+        if roles.pooled(node) is not None or node.op[1] in _MAXIMA or roles.is_average_gradient(node)
+    ]
     if not all(pools):
         return None
     for node in cut.region.added:
@@ -60,11 +64,6 @@ def _other_windows(cut: Cut) -> str | None:
         if own and pools and not any(_fit(own, pool, widens=widens) for pool in pools):
             return f"the windows of '{node.label}' are not those of the pool"
     return None
-
-
-def _has_windows(node: FlatNode) -> bool:
-    """Whether the node is a pool, or a gradient that has the windows of its pool."""
-    return roles.pooled(node) is not None or node.op[1] in _MAXIMA or roles.is_average_gradient(node)
 
 
 def _fit(own: Sequence[StridedWindow], pool: Sequence[StridedWindow], *, widens: bool) -> bool:
