@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnx import TensorProto, TensorShapeProto, TypeProto, numpy_helper
+from onnx import TensorProto, TypeProto, numpy_helper
 from onnx.shape_inference import InferenceContext
 
 from poolgrad_lowering.dialect import average_window
@@ -34,7 +34,9 @@ def infer_windowed_average(op: Op, context: InferenceContext) -> None:
         node.fail(f"{average_window.KERNEL} has {rank} values, and {op.inputs[1].name} has rank {len(grad_shape)}.")
     if sizes is not None:
         _require_windows(node, sizes, grad_shape, spatial, ceil=bool(values["ceil_mode"]))
-    _set(context, grad, sizes if sizes is not None else _batch_of(grad_shape))
+    if sizes is None and grad_shape is not None:  # the batch and the channels are those of the gradient
+        sizes = (*grad_shape[:2], *[None] * rank)
+    _set(context, grad, sizes)
 
 
 def window_flaw(values: Mapping[str, Any]) -> str | None:
@@ -113,24 +115,15 @@ def _require_windows(
     node.require_same_shape("the gradient and the windows over x", grad, (*sizes[:2], *counts))
 
 
-def _batch_of(grad: Shape | None) -> Shape | None:
-    """Return the shape of x as far as that of its gradient tells it."""
-    return None if grad is None else (*grad[:2], *[None] * (len(grad) - 2))
-
-
 def _set(context: InferenceContext, grad: TypeProto.Tensor | None, sizes: Shape | None) -> None:
     """Set the result: the gradient's type, and a shape with the gradient's names of batch and channels."""
     if grad is None:
         return
     result = TypeProto.Tensor(elem_type=grad.elem_type)
-    if sizes is not None:
-        dims = [TensorShapeProto.Dimension(dim_value=size) if size is not None else None for size in sizes]
-        named = grad.shape.dim if grad.HasField("shape") else ()
-        kept = [
-            dim
-            if dim is not None
-            else (named[axis] if axis < 2 and axis < len(named) else TensorShapeProto.Dimension())
-            for axis, dim in enumerate(dims)
-        ]
-        result.shape.CopyFrom(TensorShapeProto(dim=kept))
+    for axis, size in enumerate(sizes or ()):
+        dim = result.shape.dim.add()
+        if size is not None:
+            dim.dim_value = size
+        elif axis < 2 and grad.HasField("shape"):
+            dim.CopyFrom(grad.shape.dim[axis])
     context.set_output_type(0, TypeProto(tensor_type=result))

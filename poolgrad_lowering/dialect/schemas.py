@@ -18,7 +18,7 @@ from onnx import AttributeProto, TensorProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.dialect.attributes import default_proto
-from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op, Operand
+from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.dialect.ops import OPS
 
 _lock = threading.Lock()
@@ -29,14 +29,18 @@ _own: list[str] = []
 
 def schema(op: Op) -> OpSchema:
     """Return the schema of `op`, with shape inference."""
+    inputs, outputs = (
+        [OpSchema.FormalParameter(operand.name, operand.type_variable, operand.doc) for operand in operands]
+        for operands in (op.inputs, op.outputs)
+    )
     built = OpSchema(
         op.name,
         DOMAIN,
         VERSION,
         op.doc,
-        inputs=[_parameter(operand) for operand in op.inputs],
-        outputs=[_parameter(operand) for operand in op.outputs],
-        type_constraints=[(name, [_type_text(t) for t in TYPES[name]], "") for name in TYPES],
+        inputs=inputs,
+        outputs=outputs,
+        type_constraints=[(name, [_type_text(t) for t in types], "") for name, types in TYPES.items()],
         attributes=[_attribute(attribute) for attribute in op.attributes],
     )
     built.set_type_and_shape_inference_function(partial(op.infer, op))
@@ -79,10 +83,6 @@ def _deregister_own() -> None:
         name = _own.pop()
         if onnx.defs.has(name, DOMAIN):
             onnx.defs.deregister_schema(name, VERSION, DOMAIN)
-
-
-def _parameter(operand: Operand) -> OpSchema.FormalParameter:
-    return OpSchema.FormalParameter(operand.name, operand.type_variable, operand.doc)
 
 
 def _attribute(attribute: Attribute) -> OpSchema.Attribute:
