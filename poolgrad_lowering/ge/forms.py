@@ -166,21 +166,18 @@ def _softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
     return True
 
 
-def _clip(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
-    """The plugin refuses a Clip without bounds."""
-    if writer.opset < 11 or any(node.input[1:]):
-        return False
-    writer.add("Identity", node.input[:1], node.output[0])
-    return True
+def _identity(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin refuses a Clip without bounds, and there is no open plugin of Dropout, which only changes in training.
 
-
-def _dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    """There is no open plugin of Dropout. Without training, it is an Identity."""
-    mask_is_read = len(node.output) > 1 and node.output[1]
-    if mask_is_read or not _is_inference(node, attributes, writer):
-        return False
-    writer.add("Identity", node.input[:1], node.output[0])
-    return True
+    A Dropout whose mask is read stays.
+    """
+    if node.op_type == "Clip":
+        changes = writer.opset < 11 or any(node.input[1:])
+    else:
+        changes = any(node.output[1:]) or not _is_inference(node, attributes, writer)
+    if not changes:
+        writer.add("Identity", node.input[:1], node.output[0])
+    return not changes
 
 
 def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
@@ -384,10 +381,9 @@ _FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_n
 _FORMS: dict[str, WriteForm] = {
     **dict.fromkeys(("AveragePool", "MaxPool"), _pool),
     "BatchNormalization": _batch_normalization,
-    "Clip": _clip,
+    **dict.fromkeys(("Clip", "Dropout"), _identity),
     "Constant": _constant,
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
-    "Dropout": _dropout,
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),

@@ -156,16 +156,11 @@ def _max_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes,
         yield Obstacle.DROPPED_DILATION, f"its dilations are {list(dilations)}"
     is_flat, core = len(kernel) < _MAX_POOL_AXES, use.core_window
     is_large = core is not None and (math.prod(kernel) > core or max(strides, default=1) > _LARGEST_STRIDE)
-    if is_flat and is_large and _extends(attributes):
+    is_padded = attributes.get("auto_pad", b"").startswith(b"SAME") or any(attributes.get("pads", ()))
+    if is_flat and is_large and (is_padded or attributes.get("ceil_mode", 0)):
         yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
     yield from _flags(node, attributes, types, use)
     yield from _same_lower(node, attributes, types, use)
-
-
-def _extends(attributes: Mapping[str, Any]) -> bool:
-    """Whether a pool has windows that extend beyond its input."""
-    is_padded = attributes.get("auto_pad", b"").startswith(b"SAME") or any(attributes.get("pads", ()))
-    return is_padded or bool(attributes.get("ceil_mode", 0))
 
 
 def _same_lower(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:

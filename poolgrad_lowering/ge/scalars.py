@@ -10,7 +10,8 @@ again: outputs of a sub-model are not announced. Names and shapes of the graph's
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
@@ -44,40 +45,40 @@ def give_scalars_an_axis(model: ModelProto, opset: int, types: ValueTypes) -> in
     """
     graph = model.graph
     made = {name for node in graph.node if node.op_type != "Constant" for name in node.output if name}
-    readers: dict[str, list[NodeProto]] = {}
+    readers = defaultdict[str, list[NodeProto]](list)
     for node in graph.node:
         for name in names_read([node]):
-            readers.setdefault(name, []).append(node)
+            readers[name].append(node)
     results = {value.name for value in graph.output}
     found = {name for name in made if types.ranks.get(name) == 0}
-    found -= {name for node in graph.node for name in _done(node, readers, results, types)}
-    inputs = [] if _is_exported(model) else [value.name for value in graph.input if types.ranks.get(value.name) == 0]
+    found -= {
+        name
+        for node in graph.node
+        for name in found.intersection(node.output)
+        if _is_done(node, name, readers[name], results, types)
+    }
+    inputs = [value.name for value in graph.input if types.ranks.get(value.name) == 0]
     inputs = [name for name in inputs if any(name in node.input for node in readers.get(name, []))]
+    if any((function.domain, function.name) == (DOMAIN, UNSQUEEZE_SCALARS) for function in model.functions):
+        inputs = []  # they have their axis already
     scalars = {*inputs, *found}
     if scalars:
         _Graph(model, scalars, inputs, opset, types).write()
     return len(scalars)
 
 
-def _is_exported(model: ModelProto) -> bool:
-    """Whether the inputs of rank 0 have their axis already."""
-    return any((function.domain, function.name) == (DOMAIN, UNSQUEEZE_SCALARS) for function in model.functions)
-
-
-def _done(
-    node: NodeProto, readers: Mapping[str, Sequence[NodeProto]], results: Collection[str], types: ValueTypes
-) -> list[str]:
-    """Return the results of rank 0 that stand beside a value with one axis already: views to rank 0 and from it."""
+def _is_done(
+    node: NodeProto, name: str, readers: Sequence[NodeProto], results: Collection[str], types: ValueTypes
+) -> bool:
+    """Whether a result of rank 0 stands beside a value with one axis already: a view to rank 0 or from it."""
     if node.op_type == "Reshape" and types.shapes.get(node.input[0]) == (1,):
-        return [name for name in node.output if not any(map(_takes_axis, readers.get(name, [])))]
-    return [
-        name
-        for name in node.output
-        if not _takes_axis(node)
+        return not any(map(_takes_axis, readers))
+    return (
+        not _takes_axis(node)
         and name not in results
-        and readers.get(name)
-        and all(each.op_type == "Reshape" and types.shapes.get(each.output[0]) == (1,) for each in readers[name])
-    ]
+        and bool(readers)
+        and all(each.op_type == "Reshape" and types.shapes.get(each.output[0]) == (1,) for each in readers)
+    )
 
 
 def _takes_axis(node: NodeProto) -> bool:

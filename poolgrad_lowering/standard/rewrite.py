@@ -52,7 +52,8 @@ def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardi
         *(node for scope in functions for node in _left_in_function(scope, facts)),
     )
     if replaced:
-        _drop_imports(model)
+        used = domains_used(model) | {"", "ai.onnx"}
+        remove_entries(model.opset_import, lambda entry: entry.domain not in used)
     logger.info("%s replaced by definitions, %d left", counted(replaced.total(), "node"), len(left))
     return Standardised(dict(replaced), left, sum(len(scope.proto.node) for scope in index.scopes) - before)
 
@@ -194,12 +195,6 @@ def _undefined(op: tuple[str, str]) -> tuple[DefinitionCode, str]:
     if undefined is not None:
         return undefined.code, undefined.reason
     return DefinitionCode.NO_DEFINITION, f"{_shown(op)} is no operator of ONNX"
-
-
-def _drop_imports(model: ModelProto) -> None:
-    """Remove the imports of domains of which no node is left; ONNX's own stays."""
-    used = domains_used(model) | {"", "ai.onnx"}
-    remove_entries(model.opset_import, lambda entry: entry.domain not in used)
 
 
 def _shown(op: tuple[str, str]) -> str:
