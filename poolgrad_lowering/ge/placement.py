@@ -161,13 +161,9 @@ def _without_measured(rows: list[_Row], measured: list[str], results: Set[str]) 
 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
     """Return the rows without each Reshape that only the next one reads, if the shape after that is known."""
-    is_view = [row.node.op_type == "Reshape" and row.place is Place.CANN and bool(row.made) for row in rows]
-    views = {row.made[0]: row.read[0] for row, is_one in zip(rows, is_view, strict=True) if is_one}
-    inner = {
-        row.read[0]
-        for row, is_one in zip(rows, is_view, strict=True)
-        if is_one and types.sizes(row.made[0]) is not None
-    }
+    reshapes = [row for row in rows if row.node.op_type == "Reshape" and row.place is Place.CANN and row.made]
+    views = {row.made[0]: row.read[0] for row in reshapes}
+    inner = {row.read[0] for row in reshapes if types.sizes(row.made[0]) is not None}
     candidates = (views.keys() & inner) - results
     if not candidates:
         return rows

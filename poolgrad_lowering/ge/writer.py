@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from types import MappingProxyType
@@ -40,12 +40,6 @@ class Writer:
     def producers(self) -> dict[str, NodeProto]:
         """The graph's nodes before it is rewritten, by their outputs."""
         return {name: node for node in self._graph.node for name in node.output}
-
-    def readers(self, value: str, *path: str) -> Iterator[NodeProto]:
-        """Yield the graph's nodes that read a value by their first input through nodes of these operators in turn."""
-        for node in self._graph.node:
-            if node.op_type == path[0] and node.input[0] == value:
-                yield from [node] if len(path) == 1 else self.readers(node.output[0], *path[1:])
 
     def vector(self, numbers: Sequence[int]) -> str:
         """Return an initializer with these int64 numbers, of shape (len(numbers),)."""
