@@ -93,10 +93,9 @@ def compare_whole(
 
 def drawn_inputs(original: ModelProto, lowered: ModelProto, seed: int) -> list[dict[str, AnyArray]]:
     """Return inputs for the two models, one choice for each of the sizes that symbols are tried with."""
-    drawn = [_feeds(original, size, np.random.default_rng(seed)) for size in _symbols(original)]
     _, weights = with_inputs_of(lowered, original)
     values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
-    return [feeds | values for feeds in drawn]
+    return [_feeds(original, size, np.random.default_rng(seed)) | values for size in _symbols(original)]
 
 
 def _without_lost_roundings(
@@ -159,22 +158,16 @@ def _compare_at(
     except Exception as error:  # as above
         reason = f"onnxruntime runs the original, but not the lowered model: {first_line(error)}"
         return LevelResult(level, "differs", reason)
-    differences = _differences(names, expected, found)
-    if not differences:
+    triples = zip(names, expected, found, strict=True)
+    mismatches = (compare(before, after, run=0, output=name) for name, before, after in triples)
+    first = next((mismatch for mismatch in mismatches if mismatch is not None), None)
+    if first is None:
         return LevelResult(level, "same")
+    difference = f"output '{first.output}': {first.what}"
     for reason, equal in explained.items():
         if all(map(equal, expected, found)):
-            return LevelResult(level, "skipped", f"{differences[0]}, {reason}")
-    return LevelResult(level, "differs", differences[0])
-
-
-def _differences(names: Iterable[str], expected: Iterable[AnyArray], found: Iterable[AnyArray]) -> list[str]:
-    """Return a text for each output that differs."""
-    mismatches = [
-        (name, compare(before, after, run=0, output=name))
-        for name, before, after in zip(names, expected, found, strict=True)
-    ]
-    return [f"output '{name}': {mismatch.what}" for name, mismatch in mismatches if mismatch is not None]
+            return LevelResult(level, "skipped", f"{difference}, {reason}")
+    return LevelResult(level, "differs", difference)
 
 
 def _same_but_zero_signs(before: AnyArray, after: AnyArray) -> bool:
