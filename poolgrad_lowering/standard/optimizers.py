@@ -5,14 +5,13 @@
 The operators update sequences of tensors in place. Here an update is a body for each weight, in ONNX's text syntax like
 the definitions of operators. `steps` is the number of updates with this one.
 
-An optimizer has the names of the tensors that are kept for each weight, its `slots`, and says whether the number of
-updates is kept. `factors` returns the nodes that compute what all updates share, from `rate` and `steps`, and `update`
-those that compute `new_weight` and `new_<slot>` from `weight`, `gradient`, slots and factors.
+An optimizer has the names of the tensors that are kept for each weight, its `slots`; the number of updates is kept too
+if there are any. `factors` returns the nodes that compute what all updates share, the `FACTORS`, from `rate` and
+`steps`, and `update` those that compute `new_weight` and `new_<slot>` from `weight`, `gradient`, slots and factors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.standard.nodes import scalar
@@ -20,13 +19,15 @@ from poolgrad_lowering.standard.nodes import scalar
 CLIP_EPSILON = 1e-6
 """Added to the norm of the gradients, as by onnxruntime's ClipGradNormV2 and torch's clip_grad_norm_."""
 
+FACTORS = ("size", "decay_rate", "root")
+"""What updates may read of what all of them share."""
+
 
 @dataclass(frozen=True)
 class SGD:
     """SGDOptimizerV2: weight − rate · gradient."""
 
     slots: tuple[str, ...] = ()
-    counts_steps: bool = False
 
     def factors(self) -> str:
         """The size of the step is the rate."""
@@ -48,7 +49,6 @@ class AdamW:
     adam_mode: int = 0
     correct_bias: int = 1
     slots: tuple[str, ...] = ("mean", "square")
-    counts_steps: bool = True
 
     def factors(self) -> str:
         """size = rate · √(1 − βᵗ) / (1 − αᵗ) in mode 1; in mode 0 the root is a factor of the denominator."""
@@ -98,8 +98,3 @@ def clipped(count: int, most: float) -> str:
     text += f"total = Sum({', '.join(names)})\nnorm = Sqrt(total)\nraised = Add(norm, tiny)\n"
     text += "ratio = Div(most, raised)\nfactor = Min(ratio, one)\n"
     return text + "".join(f"c{number} = Mul(g{number}, factor)\n" for number in range(count))
-
-
-def shared_factors(optimizer: Optimizer) -> Sequence[str]:
-    """Return the names of the factors that updates read."""
-    return ("size", "decay_rate", "root") if optimizer.counts_steps else ("size",)

@@ -25,7 +25,7 @@ from poolgrad_lowering.ir.index import subgraphs
 from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.nodes import ints, scalar
-from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer, clipped, shared_factors
+from poolgrad_lowering.standard.optimizers import FACTORS, SGD, AdamW, Optimizer, clipped
 
 Array = npt.NDArray[Any]
 
@@ -245,8 +245,8 @@ class _Writer:
         """Write what all updates share; return its names by those in the body of an update."""
         optimizer = self._update.optimizer
         text, inputs = optimizer.factors(), {"rate": _RATE}
-        outputs = {name: f"update/{name}" for name in shared_factors(optimizer) if f"{name} = " in text}
-        if optimizer.counts_steps:
+        outputs = {name: f"update/{name}" for name in FACTORS if f"{name} = " in text}
+        if optimizer.slots:
             self._state(_STEPS, np.array(0, np.float32))
             count = scalar("one", 1) + "new_steps = Add(steps, one)\n"
             now = {"new_steps": "update/steps"}
