@@ -54,8 +54,11 @@ def drop_stale_value_infos(model: ModelProto) -> None:
     """Remove the declarations of values that no longer exist."""
     for graph in graphs(model.graph):
         made = {name for node in graph.node for name in node.output}
-        made.update(entry.name for entry in (*graph.initializer, *graph.input))
-        remove_entries(graph.value_info, lambda value, made=made: value.name not in made)
+        made.update(tensor.name for tensor in graph.initializer)
+        made.update(value.name for value in graph.input)
+        kept = [value for value in graph.value_info if value.name in made]
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
 
 
 def drop_unused_import(model: ModelProto) -> None:

@@ -23,7 +23,7 @@ AVERAGE_POOL_GRADIENT = "AveragePoolGrad"
 _VIEWS = {"Cast", "CastLike", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
-class Operands(NamedTuple):
+class InputRoles(NamedTuple):
     """The positions of a node's inputs: the incoming gradient, the pooled tensor, and one like the gradient."""
 
     gradient: int | None = None
@@ -32,29 +32,29 @@ class Operands(NamedTuple):
 
 
 _ONNX_OPERANDS = {
-    AVERAGE_POOL_GRADIENT: Operands(0, 1),
-    "MaxPool": Operands(None, 0),
-    "MaxPoolGrad": Operands(0, None, 1),
-    **dict.fromkeys(("Scatter", "ScatterElements"), Operands(2, None, 1)),
-    "ScatterND": Operands(2),
+    AVERAGE_POOL_GRADIENT: InputRoles(0, 1),
+    "MaxPool": InputRoles(None, 0),
+    "MaxPoolGrad": InputRoles(0, None, 1),
+    **dict.fromkeys(("Scatter", "ScatterElements"), InputRoles(2, None, 1)),
+    "ScatterND": InputRoles(2),
 }
 """The inputs of operators of the default domain."""
 
 _TENSORFLOW_GRADIENTS = {
-    ("AvgPoolGrad", 2): Operands(1),
-    ("AvgPool3DGrad", 2): Operands(1),
-    ("MaxPoolGrad", 3): Operands(2, 0, 1),
-    ("MaxPoolGradV2", 5): Operands(2, 0, 1),
-    ("MaxPool3DGrad", 3): Operands(2, 0, 1),
-    ("MaxPoolGradWithArgmax", 3): Operands(1, 0, 2),
+    ("AvgPoolGrad", 2): InputRoles(1),
+    ("AvgPool3DGrad", 2): InputRoles(1),
+    ("MaxPoolGrad", 3): InputRoles(2, 0, 1),
+    ("MaxPoolGradV2", 5): InputRoles(2, 0, 1),
+    ("MaxPool3DGrad", 3): InputRoles(2, 0, 1),
+    ("MaxPoolGradWithArgmax", 3): InputRoles(1, 0, 2),
 }
 """The inputs by the operator and their number."""
 
 
-def _dialect_operands(names: tuple[str, ...]) -> Operands:
+def _dialect_operands(names: tuple[str, ...]) -> InputRoles:
     """Return the positions by the names that the dialect gives its operands."""
     gradient = next(position for position, name in enumerate(names) if "grad" in name)
-    return Operands(gradient, *(names.index(name) if name in names else None for name in ("x", "argmax")))
+    return InputRoles(gradient, *(names.index(name) if name in names else None for name in ("x", "argmax")))
 
 
 _DIALECT_GRADIENTS = {
@@ -101,7 +101,7 @@ def aten_operator(node: FlatNode) -> str | None:
     return op_type if named is None else named
 
 
-def _operands(node: FlatNode) -> Operands:
+def _operands(node: FlatNode) -> InputRoles:
     """Return the inputs of a pool or gradient of any form."""
     (domain, op_type), last = node.op, len(node.inputs) - 1
     if is_dialect_gradient(node):
@@ -109,15 +109,17 @@ def _operands(node: FlatNode) -> Operands:
     if is_tensorflow_gradient(node):
         return _TENSORFLOW_GRADIENTS[op_type, len(node.inputs)]
     if domain == "":
-        return _ONNX_OPERANDS.get(op_type, Operands())
+        return _ONNX_OPERANDS.get(op_type, InputRoles())
     if aten := aten_operator(node) or "":
         if "backward" not in aten:
-            return Operands(None, 0)
-        return Operands(0, 1) if is_average_gradient(node) else Operands(0, None, last if "pool" in aten else None)
+            return InputRoles(None, 0)
+        return InputRoles(0, 1) if is_average_gradient(node) else InputRoles(0, None, last if "pool" in aten else None)
     if domain == DOMAIN and op_type.endswith("Backward"):
-        return Operands(0, None, last)
+        return InputRoles(0, None, last)
     return (
-        Operands(None, 0) if is_dialect(node) or (domain == DOMAIN and op_type.endswith("WithIndices")) else Operands()
+        InputRoles(None, 0)
+        if is_dialect(node) or (domain == DOMAIN and op_type.endswith("WithIndices"))
+        else InputRoles()
     )
 
 

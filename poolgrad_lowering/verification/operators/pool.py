@@ -103,7 +103,8 @@ def _places(windows: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
     grid = np.ravel_multi_index(np.ix_(*(along.reshape(-1) for along in windows)), tuple(sizes))
     by_axis = grid.reshape([size for along in windows for size in along.shape])
     by_window = by_axis.transpose(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
-    return by_window.reshape(*by_window.shape[:rank], math.prod(by_window.shape[rank:]))
+    places: IntArray = by_window.reshape(*by_window.shape[:rank], math.prod(by_window.shape[rank:]))
+    return places
 
 
 def _maximum(elements: AnyArray, *, last_nan: bool) -> IntArray:

@@ -20,7 +20,7 @@ from poolgrad_lowering.verification.operators.average import average_gradient, f
 from poolgrad_lowering.verification.operators.pool import Pads, gradient_of, max_pool, plane_starts, same_pads
 
 
-class _Windows(NamedTuple):
+class _LayoutWindows(NamedTuple):
     """The windows of a pool: the axis of the channels, and lists with an entry for each spatial axis of x."""
 
     channels: int
@@ -39,7 +39,7 @@ def _windows(
     explicit_paddings: Sequence[int] = (),
     data_format: str = "NHWC",
     **_: Any,
-) -> _Windows:
+) -> _LayoutWindows:
     """Return the windows over an x of this shape, which has the layout `data_format`."""
     channels = data_format.index("C")
     spatial = [axis for axis in range(len(shape)) if axis not in (0, channels)]
@@ -50,7 +50,7 @@ def _windows(
     elif padding == "EXPLICIT":
         begins, ends = ([explicit_paddings[2 * axis + end] for axis in spatial] for end in (0, 1))
         pads = begins, ends
-    return _Windows(channels, sizes, kernel, steps, pads)
+    return _LayoutWindows(channels, sizes, kernel, steps, pads)
 
 
 def pool_gradient(x: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:
