@@ -34,14 +34,11 @@ def check_gradient_contract(node: FlatNode, operands: Sequence[AnyArray]) -> str
     if len(operands) != 3:
         return f"it has {len(operands)} inputs instead of x, grad and argmax"
     x, grad, argmax = operands
-    attributes = attribute_values(node.proto)
     if grad.shape != argmax.shape:
         return f"grad has shape {grad.shape}, argmax has shape {argmax.shape}"
     if grad.dtype != x.dtype:
         return f"grad has type {grad.dtype}, x has type {x.dtype}"
-    if "dtype" in attributes and argmax.dtype != _ASCEND_TYPES.get(attributes["dtype"]):
-        return f"argmax has type {argmax.dtype}, which is not Ascend's type number {attributes['dtype']}"
-    return _check_windows(attributes, x.shape[2:], argmax, pooled=False)
+    return _check_windows(attribute_values(node.proto), x.shape[2:], argmax, pooled=False)
 
 
 def check_average_contract(
@@ -73,18 +70,16 @@ def check_average_contract(
 
 def check_pool_contract(node: FlatNode, x: AnyArray, argmax: AnyArray) -> str | None:
     """Return a text on the first contradiction between a pool's attributes, its x and its body's argmax, or None."""
-    attributes = attribute_values(node.proto)
-    number = attributes.get("dtype", attributes.get("indices_dtype", 0))
-    if argmax.dtype != _ASCEND_TYPES.get(number):
-        return f"argmax has type {argmax.dtype}, which is not Ascend's type number {number}"
-    return _check_windows(attributes, x.shape[2:], argmax, pooled=True)
+    return _check_windows(attribute_values(node.proto), x.shape[2:], argmax, pooled=True)
 
 
 def _check_windows(
     attributes: Mapping[str, Any], sizes: Sequence[int], argmax: AnyArray, *, pooled: bool
 ) -> str | None:
-    """Return a text on what is wrong with the windows of a pool (`pooled`) or gradient, or None."""
-    counts = argmax.shape[2:]
+    """Return a text on what is wrong with the argmax and the windows of a pool (`pooled`) or gradient, or None."""
+    number, counts = attributes.get("dtype", attributes.get("indices_dtype")), argmax.shape[2:]
+    if number is not None and argmax.dtype != _ASCEND_TYPES.get(number):
+        return f"argmax has type {argmax.dtype}, which is not Ascend's type number {number}"
     try:
         if pooled and "ksize" in attributes and (difference := window_difference(attributes)) is not None:
             return f"the window attributes contradict each other: {difference}"
