@@ -69,32 +69,34 @@ def adaptive_windows(size: int, count: int) -> list[slice]:
 
 
 def _pool(x: AnyArray, windows: Sequence[Sequence[slice]], *, last_nan: bool) -> tuple[AnyArray, IntArray]:
-    """Return the result of `max_pool` for the windows of each axis.
-
-    Shorter windows repeat their last element: neither the first maximum nor the last NaN is another element then.
-    """
-    sizes, counts = x.shape[2:], [len(along) for along in windows]
-    rows = [[range(size)[span] for span in along] for size, along in zip(sizes, windows, strict=True)]
-    if not all(map(all, rows)):
-        raise ValueError("a window is entirely in the padding")
-    lengths = [max(map(len, along), default=0) for along in rows]
-    first, *others = [
-        np.array([row[min(tap, len(row) - 1)] for row in along for tap in range(length)], np.int64).reshape(
-            -1, length or 1
-        )
-        for along, length in zip(rows, lengths, strict=True)
-    ]
-    y, positions = np.zeros((*x.shape[:2], *counts), x.dtype), np.zeros((*x.shape[:2], *counts), np.int64)
+    """Return the result of `max_pool` for the windows of each axis."""
+    sizes = x.shape[2:]
+    first, *others = [_as_rows(size, along) for size, along in zip(sizes, windows, strict=True)]
+    shape = (*x.shape[:2], *map(len, windows))
+    y, positions = np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     planes = x.reshape(*x.shape[:2], math.prod(sizes))
-    blocks = 1 + y.size * math.prod(lengths) // _MOST_GATHERED
+    blocks = 1 + y.size * math.prod(rows.shape[1] for rows in (first, *others)) // _MOST_GATHERED
     parts = (np.array_split(array, blocks, axis) for array, axis in ((first, 0), (y, 2), (positions, 2)))
-    for begin, maxima, places in zip(*parts, strict=True):
-        elements = _places([begin, *others], sizes)
+    for rows, maxima, places in zip(*parts, strict=True):
+        elements = _places([rows, *others], sizes)
         inside = planes[..., elements]
         best = _maximum(inside, last_nan=last_nan)[..., None]
         maxima[...] = np.take_along_axis(inside, best, -1)[..., 0]
         places[...] = np.take_along_axis(np.broadcast_to(elements, inside.shape), best, -1)[..., 0]
     return y, positions
+
+
+def _as_rows(size: int, windows: Sequence[slice]) -> IntArray:
+    """Return the elements of an axis in each window as a row. Raises `ValueError` if a window has none.
+
+    Shorter windows repeat their last element: neither the first maximum nor the last NaN is another element then.
+    """
+    rows = [range(size)[window] for window in windows]
+    if not all(rows):
+        raise ValueError("a window is entirely in the padding")
+    length = max(map(len, rows), default=1)
+    elements = [row[min(tap, len(row) - 1)] for row in rows for tap in range(length)]
+    return np.array(elements, np.int64).reshape(len(rows), length)
 
 
 def _places(windows: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
