@@ -21,7 +21,6 @@ from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
-from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 FEW_CHANNELS = 16
@@ -37,7 +36,7 @@ class Windows:
     """What a convolution moves over: `image` and `outputs` name the operands, with their sizes; lists are by axis.
 
     `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic. A transposed
-    convolution has no use for `sizes`.
+    convolution has no use for `sizes`. `begins` and `ends` are the pads.
     """
 
     image: str
@@ -45,39 +44,18 @@ class Windows:
     channels: int
     results: int
     groups: int
-    by_axis: Sequence[AxisWindow]
     sizes: list[int] | None
     counts: list[int] | None
+    kernel: list[int]
+    strides: list[int]
+    begins: list[int]
+    ends: list[int]
+    dilations: list[int]
 
     @property
     def axes(self) -> range:
         """The spatial axes."""
-        return range(2, 2 + len(self.by_axis))
-
-    @property
-    def kernel(self) -> list[int]:
-        """The sizes of the kernel."""
-        return [window.kernel for window in self.by_axis]
-
-    @property
-    def strides(self) -> list[int]:
-        """The strides."""
-        return [window.stride for window in self.by_axis]
-
-    @property
-    def dilations(self) -> list[int]:
-        """The dilations."""
-        return [window.dilation for window in self.by_axis]
-
-    @property
-    def begins(self) -> list[int]:
-        """The pads before the first elements."""
-        return [window.begin for window in self.by_axis]
-
-    @property
-    def ends(self) -> list[int]:
-        """The pads behind the last elements."""
-        return [window.end for window in self.by_axis]
+        return range(2, 2 + len(self.kernel))
 
 
 def _conv_grad(call: Call) -> str:
@@ -123,7 +101,8 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
         extra = call.attribute("output_padding", [0] * len(windows))
         if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
             raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
-    return Windows(image, outputs, weight[1] * groups, weight[0], groups, windows, sizes, counts)
+    lists = map(list[int], zip(*windows, strict=True))
+    return Windows(image, outputs, weight[1] * groups, weight[0], groups, sizes, counts, *lists)
 
 
 def _attributes(windows: Windows) -> str:
@@ -155,9 +134,10 @@ def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
 
 def _left_over(windows: Windows, sizes: Sequence[int], counts: Sequence[int]) -> list[int]:
     """Return how many elements of the padded image no window reaches, on each axis."""
+    lists = (windows.kernel, windows.strides, windows.begins, windows.ends, windows.dilations)
     return [
-        size - ((count - 1) * window.stride + window.extent - window.begin - window.end)
-        for size, count, window in zip(sizes, counts, windows.by_axis, strict=True)
+        size - ((count - 1) * stride + dilation * (taps - 1) + 1 - begin - end)
+        for size, count, taps, stride, begin, end, dilation in zip(sizes, counts, *lists, strict=True)
     ]
 
 

@@ -51,16 +51,8 @@ def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[i
     windows = _windows(call, spatial, sizes, counts, kernel[:2])
     if x_shape[channel] % kernel[2]:
         raise call.refuse("a filter whose channels do not divide those of x")
-    return Windows(
-        "image",
-        "outputs",
-        channels=x_shape[channel],
-        results=kernel[3],
-        groups=x_shape[channel] // kernel[2],
-        by_axis=windows,
-        sizes=sizes,
-        counts=counts,
-    )
+    channels, lists = x_shape[channel], map(list[int], zip(*windows, strict=True))
+    return Windows("image", "outputs", channels, kernel[3], channels // kernel[2], sizes, counts, *lists)
 
 
 def _moved(call: Call, result: str, source: str, order: Iterable[int]) -> str:
