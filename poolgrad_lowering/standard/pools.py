@@ -89,18 +89,17 @@ def _spread(element_type: int, channels: int, pool: MeanWindows) -> Body:
     The windows end at the last element that one reaches, or at the end of the input.
     """
     windows, sizes, counts, divisors = pool
+    kernel, strides, begins, _, dilations = map(list[int], zip(*windows, strict=True))
     ends = [
         (count - 1) * window.stride + window.extent - window.begin - size
         for window, size, count in zip(windows, sizes, counts, strict=True)
     ]
     taps = functools.reduce(np.multiply.outer, [np.array(numbers, np.float32) for numbers in divisors])[None, None]
     attributes = (
-        f"kernel_shape = {[window.kernel for window in windows]}, strides = {[window.stride for window in windows]}, "
-        f"dilations = {[window.dilation for window in windows]}, group = {channels}, "
-        f"pads = {[window.begin for window in windows] + [max(end, 0) for end in ends]}, "
-        f"output_padding = {[max(-end, 0) for end in ends]}"
+        f"kernel_shape = {kernel}, strides = {strides}, dilations = {dilations}, group = {channels}, "
+        f"pads = {begins + [max(end, 0) for end in ends]}, output_padding = {[max(-end, 0) for end in ends]}"
     )
-    ones = np.ones([channels, 1, *(window.kernel for window in windows)], np.float32)
+    ones = np.ones([channels, 1, *kernel], np.float32)
     if (taps == taps.flat[0]).all():
         taps = taps.flat[0].reshape(())
     return Body(
@@ -165,14 +164,12 @@ def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
 
 
 def _aten_avg_pool(call: Call) -> str:
-    windows = _mean_windows(call, "a0", 1).windows
+    kernel, strides, pads, *_ = map(list[int], zip(*_mean_windows(call, "a0", 1).windows, strict=True))
     if call.number("a6"):
         raise call.refuse("a divisor of an average pool")
     includes, rounds_up = int(bool(call.number("a5"))), int(bool(call.number("a4")))
-    pads = [window.begin for window in windows] * 2
     return (
-        f"r0 = AveragePool<kernel_shape = {[window.kernel for window in windows]}, "
-        f"strides = {[window.stride for window in windows]}, pads = {pads}, "
+        f"r0 = AveragePool<kernel_shape = {kernel}, strides = {strides}, pads = {pads * 2}, "
         f"count_include_pad = {includes}, ceil_mode = {rounds_up}>(a0)\n"
     )
 
@@ -183,13 +180,11 @@ def _aten_avg_pool_backward(call: Call) -> Body:
 
 
 def _aten_adaptive_avg_pool(call: Call) -> Body:
-    """A product with a matrix on each axis: adaptive windows have no fixed kernel."""
-    return _products(call, "a0", "a0", call.integers("a1") or [], transposed=False)
+    return _products(call, "a0", call.integers("a1") or [], transposed=False)
 
 
 def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
-    """The product with the transposed matrices."""
-    return _products(call, "a0", "a1", _adaptive_counts(call), transposed=True)
+    return _products(call, "a1", _adaptive_counts(call), transposed=True)
 
 
 def _adaptive_counts(call: Call) -> list[int]:
@@ -206,7 +201,9 @@ def _adaptive_counts(call: Call) -> list[int]:
     return counts[0]
 
 
-def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
+def _products(call: Call, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
+    """A product with a matrix on each axis, or its transpose: adaptive windows have no fixed kernel."""
+    source = "a0"
     sizes, element_type = call.sizes(x, 2), call.element_type(source)
     if len(counts) != len(sizes) or 0 in counts:
         raise call.refuse(f"an output of {counts} elements on {len(sizes)} axes")
@@ -249,14 +246,12 @@ def _aten_value_selecting_reduction_backward(call: Call) -> str:
 
 
 _ATEN_BODIES: dict[str, Callable[[Call], Body | str]] = {
-    "_adaptive_avg_pool2d": _aten_adaptive_avg_pool,
-    "_adaptive_avg_pool2d_backward": _aten_adaptive_avg_pool_backward,
-    "_adaptive_avg_pool3d": _aten_adaptive_avg_pool,
-    "_adaptive_avg_pool3d_backward": _aten_adaptive_avg_pool_backward,
-    "avg_pool2d": _aten_avg_pool,
-    "avg_pool2d_backward": _aten_avg_pool_backward,
-    "avg_pool3d": _aten_avg_pool,
-    "avg_pool3d_backward": _aten_avg_pool_backward,
+    **dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"), _aten_adaptive_avg_pool),
+    **dict.fromkeys(
+        ("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward"), _aten_adaptive_avg_pool_backward
+    ),
+    **dict.fromkeys(("avg_pool2d", "avg_pool3d"), _aten_avg_pool),
+    **dict.fromkeys(("avg_pool2d_backward", "avg_pool3d_backward"), _aten_avg_pool_backward),
     "max": _aten_max,
     "value_selecting_reduction_backward": _aten_value_selecting_reduction_backward,
 }
