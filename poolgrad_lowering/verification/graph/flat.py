@@ -135,33 +135,27 @@ def called_name(node: NodeProto) -> str:
 class _Scope:
     """The names of a scope while its nodes are added to a unit. A scope inside another one sees the names of that too.
 
-    `values` are its own, `captured` those of scopes around it that have been read, in scopes inside it too.
+    `visible` are the values of this scope and of those around it, by name. `values` are its own, `captured` those of
+    scopes around it that have been read, in scopes inside it too.
     """
 
     def __init__(self, prefix: str, around: ChainMap[str, str]) -> None:
-        self._prefix, self._around = prefix, around
-        self._known: dict[str, str] = {}
+        self._prefix = prefix
+        self.visible = around.new_child()
         self.values: set[str] = set()
         self.captured: set[str] = set()
-
-    @property
-    def visible(self) -> ChainMap[str, str]:
-        """The values of this scope and of those around it, by name."""
-        return self._around.new_child(self._known)
 
     def define(self, names: Iterable[str]) -> list[str]:
         """Make names visible, and return the values."""
         made = {name: self._prefix + name for name in _texts(names) if name}
-        self._known.update(made)
+        self.visible.update(made)
         self.values.update(made.values())
         return list(made.values())
 
     def read(self, name: str) -> str | None:
         """Return the value of this name, or None if none is visible."""
-        if name in self._known:
-            return self._known[name]
-        value = self._around.get(name)
-        if value is not None:
+        value = self.visible.get(name)
+        if value is not None and name not in self.visible.maps[0]:
             self.captured.add(value)
         return value
 

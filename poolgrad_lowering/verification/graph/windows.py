@@ -33,11 +33,6 @@ class StridedWindow(NamedTuple):
     begin: int
     end: int
 
-    @property
-    def widest(self) -> int:
-        """The extent of the narrowest windows that contain these and have the same padding at both ends."""
-        return self.extent + abs(self.begin - self.end)
-
 
 def known_integers(nodes: Iterable[FlatNode], tensors: Mapping[str, TensorProto]) -> dict[str, list[int]]:
     """Return the values of the small integer constants among nodes and initializers."""

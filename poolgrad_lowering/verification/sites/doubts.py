@@ -69,14 +69,12 @@ def _other_windows(cut: Cut) -> str | None:
 def _fit(own: Sequence[StridedWindow], pool: Sequence[StridedWindow], *, widens: bool) -> bool:
     """Whether windows of a gradient are those of a pool, or with `widens` wider, for the same padding at both ends."""
     missing = len(own) - len(pool)
-    return (
-        missing >= 0
-        and all(window == (1, 1, 0, 0) for window in own[:missing])
-        and all(
-            window.stride == of_pool.stride
-            and window.extent in (of_pool.extent, of_pool.widest if widens else of_pool.extent)
-            for window, of_pool in zip(own[missing:], pool, strict=True)
-        )
+    if missing < 0 or any(window != (1, 1, 0, 0) for window in own[:missing]):
+        return False
+    return all(
+        window.stride == of_pool.stride
+        and window.extent - of_pool.extent in (0, abs(of_pool.begin - of_pool.end) if widens else 0)
+        for window, of_pool in zip(own[missing:], pool, strict=True)
     )
 
 
