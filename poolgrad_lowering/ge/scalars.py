@@ -129,9 +129,7 @@ class _Graph:
         if not reads and not results:
             self._writer.keep(node)
             return
-        self._write_changed(deepcopy(node), results)
-
-    def _write_changed(self, node: NodeProto, results: Sequence[str]) -> None:
+        node = deepcopy(node)
         changes_rank = results or (node.input[0] in self._scalars and node.output[0] in self._types.ranks)
         if is_standard(node) and self._computes_alike(node):
             self._one_axis(node, results)

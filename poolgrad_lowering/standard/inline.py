@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy.typing as npt
@@ -36,6 +36,7 @@ class Inliner:
     ) -> None:
         self.constants: dict[tuple[object, ...], str] = {}
         """The names of the initializers that were added, by type, shape and bytes."""
+        self._arrays: dict[str, Array] = {}
         self._graph = graph
         self._integers_of = integers
         self._opset = opset
@@ -66,8 +67,7 @@ class Inliner:
             new.attribute.extend(node.attribute)
             new.input.extend(map(named, node.input))
             new.output.extend(named(name) if name in needed else "" for name in node.output)
-            constants = {named(name): folded.constants.get(folded.alias(name)) for name in node.input}
-            written.append(spelled(new, self._opset, partial(self._integers, constants)))
+            written.append(spelled(new, self._opset, self._integers))
         for name, actual in outputs.items():
             if (source := named(name)) != actual:
                 label = new_name(f"{prefix}/{name}", self._taken)
@@ -80,10 +80,11 @@ class Inliner:
         if key not in self.constants:
             name = self.constants[key] = new_name(wanted, self._taken)
             self._graph.initializer.append(numpy_helper.from_array(values, name))
+            self._arrays[name] = values
         return self.constants[key]
 
-    def _integers(self, constants: Mapping[str, Array | None], operand: str) -> Sequence[int] | None:
-        found = constants.get(operand)
+    def _integers(self, operand: str) -> Sequence[int] | None:
+        found = self._arrays.get(operand)
         return self._integers_of(operand) if found is None else [int(number) for number in found.flat]
 
 
