@@ -63,9 +63,9 @@ def verify(
         require_model(model)
     settings = _settings(runs, seed, backend)
     started = time.perf_counter()
-    rewritten = put_back(original, given)
-    operators = compare_operators(original, given, rewritten.operators, seed)
-    given = rewritten.model
+    with_operators, rewritten = put_back(original, given)
+    operators = compare_operators(original, given, rewritten, seed)
+    given = with_operators
     compared = restored(original, given)
     differences, cases = compare_structure((original, compared))
     if differences and not cases:

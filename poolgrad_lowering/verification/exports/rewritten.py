@@ -16,12 +16,12 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_entries
+from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_entries, text_of
+from poolgrad_lowering.verification.graph.roles import ATEN
 
 POOL_GRADIENT = "MaxPoolGrad"
 """Alone, it is the gradient of a site, also if an export has the nodes of the lowered gradient's body in its place."""
-_ATEN = "org.pytorch.aten"
-_DOMAINS = ("", "com.microsoft", _ATEN)
+_DOMAINS = ("", "com.microsoft", ATEN)
 DECOMPOSED = ("LayerNormalization",)
 """Operators of ONNX that are rewritten too."""
 
@@ -34,16 +34,8 @@ class RewrittenNode:
     body: tuple[NodeProto, ...]
 
 
-@dataclass(frozen=True)
-class Rewritten:
-    """A lowered model with the original's operators in the places of nodes of standard ONNX, and these operators."""
-
-    model: ModelProto
-    operators: tuple[RewrittenNode, ...]
-
-
-def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
-    """Return the lowered model with the operators of training runtimes that it has as nodes of standard ONNX."""
+def put_back(original: ModelProto, lowered: ModelProto) -> tuple[ModelProto, list[RewrittenNode]]:
+    """Return the lowered model with the original's operators in the places of nodes of standard ONNX, and these."""
     wanted = [node for node in original.graph.node if _may_be_rewritten(original, node)]
     producers = {name: node for node in lowered.graph.node for name in node.output if name}
     known = {name for node in original.graph.node for name in node.output if name}
@@ -57,7 +49,7 @@ def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
         in_place[id(producers[next(filter(None, node.output))])] = node
         found.append(RewrittenNode(node, tuple(sorted(pieces, key=lambda piece: order[id(piece)]))))
     if all(operator.node.op_type == POOL_GRADIENT for operator in found):
-        return Rewritten(lowered, ())
+        return lowered, []
     changed = deepcopy(lowered)
     kept = [
         in_place.get(id(old), new)
@@ -66,16 +58,16 @@ def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
     ]
     replace_entries(changed.graph, "node", kept)
     _restore_declarations(original, changed)
-    return Rewritten(changed, tuple(found))
+    return changed, found
 
 
 def _may_be_rewritten(model: ModelProto, node: NodeProto) -> bool:
     domain = "" if node.domain == "ai.onnx" else node.domain
     if domain not in _DOMAINS or any((each.domain, each.name) == (domain, node.op_type) for each in model.functions):
         return False
-    if domain == _ATEN:
-        names = [attribute.s for attribute in node.attribute if attribute.name == "operator"]
-        return bool(names) and b"max_pool" not in names[0]
+    if domain == ATEN:
+        operator = text_of(node, "operator")
+        return operator is not None and "max_pool" not in operator
     return (domain == "" and node.op_type in DECOMPOSED) or not onnx.defs.has(node.op_type, domain)
 
 

@@ -77,14 +77,11 @@ def compare_whole(
         original, _ = with_inputs_of(lowered, original)
     except Exception as error:  # numpy and onnx raise errors of many classes
         return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
-    explained = {
-        reason: equal
-        for reason, equal, applies in (
-            (f"only in the sign of zeros: {_SPARED}", _same_but_zero_signs, spares_zero_signs),
-            (f"only by roundings: {_REORDERED}", _same_but_roundings, reorders_sums),
-        )
-        if applies
-    }
+    explained: dict[str, Callable[[AnyArray, AnyArray], bool]] = {}
+    if spares_zero_signs:
+        explained[f"only in the sign of zeros: {_SPARED}"] = _same_but_zero_signs
+    if reorders_sums:
+        explained[f"only by roundings: {_REORDERED}"] = _same_but_roundings
     levels = [_compare_at(level, original, lowered, choices, explained) for level in LEVELS]
     if any(level.status == "differs" for level in levels) and has_half_precision(original):
         levels = _without_lost_roundings(levels, original, lowered, choices)
