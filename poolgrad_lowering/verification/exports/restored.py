@@ -129,8 +129,7 @@ def _without_forms(
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:
     """Put the original's nodes back in the subgraphs of a node that both have."""
-    pairs = zip(subgraphs(node), subgraphs(found), strict=False)
-    for (_, one), (_, other) in pairs:
+    for (_, one), (_, other) in zip(subgraphs(node), subgraphs(found), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
         replace_entries(other, "node", _without_forms(one, other, other.node, inner))
 

@@ -56,11 +56,8 @@ def _order(nodes: Sequence[NodeProto]) -> list[int]:
 
 def _needs(nodes: Sequence[NodeProto]) -> list[set[int]]:
     """Return for each node the positions of the nodes whose values it or its subgraphs read."""
-    producer: dict[str, int] = {}
-    for position, node in enumerate(nodes):
-        for name in node.output:
-            if name:
-                producer.setdefault(name, position)
+    backwards = reversed([*enumerate(nodes)])  # of several nodes that define a value, the first one counts
+    producer = {name: position for position, node in backwards for name in node.output if name}
     return [{producer[name] for name in _read(node) if name in producer} for node in nodes]
 
 

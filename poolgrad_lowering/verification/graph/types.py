@@ -101,11 +101,8 @@ def _without_weights(model: ModelProto) -> ModelProto:
     made.opset_import.extend(model.opset_import)
     functions = sorted(model.functions, key=lambda function: not is_of_onnx(function.domain, function.name))
     made.functions.extend(functions[:_MOST_FUNCTIONS])
-    made.graph.node.extend(graph.node)
-    made.graph.input.extend(graph.input)
-    made.graph.output.extend(graph.output)
-    made.graph.value_info.extend(graph.value_info)
-    made.graph.sparse_initializer.extend(graph.sparse_initializer)
+    for field in ("node", "input", "output", "value_info", "sparse_initializer"):
+        getattr(made.graph, field).extend(getattr(graph, field))
     for tensor in graph.initializer:
         is_large = math.prod(tensor.dims) > _KEPT_ELEMENTS
         empty = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
@@ -150,9 +147,7 @@ def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> No
     tensor = value.type.tensor_type
     if not tensor.elem_type:
         return
-    dims: tuple[AxisSize, ...] | None = None
-    if tensor.HasField("shape"):
-        dims = tuple(_dim(dim) for dim in tensor.shape.dim)
+    dims = tuple(_dim(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
     before = known.get(name)
     if before is not None and before.dims is not None:
         if dims is None:
@@ -177,7 +172,6 @@ def _inferred(model: ModelProto) -> ModelProto:
         return model
 
 
-Sizes = Sequence[int | str | None]
 _ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN)
 
 
@@ -189,7 +183,7 @@ def rounds_up(node: NodeProto) -> bool:
     return bool(attributes.get("ceil_mode")) and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
 
 
-def without_dropped_windows(node: NodeProto, sizes: Sizes) -> NodeProto | None:
+def without_dropped_windows(node: NodeProto, sizes: Sequence[AxisSize]) -> NodeProto | None:
     """Return a pool for which inference counts right over an x with these spatial sizes; None if `node` is one.
 
     It rounds down, with more padding behind axes whose last window is kept. The node has to round up.
