@@ -41,12 +41,13 @@ def _wrapped(indices: AnyArray, size: int) -> IntArray:
     return np.where(indices < 0, indices + size, indices).astype(np.int64)
 
 
-def _row_starts(tuples: AnyArray, shape: Sequence[int]) -> IntArray:
-    """Return the flat positions of index tuples (along the last axis) in a tensor of this shape."""
+def _rows(tuples: AnyArray, shape: Sequence[int]) -> IntArray:
+    """Return the flat positions of the rows at index tuples (along the last axis) in a tensor of this shape."""
     flat = np.zeros(tuples.shape[:-1], np.int64)
     for axis in range(tuples.shape[-1]):
         flat = flat * shape[axis] + _wrapped(tuples[..., axis], shape[axis])
-    return flat * math.prod(shape[tuples.shape[-1] :])
+    row = math.prod(shape[tuples.shape[-1] :])
+    return flat[..., None] * row + np.arange(row)
 
 
 class ScatterElements(OpRun):
@@ -68,9 +69,7 @@ class ScatterND(OpRun):
     """ScatterND."""
 
     def _run(self, data: AnyArray, indices: AnyArray, updates: AnyArray, reduction: str | None = None) -> Any:
-        row = math.prod(data.shape[indices.shape[-1] :])
-        flat = _row_starts(indices, data.shape)[..., None] + np.arange(row)
-        return (_scattered(data, flat, updates, reduction),)
+        return (_scattered(data, _rows(indices, data.shape), updates, reduction),)
 
 
 class GatherElements(OpRun):
@@ -87,8 +86,7 @@ class GatherND(OpRun):
 
     def _run(self, data: AnyArray, indices: AnyArray, batch_dims: int = 0) -> Any:
         batch, inner = data.shape[: batch_dims or 0], data.shape[batch_dims or 0 :]
-        row = math.prod(inner[indices.shape[-1] :])
-        flat = _row_starts(indices, inner)[..., None] + np.arange(row)
+        flat = _rows(indices, inner)
         image = np.arange(math.prod(batch)).reshape(*batch, *[1] * (flat.ndim - len(batch)))
         flat = flat + image * math.prod(inner)
         shape = (*indices.shape[:-1], *inner[indices.shape[-1] :])
