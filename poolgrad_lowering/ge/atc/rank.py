@@ -86,10 +86,7 @@ class _Graph:
 
     def _raise(self, node: NodeProto, missing: int) -> None:
         sizes = shape_operand(node)
-        inputs = [
-            self._raised_sizes(value, missing) if value == sizes else self._unsqueezed(value, missing)
-            for value in node.input
-        ]
+        inputs = [self._raised_input(value, missing, is_shape=value == sizes) for value in node.input]
         outputs = [self._new(value) if value else "" for value in node.output]
         self._raised.update(zip(node.output, outputs, strict=True))
         raised = deepcopy(node)
@@ -100,17 +97,14 @@ class _Graph:
             if value in self._read:
                 self._move("Squeeze", result, value, missing)
 
-    def _raised_sizes(self, value: str, missing: int) -> str:
-        """Return a constant with the shape of x at rank 5."""
-        if value not in self._raised:
+    def _raised_input(self, value: str, missing: int, *, is_shape: bool) -> str:
+        """Return a value of rank 5 in place of an input, or a constant in place of the shape of x."""
+        if value not in self._raised and is_shape:
             numbers = self._types.numbers(value) or []
             raised = [*numbers[:2], *[1] * missing, *numbers[2:]]
             name = fresh(f"{value}/5d", self._taken)
             self._raised[value] = stored_sizes(self._graph, raised, name, self._types)
-        return self._raised[value]
-
-    def _unsqueezed(self, value: str, missing: int) -> str:
-        if value not in self._raised:
+        elif value not in self._raised:
             self._raised[value] = self._new(value)
             self._move("Unsqueeze", value, self._raised[value], missing)
         return self._raised[value]

@@ -50,14 +50,10 @@ class Context:
         """Return the rank of a value, None if it is not known."""
         return rank_of(value, self.types)
 
-    def sizes(self, value: str) -> list[int] | None:
-        """Return the sizes of a value if all are known numbers."""
-        return self.types[value].sizes if value in self.types else None
-
-    def spatial_sizes(self, value: str) -> list[int] | None:
-        """Return the sizes of a value from the third axis on if they are known numbers."""
+    def sizes(self, value: str, first: int = 0) -> list[int] | None:
+        """Return the sizes of a value from an axis on if they are known numbers."""
         dims = self.types[value].dims if value in self.types else None
-        return None if dims is None else TensorType(0, dims[2:]).sizes
+        return None if dims is None else TensorType(0, dims[first:]).sizes
 
     def integers(self, value: str) -> list[int] | None:
         """Return the elements of a constant of integers."""
@@ -104,12 +100,12 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     """kernel_shape is that of the weight; SAME_LOWER has the odd element of padding before the input."""
     written: dict[str, Any] = {}
     if "kernel_shape" not in held and node.op_type.startswith("Conv"):
-        weight = context.spatial_sizes(node.input[1])
+        weight = context.sizes(node.input[1], 2)
         if weight is None:
             return
         written["kernel_shape"] = weight
         yield Form([same_but(node, **written)])
-    sizes = context.spatial_sizes(node.input[0])
+    sizes = context.sizes(node.input[0], 2)
     if held.get("auto_pad") != b"SAME_LOWER" or sizes is None:
         return
     kernel = list({**held, **written}["kernel_shape"])
