@@ -41,10 +41,10 @@ from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.entry.listing import OperatorRecord, list_targets, type_names
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.max_pool.legality.gradients import WINDOWED_GRADIENTS, operator_for
-from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.html_report.page import PAGE_SIZE
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
+from poolgrad_lowering.io.limits import Limits
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.patterns import own_patterns
 from poolgrad_lowering.report.drawing.markup import MAX_NAME

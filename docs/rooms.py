@@ -27,10 +27,9 @@ _FOLDERS = {
 ORDER = (
     ("version", "diagnostics"),
     ("ir",),
-    ("windows",),
+    ("windows", "io"),
     ("dialect",),
     ("gate", "targets"),
-    ("io",),
     ("analysis",),
     ("rewriting",),
     ("families", "standard"),

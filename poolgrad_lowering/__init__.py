@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
     from poolgrad_lowering.entry.standard_step import read_checkpoint, write_checkpoint
-    from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.ge.atc.plugin_folder import AtcPlugin, write_atc_plugin
+    from poolgrad_lowering.io.limits import Limits
     from poolgrad_lowering.lowering.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.lowering.plan import LoweringPlan, SiteChoice
     from poolgrad_lowering.lowering.plan_file import read_plan
@@ -70,8 +70,8 @@ _NAMES = {
     "entry.folders": ("FileResult", "lower_folder"),
     "entry.listing": ("OperatorRecord", "PatternRecord", "TargetRecord", "list_patterns", "list_targets"),
     "entry.standard_step": ("read_checkpoint", "write_checkpoint"),
-    "gate.limits": ("Limits",),
     "ge.atc.plugin_folder": ("AtcPlugin", "write_atc_plugin"),
+    "io.limits": ("Limits",),
     "lowering.lower": ("LoweringResult", "inspect", "lower"),
     "lowering.plan": ("LoweringPlan", "SiteChoice"),
     "lowering.plan_file": ("read_plan",),

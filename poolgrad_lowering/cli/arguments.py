@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from poolgrad_lowering.diagnostics.errors import UsageError
-from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.io.atomic_write import is_same_file
+from poolgrad_lowering.io.limits import Limits
 
 
 @dataclass(frozen=True)

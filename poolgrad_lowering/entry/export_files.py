@@ -18,9 +18,9 @@ from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.entry.side_outputs import require_other_file
 from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options

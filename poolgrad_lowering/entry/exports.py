@@ -20,13 +20,13 @@ from poolgrad_lowering.diagnostics.tables import html_table
 from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
 from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
 from poolgrad_lowering.ge.registered import without_layout
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options

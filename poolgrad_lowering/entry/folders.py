@@ -16,8 +16,8 @@ from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
 from poolgrad_lowering.entry.files import inspect_path, lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike, make_folder, write_bytes
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.report.report import Report
 

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
-from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.entry.files import require_proven
@@ -21,13 +20,10 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.checkpoint import Checkpoint, OptimizerGroup, read_checkpoint_file, write_checkpoint_file
 from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.standard.step import cut_accumulators, join_step, read_accumulators, read_update, rename
 
 if TYPE_CHECKING:
@@ -76,13 +72,9 @@ def training_step(
         cut_accumulators(model.graph, accumulators)
         gradients = {each.parameter: each.gradient for each in accumulators}
         index = gate.index(model)
-        facts, scope = Facts(index), index.scopes[0]
-        shapes = {name: facts.shape(Value(scope, name)) for name in gradients.values()}
-        unknown = {name for name, shape in shapes.items() if shape is None or not is_static(shape)}
         _require_parameters(checkpoint, gradients, model, training)
-        frozen = [*checkpoint.frozen]
         try:
-            state = join_step(model, gradients, frozen, update, names(index), unknown=unknown, accumulate=accumulate)
+            state = join_step(index, gradients, [*checkpoint.frozen], update, accumulate=accumulate)
         except Refuse as refused:
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None

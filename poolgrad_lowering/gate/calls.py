@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 import onnx
 
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown_path
-from poolgrad_lowering.gate.limits import Limits
+from poolgrad_lowering.io.limits import Limits
 from poolgrad_lowering.ir.scopes import LOCAL, Scope, canonical_domain
 
 _Key = tuple[str, str, str]

@@ -16,9 +16,9 @@ from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown, shown_path
 from poolgrad_lowering.gate import names
 from poolgrad_lowering.gate.attributes import attribute_flaw, duplicate_attribute_flaw, window_flaw
 from poolgrad_lowering.gate.calls import calls_flaw
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.gate.model import imports_flaw, model_flaw, operator_flaw
 from poolgrad_lowering.gate.order import cycle_flaw
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.ir import tensors
 from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, link_flaw
 from poolgrad_lowering.ir.index import ModelIndex, Visitor, subgraphs

@@ -11,7 +11,6 @@ from typing import Any
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.status import reading_order
-from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.families.derivation import Derivation
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
@@ -67,7 +66,7 @@ class Recorder:
     def __call__(self, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
         """Collect all records."""
         for one in replaced:
-            self.written.update(node.op_type for node in one.nodes if node.domain != DOMAIN)
+            self.written.update(node.op_type for node in one.onnx_nodes)
         parts, of_sites = Parts(facts, replaced), {one.site: one for one in replaced}
         numbers = sorted(range(len(verdicts)), key=lambda number: reading_order(verdicts[number].status))
         first = frozenset(numbers[:MAX_DRAWN])

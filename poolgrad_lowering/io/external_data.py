@@ -19,8 +19,8 @@ from pathlib import Path
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.faults import shown
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import open_regular, regular_file
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.ir.external import ModelFolder, Reference
 from poolgrad_lowering.ir.tensors import external_reference, tensor_flaw
 

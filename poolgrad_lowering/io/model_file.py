@@ -14,8 +14,8 @@ from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.errors import InvalidModelError, explained
 from poolgrad_lowering.diagnostics.faults import Fault
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import open_regular
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:

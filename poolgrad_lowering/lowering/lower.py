@@ -11,8 +11,8 @@ from onnx import ModelProto
 
 from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options

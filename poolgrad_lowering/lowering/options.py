@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering.apply_plan import resolve_target
 from poolgrad_lowering.lowering.plan import LoweringPlan
 from poolgrad_lowering.targets.table import Target

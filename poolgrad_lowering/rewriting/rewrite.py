@@ -53,6 +53,11 @@ class Replacement:
         return next(node for node in self.nodes if node.domain == DOMAIN)
 
     @property
+    def onnx_nodes(self) -> list[NodeProto]:
+        """The new nodes around it, operators of ONNX."""
+        return [node for node in self.nodes if node.domain != DOMAIN]
+
+    @property
     def layer(self) -> str | None:
         """The layer of the model that the replaced node belongs to, or None."""
         return layer_of(self.dialect_node)

@@ -19,9 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.graphs import names_read, remove_entries
-from poolgrad_lowering.ir.index import subgraphs
+from poolgrad_lowering.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.nodes import ints, scalar
@@ -137,21 +141,21 @@ def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> 
 
 
 def join_step(
-    model: ModelProto,
+    index: ModelIndex,
     gradients: Mapping[str, str],
     frozen: Collection[str],
     update: Update | None,
-    taken: set[str],
     *,
-    unknown: Collection[str] = (),
     accumulate: bool = False,
 ) -> dict[str, Array]:
     """Append the updates to a training model without accumulators, and name its inputs and outputs; in place.
 
-    `unknown` are the gradients whose shapes are not known. Returns the first values of the state. Without an `update`
-    the outputs are the gradients. With `accumulate` the step has an input `update`: where it is false, the gradients
-    are only added to those of the steps before.
+    `index` is the model's, and not valid afterwards. Returns the first values of the state. Without an `update` the
+    outputs are the gradients. With `accumulate` the step has an input `update`: where it is false, the gradients are
+    only added to those of the steps before.
     """
+    model, taken = index.model, names(index)
+    unknown = _without_sizes(index, gradients.values())
     graph = model.graph
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
@@ -181,6 +185,13 @@ def join_step(
     writer = _Writer(graph, inliner, update, reserved, accumulate=accumulate)
     writer.write(shapes, found)
     return writer.state
+
+
+def _without_sizes(index: ModelIndex, values: Iterable[str]) -> set[str]:
+    """Return the values of the main graph whose sizes are not known numbers."""
+    facts, scope = Facts(index), index.scopes[0]
+    shapes = {name: facts.shape(Value(scope, name)) for name in values}
+    return {name for name, shape in shapes.items() if shape is None or not is_static(shape)}
 
 
 def _reshaped(graph: GraphProto, inliner: Inliner, gradient: str, name: str, shape: Sequence[int]) -> str:
@@ -301,9 +312,9 @@ def rename(graph: GraphProto, renamed: Mapping[str, str]) -> None:
 
 def _rename_nodes(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> None:
     for node in nodes:
-        for names in (node.input, node.output):
-            if any(name in renamed for name in names):
-                names[:] = [renamed.get(name, name) for name in names]
+        for listed in (node.input, node.output):
+            if any(name in renamed for name in listed):
+                listed[:] = [renamed.get(name, name) for name in listed]
         for attribute in node.attribute:
             for _, inner in subgraphs(attribute):
                 own = {value.name for value in inner.input} | {name for each in inner.node for name in each.output}
