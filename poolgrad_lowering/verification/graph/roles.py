@@ -150,4 +150,4 @@ def has_channels_last(node: FlatNode) -> bool:
 
 
 def _read(node: FlatNode, position: int | None) -> str | None:
-    return node.inputs[position] or None if position is not None and position < len(node.inputs) else None
+    return node.inputs[position] or None if position is not None and 0 <= position < len(node.inputs) else None

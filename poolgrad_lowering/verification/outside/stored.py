@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from onnx import ModelProto, TensorProto
-from onnx.external_data_helper import load_external_data_for_tensor
 
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
+from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.tensors import external_reference, external_tensors
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.sites.cut import Cut
@@ -76,19 +75,16 @@ def _have_same_bytes(original: Source, first: TensorProto, lowered: Source, seco
 
 def with_loaded_constants(cut: Cut, folder: Path | None) -> Cut:
     """Return the cut with its external tensors loaded from `folder`. Raises `UnprovenError` if one cannot be read."""
-    return replace(cut, constants={name: _loaded(name, tensor, folder) for name, tensor in cut.constants.items()})
+    data = None if folder is None else ExternalData(ModelFolder(folder))
+    return replace(cut, constants={name: _loaded(name, tensor, data) for name, tensor in cut.constants.items()})
 
 
-def _loaded(name: str, tensor: TensorProto, folder: Path | None) -> TensorProto:
+def _loaded(name: str, tensor: TensorProto, data: ExternalData | None) -> TensorProto:
     if tensor.data_location != TensorProto.EXTERNAL:
         return tensor
-    if folder is None:
+    if data is None:
         raise UnprovenError(f"'{name}' is in an external file, and no folder is given")
-    loaded = deepcopy(tensor)
     try:
-        load_external_data_for_tensor(loaded, str(folder))  # rejects paths outside of the folder
-    except Exception as error:
+        return data.inlined(tensor)
+    except UnreadableError as error:
         raise UnprovenError(f"'{name}' cannot be read from its external file: {error}") from error
-    loaded.data_location = TensorProto.DEFAULT
-    del loaded.external_data[:]
-    return loaded
