@@ -16,7 +16,14 @@ onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
-from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch  # noqa: E402
+import onnx_ir as ir  # noqa: E402
+
+from poolgrad_lowering.torch.halves import (  # noqa: E402
+    compute_in_float32,
+    has_halves,
+    in_float32,
+    rounded_like_torch,
+)
 
 FLOAT = onnx.TensorProto.FLOAT
 HALVES = {np.float16: onnx.TensorProto.FLOAT16, ml_dtypes.bfloat16: onnx.TensorProto.BFLOAT16}
@@ -91,3 +98,29 @@ def test_in_float32() -> None:
         np.int64,
         bool,
     ]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_model_in_which_some_nodes_compute_in_float32_already(dtype: Any) -> None:
+    """As exported steps have them: the new names are others, of nodes too, or sessions would refuse the model."""
+    short = HALVES[dtype]
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["a"], name="node_a"),
+        helper.make_node("Softmax", ["a"], ["b"], name="node_b"),
+        helper.make_node("Mul", ["b", "a"], ["y"], name="node_y"),
+    ]
+    values = [helper.make_tensor_value_info(name, short, [4]) for name in "xaby"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[3:], value_info=values[1:3])
+    exported = ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10))
+    compute_in_float32(exported.graph, lambda node, *_, **__: node.op_type != "Softmax")
+    rounded = rounded_like_torch(ir.to_proto(exported))
+    names = [node.name for node in rounded.graph.node]
+    results = [name for node in rounded.graph.node for name in node.output]
+    assert len(set(names)) == len(names)
+    assert len(set(results)) == len(results)
+    onnx.checker.check_model(rounded, full_check=True)
+    session = onnxruntime.InferenceSession(rounded.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.array([0.5, -1, 2, 3], dtype)
+    a = (x.astype(np.float32) * 2).astype(dtype).astype(np.float32)
+    b = session.run(["y"], {"x": x.astype(np.float32)})[0] / a
+    assert b.sum() == pytest.approx(1, abs=1e-2)  # quotients of rounded products, in 16 bits
