@@ -282,15 +282,17 @@ def _mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool
 
 def _is_wrapped(node: NodeProto, writer: Writer) -> bool:
     """Whether a Mod is the first or the second of this form already."""
-    for last in (each for each in writer.producers.values() if each.op_type == "Mod"):
-        added = writer.producers.get(last.input[0], last)
-        first = writer.producers.get(added.input[0], added)
-        has_form = [first.op_type, added.op_type] == ["Mod", "Add"] and first.input[1] == added.input[1] == last.input[
-            1
-        ]
-        if has_form and node.output[0] in (first.output[0], last.output[0]):
-            return True
-    return False
+    sums = [each for each in writer.readers.get(node.output[0], ()) if each.op_type == "Add"]
+    lasts = [each for added in sums for each in writer.readers.get(added.output[0], ()) if each.op_type == "Mod"]
+    return any(_ends_form(last, writer) for last in (node, *lasts))
+
+
+def _ends_form(node: NodeProto, writer: Writer) -> bool:
+    added = writer.producers.get(node.input[0])
+    first = writer.producers.get(added.input[0]) if added is not None and added.op_type == "Add" else None
+    if added is None or first is None or first.op_type != "Mod":
+        return False
+    return added.input[1] == first.input[1] == node.input[1]
 
 
 def _transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:

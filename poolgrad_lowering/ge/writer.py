@@ -41,6 +41,15 @@ class Writer:
         """The graph's nodes before it is rewritten, by their outputs."""
         return {name: node for node in self._graph.node for name in node.output}
 
+    @cached_property
+    def readers(self) -> dict[str, list[NodeProto]]:
+        """The graph's nodes before it is rewritten, by their first inputs."""
+        found: dict[str, list[NodeProto]] = {}
+        for node in self._graph.node:
+            for name in node.input[:1]:
+                found.setdefault(name, []).append(node)
+        return found
+
     def vector(self, numbers: Sequence[int]) -> str:
         """Return an initializer with these int64 numbers, of shape (len(numbers),)."""
         key = tuple(numbers)
