@@ -77,7 +77,8 @@ def _check_windows(
     attributes: Mapping[str, Any], sizes: Sequence[int], argmax: AnyArray, *, pooled: bool
 ) -> str | None:
     """Return a text on what is wrong with the argmax and the windows of a pool (`pooled`) or gradient, or None."""
-    number, counts = attributes.get("dtype", attributes.get("indices_dtype")), argmax.shape[2:]
+    counts = argmax.shape[2:]
+    number = attributes.get("dtype", attributes.get("indices_dtype", 0 if pooled else None))  # a pool has to name it
     if number is not None and argmax.dtype != _ASCEND_TYPES.get(number):
         return f"argmax has type {argmax.dtype}, which is not Ascend's type number {number}"
     try:

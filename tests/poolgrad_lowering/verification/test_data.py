@@ -14,7 +14,7 @@ from onnx import TensorProto
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.operators.pool import max_pool
 from poolgrad_lowering.verification.running.compare import compare
-from poolgrad_lowering.verification.running.contract import check_gradient_contract
+from poolgrad_lowering.verification.running.contract import check_gradient_contract, check_pool_contract
 from poolgrad_lowering.verification.running.data import (
     KINDS,
     NO_INFINITE_POOLED,
@@ -170,3 +170,12 @@ def test_an_axis_that_x_lacks() -> None:
     x, grad = np.zeros((1, 1, 4), np.float32), np.zeros((1, 1, 2), np.float32)
     assert check_gradient_contract(node, [x, grad, np.array([[[1, 2]]])]) is None
     assert "it has 2 inputs instead of x, grad and argmax" in str(check_gradient_contract(node, [x, grad]))
+
+
+def test_a_pool_names_the_type_of_its_argmax() -> None:
+    """Without it nothing says what Ascend's pool returns."""
+    windows = {"ksize": [1, 1, 2], "strides": [1, 1, 2], "pads": [0, 0, 0], "dilation": [1, 1, 1]}
+    x, argmax = np.zeros((1, 1, 4), np.float32), np.array([[[1, 2]]], np.int32)
+    assert check_pool_contract(gradient("MaxPool3DWithArgmaxV2", **windows), x, argmax) == (
+        "argmax has type int32, which is not Ascend's type number 0"
+    )

@@ -340,3 +340,11 @@ def test_results_are_taken_for_their_models() -> None:
     assert exchanged.differences[0].what.endswith("they are exchanged, the original is given first")
     other = torch_gradient([2, 3, 6, 6], kernel_shape=[3, 3], strides=[2, 2])
     assert not any("exchanged" in difference.what for difference in verify(model, other).differences)
+
+
+def test_a_field_that_this_release_of_onnx_does_not_know() -> None:
+    """Field 2023 of the model, whose bytes protobuf keeps: no field that is known is said to differ."""
+    original = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+    strange = ModelProto.FromString(original.SerializeToString() + bytes([0xBA, 0x7E, 1, 0x61]))
+    [difference] = verify(original, strange).differences
+    assert (difference.where, difference.what) == ("model", "field '(unknown)' differs")
