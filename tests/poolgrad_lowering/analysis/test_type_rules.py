@@ -39,7 +39,7 @@ NODES = {
     "Split": "y, Y = Split<axis = 2>(X)",
     "Where": "c = Equal(X, X) Y = Where(c, X, X)",
     "CastLike": "s = Shape(X) Y = CastLike(X, s)",
-    "TopK": "k = Constant<value_ints = [1]>() y, Y = TopK(X, k)",
+    "TopK": "k = Constant<value = int64[1] {1}>() y, Y = TopK(X, k)",
     "BatchNormalization": "v = Constant<value_floats = [1.0, 1.0, 1.0]>() Y = BatchNormalization(X, v, v, v, v)",
     "Concat": "Y = Concat<axis = 0>(X, X)",
     "NonZero": "Y = NonZero(X)",
