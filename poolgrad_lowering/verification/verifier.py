@@ -11,6 +11,8 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.io.results import WithModel, model_of
 from poolgrad_lowering.verification.exports.restored import restored, with_rounded_forms
@@ -18,7 +20,7 @@ from poolgrad_lowering.verification.exports.rewritten import put_back
 from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
-from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
+from poolgrad_lowering.verification.result import Difference, SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO, ONLY_MULTIPLES
 from poolgrad_lowering.verification.running.evaluator import require_provider
 from poolgrad_lowering.verification.running.operators import compare_operators
@@ -93,10 +95,21 @@ def verify(
         )
     else:
         whole = WholeModel("skipped", "not requested")
+    if not differences and all(site.status == "proven" for site in results):
+        differences = _faults(model_of(lowered))  # forms that were put back may have hidden them
     seconds = time.perf_counter() - started
     inputs = tuple(initializers_as_inputs(original.graph, compared.graph))
     proofs = tuple(results), tuple(differences)
     return Verification(seed, backend or "bodies", *proofs, whole, seconds, inputs, operators)
+
+
+def _faults(lowered: ModelProto) -> list[Difference]:
+    """Return a difference if the lowered model is not valid, as one that nothing can load is no lowering."""
+    try:
+        Gate().index(lowered)
+    except InvalidModelError as error:
+        return [Difference(error.where, f"the lowered model is not valid: {error.what} ({error.fault.value})")]
+    return []
 
 
 def _all_proven_without(data: str, sites: Collection[SiteResult]) -> bool:

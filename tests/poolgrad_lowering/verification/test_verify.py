@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
 import poolgrad_lowering
 from models import catalogue
@@ -348,3 +348,23 @@ def test_a_field_that_this_release_of_onnx_does_not_know() -> None:
     strange = ModelProto.FromString(original.SerializeToString() + bytes([0xBA, 0x7E, 1, 0x61]))
     [difference] = verify(original, strange).differences
     assert (difference.where, difference.what) == ("model", "field '(unknown)' differs")
+
+
+def test_a_lowered_model_that_nothing_can_load() -> None:
+    """The result of a Div has another name, as exports give scalars; the node that reads it still has the old one."""
+    original = ort_gradient([2, 3, 8, 8], kernel_shape=[2, 2], strides=[2, 2])
+    original.graph.node.extend(
+        [
+            helper.make_node("Size", ["X"], ["count"]),
+            helper.make_node("Div", ["count", "count"], ["quotient"]),
+            helper.make_node("Neg", ["quotient"], ["negative"]),
+        ]
+    )
+    lowered = lower(original).model
+    assert verify(original, lowered, whole_model=False).proven
+    for node in lowered.graph.node:
+        if node.op_type == "Div":
+            node.output[0] = "renamed"
+    found = verify(original, lowered, whole_model=False)
+    assert not found.proven
+    assert "the value 'quotient' is not defined (unmade-value)" in found.differences[0].what
