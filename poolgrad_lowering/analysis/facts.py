@@ -222,7 +222,8 @@ class Facts(Memo):
     def _sources_of_shape(self, node: Node) -> Sequence[str]:
         """Return the values whose shapes a node's shape may follow from."""
         if not self._is_computed(node):
-            return ()
+            source = node.input(SHAPE_OF_INPUT.get(node.op, len(node.inputs)))
+            return () if source is None else (source.name,)
         target = node.input(1)
         if node.is_a("Reshape") and target is not None:
             sizes = self.constant(target)

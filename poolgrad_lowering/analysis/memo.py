@@ -44,6 +44,7 @@ class Memo:
         self._facts: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._reads_of: dict[tuple[str, Value], Reads] = {}
         self._depth = 0
+        self._limit = _MAX_DEPTH
 
     @contextmanager
     def watched(self) -> Iterator[Reads]:
@@ -66,12 +67,16 @@ class Memo:
 
     @contextmanager
     def room_for(self, levels: int) -> Iterator[None]:
-        """Let facts be computed from others for so many levels more, however deep they are computed themselves."""
-        depth, self._depth = self._depth, min(self._depth, _MAX_DEPTH - levels)
+        """Let facts be computed from others for so many levels, however deep they are computed themselves.
+
+        Once at a time: what is computed meanwhile gets no further levels.
+        """
+        depth, limit = self._depth, self._limit
+        self._limit = max(limit, min(depth + levels, _MAX_DEPTH + levels))
         try:
             yield
         finally:
-            self._depth = depth
+            self._limit = limit
 
     def _is_known(self, fact: str, value: Value) -> bool:
         """Whether the fact is stored, or being computed."""
@@ -85,7 +90,7 @@ class Memo:
             if self._reads_of and (fact, value) in self._reads_of:
                 self._reads.append(self._reads_of[fact, value])
             return found  # type: ignore[no-any-return]
-        if self._depth >= _MAX_DEPTH:
+        if self._depth >= self._limit:
             return None
         known[value] = None
         self._depth += 1

@@ -60,6 +60,7 @@ LINKS = {
     "an absent operand": "{1} = Clip({0}, , top)",
     "an absent output": ", {1} = MaxPool<kernel_shape = [1]>({0})",
     "onnx's inference": "{1} = Softplus({0})",
+    "a training runtime's operator": "{1} = com.microsoft.FastGelu({0})",
     "a long way round": "k{1} = Softplus({0})  {1} = Add(k{1}, {0})",
     "a branch": """{1} = If(c) <then_branch = t{1} () => (float[] h{1}) {{ h{1} = Relu({0}) }},
                                 else_branch = e{1} () => (float[] l{1}) {{ l{1} = Relu({0}) }}>""",
@@ -69,7 +70,9 @@ LENGTH = 300
 
 def chained(link: str) -> ModelProto:
     nodes = "  ".join(link.format(f"a{number}", f"a{number + 1}") for number in range(LENGTH))
-    return parse(f"g (float[N,3,8] a0, bool c) => (a{LENGTH}) <float top = {{9}}> {{ {nodes} }}")
+    return parse(
+        f"g (float[N,3,8] a0, bool c) => (a{LENGTH}) <float top = {{9}}> {{ {nodes} }}", imports='"com.microsoft": 1'
+    )
 
 
 @pytest.mark.parametrize("name", LINKS)

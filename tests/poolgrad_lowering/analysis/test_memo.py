@@ -200,3 +200,20 @@ def test_what_is_watched_apart_is_not_seen_around() -> None:
         sums.sum(2)
     assert (around.error, around.defaults) == ("one", {"b"})
     assert sums.left() == ("", set())
+
+
+class Roomy(Sums):
+    """Each sum asks for more levels before it asks for the sums before it."""
+
+    def _sum(self, number: int, fact: str) -> int | None:
+        with self.room_for(8):
+            return super()._sum(number, fact)
+
+
+@pytest.mark.parametrize(("length", "known"), [(63, True), (71, True), (72, False), (2000, False)])
+def test_more_levels_are_given_once(length: int, known: bool) -> None:
+    """Else a long chain would exceed Python's stack."""
+    sums = Roomy(length)
+    assert (sums.sum(length) is not None) is known
+    assert max(sums.asked.values()) == 1
+    assert sums.left() == ("", set())
