@@ -7,12 +7,14 @@ A node with subgraphs, or one that calls a function of the model, is inferred as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import NamedTuple
 
 import onnx
 from onnx import AttributeProto, FunctionProto, TypeProto, numpy_helper
 
-from poolgrad_lowering.analysis.hiding import Hiding, refers, sizes_in, with_inner
+from poolgrad_lowering.analysis.hiding import Hiding, Op, refers, sizes_in, with_inner
 from poolgrad_lowering.analysis.pool import may_drop_windows, without_ignored_pads
 from poolgrad_lowering.analysis.shape_rules import Known, opaque
 from poolgrad_lowering.analysis.type_rules import ONNX_DOMAINS
@@ -55,13 +57,31 @@ def _infer_alone(node: Node, operands: Types, data: Mapping[str, onnx.TensorProt
     return dict(found)
 
 
+class _Called(NamedTuple):
+    """Functions in which nothing misleads inference, and what hides this in the nodes that call them."""
+
+    functions: list[FunctionProto]
+    hiding: Hiding
+
+    @classmethod
+    def prepared(cls, functions: Iterable[FunctionProto]) -> _Called:
+        """Return copies of functions, without what they declare."""
+        copied = list(map(deepcopy, functions))
+        hiding = Hiding(copied)
+        for function in copied:
+            hiding.hide(function.node)
+            del function.value_info[:]
+        return cls(copied, hiding)
+
+
 class NodeInference:
     """ONNX's inference for the nodes of a model. Returns no types where it fails: unknown facts are always safe."""
 
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
         self._sizes: dict[str, Dim] = {}  # by their text, which is their name for ONNX
-        self._functions: dict[tuple[str, str], list[FunctionProto]] = {}
+        self._called: dict[frozenset[Op], _Called | None] = {}
+        self._functions: dict[Op, list[FunctionProto]] = {}
         for function in index.model.functions:
             self._functions.setdefault((canonical_domain(function.domain), function.name), []).append(function)
 
@@ -134,38 +154,38 @@ class NodeInference:
 
     def _infer_model(self, node: Node, operands: Types, data: Mapping[str, onnx.TensorProto]) -> Types:
         """Infer a model of the node, with the functions that it calls, in which nothing is declared of other values."""
-        functions = self._called([node.proto])
-        inner = with_inner([node.proto])
-        if functions is None or (self._index.subgraphs_of(node) and any(map(refers, inner))):
+        nodes = list(with_inner([node.proto]))
+        called = self._functions_of(frozenset(self._operators(nodes)))
+        if called is None or (len(nodes) > 1 and any(map(refers, nodes))):
             return {}
         graph = onnx.GraphProto(name="node", node=[node.proto], initializer=data.values())
         graph.input.extend(onnx.ValueInfoProto(name=name, type=kind) for name, kind in operands.items())
         graph.output.extend(onnx.ValueInfoProto(name=value.name) for value in node.outputs if value is not None)
         opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in node.scope.opsets.items()]
         model = onnx.ModelProto(ir_version=self._index.model.ir_version, opset_import=opsets, graph=graph)
-        model.functions.extend(functions)
-        hiding = Hiding(model.functions)
-        for function in model.functions:
-            hiding.hide(function.node)
-            del function.value_info[:]
-        hiding.hide(model.graph.node)
+        model.functions.extend(called.functions)
+        called.hiding.hide(model.graph.node)
         inferred = onnx.shape_inference.infer_shapes(model.SerializeToString())
         return {value.name: value.type for value in inferred.graph.output}
 
-    def _called(self, nodes: Iterable[onnx.NodeProto]) -> Sequence[FunctionProto] | None:
-        """Return the functions that nodes call, and those that these call.
+    def _operators(self, nodes: Iterable[onnx.NodeProto]) -> set[Op]:
+        """Return the operators of nodes that functions of the model define."""
+        return {(canonical_domain(node.domain), node.op_type) for node in nodes} & self._functions.keys()
+
+    def _functions_of(self, operators: frozenset[Op]) -> _Called | None:
+        """Return the functions of operators and those that these call, prepared for inference once.
 
         None if they are too many, or if one defines an operator of ONNX anew, which inference takes for ONNX's own.
         """
-        called: dict[tuple[str, str], Collection[FunctionProto]] = {}
-        pending = {(canonical_domain(node.domain), node.op_type) for node in with_inner(nodes)}
-        while pending:
-            op = pending.pop()
-            if op not in self._functions or op in called:
-                continue
-            if len(called) == _MOST_FUNCTIONS or (op[0] in ONNX_DOMAINS and onnx.defs.has(op[1], op[0])):
-                return None
-            called[op] = self._functions[op]
-            inner = (node for function in called[op] for node in with_inner(function.node))
-            pending |= {(canonical_domain(node.domain), node.op_type) for node in inner}
-        return [function for functions in called.values() for function in functions]
+        if operators not in self._called:
+            reached = list(operators)
+            for op in reached:  # grows
+                if len(reached) > _MOST_FUNCTIONS:
+                    break
+                inner = (node for function in self._functions[op] for node in with_inner(function.node))
+                reached += sorted(self._operators(inner).difference(reached))
+            is_own = any(domain in ONNX_DOMAINS and onnx.defs.has(name, domain) for domain, name in reached)
+            functions = [function for op in reached for function in self._functions[op]]
+            usable = len(reached) <= _MOST_FUNCTIONS and not is_own
+            self._called[operators] = _Called.prepared(functions) if usable else None
+        return self._called[operators]

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
 from tests.inferred import inferred, known
-from tests.pool_graphs import parse
+from tests.pool_graphs import main_value, parse
 
 BODY = """(int64 i, bool k, float[] p) => (bool k2, float[] q, float[] s) {
     k2 = Identity(c)  q = Add(p, A)  s = Softplus(W) }"""
@@ -93,3 +94,17 @@ def test_an_attribute_of_the_caller_in_a_branch(operator: str) -> None:
     scope = next(scope for scope in index.scopes if "W" in scope.producers)
     facts, value = Facts(index), Value(scope, "W")
     assert (facts.element_type(value), facts.shape(value)) == (None, None)
+
+
+@pytest.mark.parametrize(("count", "is_known"), [(100, True), (2047, True), (2048, False), (9_000, False)])
+def test_a_function_that_calls_many(count: int, is_known: bool) -> None:
+    """So many are inferred; more would take onnx too long."""
+    model = parse("g (float[2,3] x) => (y) { y = l.all(x) }", imports='"l": 1')
+    opsets = [helper.make_opsetid("", 16), helper.make_opsetid("l", 1)]
+    calls = [helper.make_node(f"f{number}", [f"a{number}"], [f"a{number + 1}"], domain="l") for number in range(count)]
+    model.functions.append(helper.make_function("l", "all", ["a0"], [f"a{count}"], calls, opsets))
+    for number in range(count):
+        body = [helper.make_node("Softmax", ["a"], ["b"])]
+        model.functions.append(helper.make_function("l", f"f{number}", ["a"], ["b"], body, opsets))
+    facts, value = main_value(model, "y")
+    assert facts.shape(value) == (static_dims((2, 3)) if is_known else None)
