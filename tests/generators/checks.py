@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,10 @@ def _verdict(anchor: AnchorReport) -> tuple[str, ...]:
 
 
 def check_false_shapes(plan: Plan, choices: Choices) -> None:
-    """What is lowered does not depend on what the model declares of values that the graph computes."""
+    """What is lowered does not depend on what the model declares of values that the graph computes.
+
+    Only texts do: a size of a pool that no formula tells has the name that the model gives it, if it does.
+    """
     model = declared_shapes(build(plan), choices)
     lowered = [
         lower(written, target=plan.target, forward=plan.forward) for written in (model, false_shapes(model, choices))
@@ -91,7 +95,8 @@ def check_false_shapes(plan: Plan, choices: Choices) -> None:
     for result in lowered:
         del result.model.graph.value_info[:], result.model.graph.output[:]
     assert lowered[0].model == lowered[1].model
-    assert lowered[0].report.anchors == lowered[1].report.anchors
+    true, false = ([replace(a, reason=None, forward_reason=None) for a in one.report.anchors] for one in lowered)
+    assert true == false
 
 
 EXPORTS: dict[str, Callable[..., AtcExport | CannExport]] = {"ATC": export_atc, "graph mode": export_cann}
