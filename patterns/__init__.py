@@ -16,7 +16,7 @@ from poolgrad_lowering.families.plugins import BrokenPlugin, load_plugins
 
 
 def all_patterns() -> tuple[Pattern, ...]:
-    """Every form: those of this package in the order of their names, then those of others."""
+    """Every form: those of this package by name, then those of others. They are tried by their `Pattern.order`."""
     return (*own_patterns(), *_plugins()[0])
 
 

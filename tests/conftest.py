@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 from packaging.version import Version
 
+pytest.register_assert_rewrite("tests.generators", "tests.oracles", "tests.patterns.lowering_checks")
+
 _EVALUATOR = "onnx's evaluator of this release cannot scatter elements of such a tensor, or multiplies wrongly"
 _NEEDS: dict[str, tuple[str, str]] = {
     "test_long_integer_vectors_fill_no_memory[a shape]": (

@@ -104,8 +104,8 @@ class Code(Diagnostic):
     FORWARD_WINDOWS = (
         "The gradient is lowered, but its forward pool stays: the target's operator cannot express exactly these "
         "windows.",
-        "Use pads of at most half the kernel, equal where a size is symbolic, and no dilation unless the target is "
-        "ascend950.",
+        "Use pads of at most half the kernel, equal where a size is symbolic, and no dilation unless the target's "
+        "pool takes one, as that of ascend950 does.",
     )
     FUNCTION_DTYPE = (
         "Below opset 15 a function body supports one element type, and an earlier gradient of the model has another "
@@ -264,7 +264,7 @@ class Code(Diagnostic):
     )
     TARGET = (
         "The target has no operator for this gradient.",
-        "Choose a target that has the operator: ascend950, atlas-a3 or atlas-a2.",
+        "Choose a target that has the operator: `poolgrad targets` lists the operators of each.",
     )
     UNBATCHED = (
         "The pooled input has no batch axis, which the dialect's operators need.",

@@ -29,13 +29,18 @@ def check_lowerable(gradient: Gradient, typed: Value) -> None:
         raise Refuse(Code.DTYPE, what, typed.name, type_name(gradient.element_type))
 
 
-def supported(operator: str, gradient: Gradient, target: Target) -> Support:
-    """Return what the target's operator supports. Raises `Refuse` if it has none, or not for the element type."""
+def supported(operator: str, gradient: Gradient, typed: Value, target: Target) -> Support:
+    """Return what the target's operator supports. Raises `Refuse` if it has none, or not for the element type.
+
+    `typed` is the value whose element type the message names.
+    """
     support = target.operators.get(operator)
     if support is None:
         raise Refuse(Code.TARGET, "{} has no {}", target.title, operator)
     if gradient.element_type not in support.element_types:
-        raise Refuse(Code.DTYPE, "{} on {} does not support this element type", operator, target.title)
+        able = " and ".join(map(type_name, sorted(support.element_types)))
+        found = type_name(gradient.element_type)
+        raise Refuse(Code.DTYPE, "'{}' is {}; {} on {} supports {}", typed.name, found, operator, target.title, able)
     return support
 
 

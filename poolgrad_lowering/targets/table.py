@@ -56,7 +56,8 @@ class Support:
 class Target:
     """A product: its name on the command line, its title in texts, its SoC names and its operators.
 
-    `chip` is CANN's short name of all its SoCs. `core_window` is the largest window, in elements, that GE's own MaxPool
+    `chip` is CANN's short name of all its SoCs. `aclnn` names the products with whose functions of aclnn the runtime
+    runs it; it is empty without operators. `core_window` is the largest window, in elements, that GE's own MaxPool
     over two axes computes on a core; it is None without a limit. `cann` is the first release of CANN that knows a SoC
     name of the product; releases before 8.5.0 were not examined.
     """
@@ -66,6 +67,7 @@ class Target:
     chip: str
     socs: tuple[str, ...]
     operators: dict[str, Support]
+    aclnn: str = ""
     core_window: int | None = 255
     cann: str = "8.5.0"
 
@@ -101,6 +103,7 @@ TARGETS: dict[str, Target] = {
             "Ascend950",
             (*(f"Ascend950PR_{suffix}" for suffix in _950_PR), *(f"Ascend950DT_{suffix}" for suffix in _950_DT)),
             _950_OPERATORS,
+            "Ascend 950",
             core_window=None,
             cann="9.0.0",  # 8.5.0 has two of the operators, under an earlier name of the product
         ),
@@ -110,6 +113,7 @@ TARGETS: dict[str, Target] = {
             "Ascend910_93",
             tuple(f"Ascend910_{suffix}" for suffix in (9362, 9363, 9372, 9381, 9382, 9391, 9392)),
             _A2_OPERATORS,
+            "Atlas A2/A3",
         ),
         Target(
             "atlas-a2",
@@ -117,6 +121,7 @@ TARGETS: dict[str, Target] = {
             "Ascend910B",
             tuple(f"Ascend910{suffix}" for suffix in ("B1", "B2", "B2C", "B3", "B4", "B4-1")),
             _A2_OPERATORS,
+            "Atlas A2/A3",
         ),
         Target("ascend350", "Ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}, cann="9.1.0"),
         Target(

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,3 +67,33 @@ def test_the_name_decides_and_the_architecture_where_it_is_unknown(
     build_over_host(home / "lib64" / "libacl_rt.so", runtime(soc, architecture))
     problem = f"{soc} has no operators for gradients of pools" if product == "unsupported" else None
     assert run_python(DESCRIBE, ASCEND_HOME_PATH=str(home)) == [soc, product, problem]
+
+
+MAIN = """
+#include <cstdio>
+#include "aclnn/product.h"
+#include "host/soc.h"
+int main() {
+  using namespace poolgrad;
+  std::puts(NameOf(aclnn::ProductOf("Ascend910X1", {})));
+  std::puts(host::ProductName(FindSoc("Ascend910X1")->product));
+  std::puts(NameOf(aclnn::ProductOf("Ascend310P1", {})));
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_a_new_product_is_a_row_of_the_compilers_table(tmp_path: Path) -> None:
+    """The generated header is all that C++ needs to know of it."""
+    target = replace(TARGETS["atlas-a2"], name="atlas-x1", chip="Ascend910X", socs=("Ascend910X1",))
+    sources = HEADER.parents[1]
+    (tmp_path / "abi").mkdir()
+    (tmp_path / "abi" / HEADER.name).write_text(soc_table([*TARGETS.values(), target]), encoding="utf-8")
+    shutil.copy(sources / "abi" / "soc_names.h", tmp_path / "abi")
+    (tmp_path / "main.cpp").write_text(MAIN, encoding="utf-8")
+    includes = [f"-I{tmp_path}", f"-I{sources}"]
+    program = tmp_path / "main"
+    files = [str(tmp_path / "main.cpp"), str(sources / "aclnn" / "product.cpp")]
+    subprocess.run(["g++", "-std=c++17", "-Wall", "-Werror", *includes, *files, "-o", str(program)], check=True)
+    printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    assert printed.split("\n")[:3] == ["Atlas A2/A3", "Ascend910X", "unsupported"]

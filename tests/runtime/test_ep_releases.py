@@ -173,3 +173,23 @@ answer(to_text(doctor.diagnose()))
     assert "runs by" not in line
     for function in _REFUSED:
         assert f"cannot run by {function}: {function}GetWorkspaceSize failed with 161002" in line
+
+
+def test_each_element_type_is_tried_once() -> None:
+    """A function may take fewer types than the table of its product says: nodes of the others run their bodies."""
+    code = """
+register()
+def claimed(values):
+    session = create_session(model_of(POOL, values=values), backend="host")
+    return any(node.provider == get_ep_name() for node in assignment(session))
+found = []
+made = tries(lambda: found.extend(map(claimed, ("float32", "float16", "bfloat16", "float16", "float32"))))
+answer([found, made])
+"""
+    function = "aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize"
+    second = {"ACLNN_HOST_FAIL": f"{function}:2:161002"}
+    assert run(code, **second) == [
+        [True, False, True, False, True],
+        [[function, refused] for refused in (0, 161002, 0)],
+    ]
+    assert run(code) == [[True] * 5, [[function, 0]] * 3]

@@ -45,7 +45,7 @@ def select_op(gradient: AveragePoolGradient, target: Target, operator: str | Non
         raise inexpressible(operator, gradient)
     chosen = operator or next((name for name in able if name in target.operators), able[-1])
     op = _lowered(gradient, chosen)
-    supported(chosen, gradient, target)
+    supported(chosen, gradient, gradient.grad.value, target)
     return op
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Finds the product of a SoC name that CANN's aclrtGetSocName returns.
+// Finds the product of a SoC name that CANN's aclrtGetSocName returns, and what is known of a product.
 #ifndef POOLGRAD_ABI_SOC_NAMES_H_
 #define POOLGRAD_ABI_SOC_NAMES_H_
 
@@ -16,6 +16,18 @@ constexpr const Soc* FindSoc(std::string_view name) {
     if (soc.name == name) return &soc;
   }
   return nullptr;
+}
+
+constexpr const SocProductRow& RowOf(SocProduct product) {
+  const SocProductRow* row = kSocProducts;
+  while (row->product != product) ++row;  // each has a row
+  return *row;
+}
+
+constexpr const char* NameOf(AclnnProduct product) {
+  const AclnnProductName* row = kAclnnProducts;
+  while (row->product != product) ++row;  // each has a row
+  return row->name;
 }
 
 }  // namespace poolgrad

@@ -7,6 +7,24 @@
 namespace poolgrad {
 
 // clang-format off
+// The products that have operators for the pools and their gradients; those that behave alike in aclnn are one here.
+enum class AclnnProduct {
+  kUnsupported,
+  kAscend950,
+  kAtlasA2A3,
+};
+
+struct AclnnProductName {
+  AclnnProduct product;
+  const char* name;
+};
+
+constexpr AclnnProductName kAclnnProducts[] = {
+    {AclnnProduct::kUnsupported, "unsupported"},
+    {AclnnProduct::kAscend950, "Ascend 950"},
+    {AclnnProduct::kAtlasA2A3, "Atlas A2/A3"},
+};
+
 // Named by CANN's short SoC name: 910B is Atlas A2, 910_93 is Atlas A3.
 enum class SocProduct {
   kAscend950,
@@ -16,6 +34,22 @@ enum class SocProduct {
   kAscend310B,
   kAscend310P,
   kAscend910,
+};
+
+struct SocProductRow {
+  SocProduct product;
+  const char* name;
+  AclnnProduct aclnn;
+};
+
+constexpr SocProductRow kSocProducts[] = {
+    {SocProduct::kAscend950, "Ascend950", AclnnProduct::kAscend950},
+    {SocProduct::kAscend910_93, "Ascend910_93", AclnnProduct::kAtlasA2A3},
+    {SocProduct::kAscend910B, "Ascend910B", AclnnProduct::kAtlasA2A3},
+    {SocProduct::kAscend350, "Ascend350", AclnnProduct::kUnsupported},
+    {SocProduct::kAscend310B, "Ascend310B", AclnnProduct::kUnsupported},
+    {SocProduct::kAscend310P, "Ascend310P", AclnnProduct::kUnsupported},
+    {SocProduct::kAscend910, "Ascend910", AclnnProduct::kUnsupported},
 };
 
 struct Soc {

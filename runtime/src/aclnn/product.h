@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The Ascend products that have operators for the pools and their gradients.
+// The product of a device: which of the products that aclnn tells apart.
 #ifndef POOLGRAD_ACLNN_PRODUCT_H_
 #define POOLGRAD_ACLNN_PRODUCT_H_
 
@@ -8,12 +8,11 @@
 #include <optional>
 #include <string>
 
+#include "abi/soc_names.h"
+
 namespace poolgrad::aclnn {
 
-// Atlas A2 and A3 behave alike in aclnn and are one product here.
-enum class Product { kUnsupported, kAtlasA2A3, kAscend950 };
-
-const char* NameOf(Product product);
+using Product = AclnnProduct;
 
 // The product for a name that aclrtGetSocName returns, e.g. "Ascend910B3". For a name that the table lacks, the family
 // in the name and the architecture of the cores (ACL_DEV_ATTR_NPU_ARCH) decide, if the architecture is known. It is not

@@ -52,7 +52,8 @@ std::string ToJson(const DialectOp& op, const Backend& backend) {
     names.push_back(String(function.phase_2));
     if (!function.found()) {
       missing.push_back(String(function.phase_2));
-    } else if (const std::string refusal = backend.probes().RefusalOf(backend, function, /*deterministic=*/false);
+    } else if (const std::string refusal =
+                   backend.probes().RefusalOf(backend, function, ACL_FLOAT, /*deterministic=*/false);
                !refusal.empty()) {
       refused.push_back({function.phase_2, String(refusal)});
     }

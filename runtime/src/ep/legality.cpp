@@ -13,6 +13,23 @@ bool IsValueType(ort::ONNXTensorElementDataType type) {
 
 bool IsInt64(ort::ONNXTensorElementDataType type) { return type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64; }
 
+aclDataType AclType(ort::ONNXTensorElementDataType type) {
+  switch (type) {
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
+      return ACL_FLOAT;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
+      return ACL_FLOAT16;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
+      return ACL_BF16;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
+      return ACL_INT32;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
+      return ACL_INT64;
+    default:
+      return ACL_DT_UNDEFINED;
+  }
+}
+
 const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Shape& x,
                           ort::ONNXTensorElementDataType argmax) {
   const Route* route = FindRoute(op, product, x.rank, IsInt64(argmax));
@@ -71,6 +88,7 @@ const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const 
       op.direction == Direction::kBackward
           ? CheckBackward(op, attributes, backend.product(), DeclaredOperands(op, attributes, inputs, outputs[0].shape))
           : CheckForward(op, attributes, backend.product(), inputs[0]);
+  const aclDataType type = AclType(outputs[0].type);  // that of x and of the gradients
   if (op.direction == Direction::kForward) {
     // onnxruntime infers argmax's type from the function body or the operator's schema, not from this attribute.
     Require(outputs[1].type == attributes.argmax_type,
@@ -78,7 +96,7 @@ const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const 
   }
   const aclnn::Function& function = backend.api().function(route.entry);
   Require(function.found(), [&] { return std::string("no library of this CANN has ") + function.phase_2; });
-  const std::string refusal = backend.probes().RefusalOf(backend, function, deterministic);
+  const std::string refusal = backend.probes().RefusalOf(backend, function, type, deterministic);
   Require(refusal.empty(),
           [&] { return std::string("this CANN does not run it on ") + NameOf(backend.product()) + ": " + refusal; });
   return route;

@@ -29,6 +29,8 @@ bool IsValueType(ort::ONNXTensorElementDataType type);
 
 bool IsInt64(ort::ONNXTensorElementDataType type);
 
+aclDataType AclType(ort::ONNXTensorElementDataType type);
+
 // The route for x and argmax, whose type says nothing for operators without it. Throws InvalidArgument if the product
 // has none.
 const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Shape& x,

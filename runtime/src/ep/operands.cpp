@@ -20,23 +20,6 @@ Tensor TensorOf(const OrtContext& ort, const ort::OrtValue* value) {
   return {ReadArgument(ort, value), DataOf(ort, value)};
 }
 
-aclDataType AclType(ort::ONNXTensorElementDataType type) {
-  switch (type) {
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
-      return ACL_FLOAT;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
-      return ACL_FLOAT16;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
-      return ACL_BF16;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
-      return ACL_INT32;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
-      return ACL_INT64;
-    default:
-      return ACL_DT_UNDEFINED;
-  }
-}
-
 }  // namespace
 
 Tensor Input(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index) {

@@ -65,7 +65,7 @@ struct PoolCall {
   std::array<const aclTensor*, 5> tensors() const { return {grad_output, self, indices, grad_input, out}; }
   std::array<const aclIntArray*, 5> lists() const { return {kernel_size, stride, padding, dilation, output_size}; }
 
-  bool on_ascend950() const { return entry.product == Product::kAscend950; }
+  bool on_ascend950() const { return entry.product && RowOf(*entry.product).aclnn == AclnnProduct::kAscend950; }
 
   // Whether phase 1 of a windowed pool reads self's shape with the channels behind the spatial axes.
   bool channels_last() const {

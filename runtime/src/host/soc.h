@@ -12,7 +12,7 @@ namespace poolgrad::host {
 
 using Product = SocProduct;
 
-const char* ProductName(Product product);
+inline const char* ProductName(Product product) { return RowOf(product).name; }
 
 // It supports everything in the dialect.
 constexpr std::string_view kDefaultSoc = "Ascend950PR_9599";

@@ -13,9 +13,9 @@ from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 from poolgrad_lowering.targets.table import TARGETS, aclnn_function, aclnn_functions
+from tools.soc_table import aclnn_product
 
 SOURCES = Path(__file__).parent.parent.parent.parent / "runtime" / "src"
-PRODUCTS = {"ascend950": "kAscend950", "atlas-a3": "kAtlasA2A3", "atlas-a2": "kAtlasA2A3"}
 ROUTE = re.compile(r'\{"(\w+)", Product::(\w+), (\d), (\d), Entry::k(\w+),\s+IndexTypes::(\w+),')
 ROUTES = ROUTE.findall((SOURCES / "ep" / "routes.cpp").read_text(encoding="utf-8"))
 
@@ -33,7 +33,7 @@ def routed(op: str, product: str, rank: int) -> str:
     ("target", "op"), [(target.name, op) for target in TARGETS.values() for op in target.operators]
 )
 def test_functions_are_those_of_the_runtime(target: str, op: str) -> None:
-    found = {rank: routed(op, PRODUCTS[target], rank) for rank in OPS[op].ranks}
+    found = {rank: routed(op, aclnn_product(TARGETS[target].aclnn), rank) for rank in OPS[op].ranks}
     assert found == {rank: aclnn_function(op, rank) for rank in OPS[op].ranks}
     assert aclnn_functions(op) == tuple(dict.fromkeys(found.values()))
 

@@ -65,7 +65,7 @@ def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
 
 def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> None:
     """Raise `Refuse` unless the target has `op` and it supports the gradient's element type and sizes."""
-    support = supported(op.name, gradient, target)
+    support = supported(op.name, gradient, gradient.x.value, target)
     margins = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
     sizes = [dim.static for dim in gradient.x_shape[2:]]
     known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]

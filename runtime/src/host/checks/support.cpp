@@ -16,7 +16,7 @@ constexpr DtypeSet kInt32Int8 = {ACL_INT32, ACL_INT8};
 
 struct Row {
   Api api;
-  Product product;
+  AclnnProduct product;
   Support support;
 };
 
@@ -25,42 +25,30 @@ struct Row {
 // exists there. It passes DOUBLE to an AICPU kernel, which this library lacks: phase 2 fails. The same holds for the
 // gradients of average pools of two axes and of adaptive ones: Ascend910 and Ascend310P have them too.
 constexpr Row kRows[] = {
-    {Api::kMaxPool3dWithArgmax, Product::kAscend950, {kFloats, kInt32Int64}},
-    {Api::kMaxPool3dWithArgmax, Product::kAscend910_93, {kFloats, kInt32}},
-    {Api::kMaxPool3dWithArgmax, Product::kAscend910B, {kFloats, kInt32}},
-    {Api::kMaxPool2dWithIndices, Product::kAscend950, {kFloats, kInt32Int64}},
-    {Api::kMaxPool2dWithIndices, Product::kAscend910_93, {kFloats, kInt32Int64}},
-    {Api::kMaxPool2dWithIndices, Product::kAscend910B, {kFloats, kInt32Int64}},
-    {Api::kAdaptiveMaxPool2d, Product::kAscend950, {kFloatsDouble, kInt64}},
-    {Api::kAdaptiveMaxPool2d, Product::kAscend910_93, {kFloatsDouble, kInt64}},
-    {Api::kAdaptiveMaxPool2d, Product::kAscend910B, {kFloatsDouble, kInt64}},
-    {Api::kAdaptiveMaxPool3d, Product::kAscend950, {kFloats, kInt32Int64}},
-    {Api::kAdaptiveMaxPool3d, Product::kAscend910_93, {kFloats, kInt32}},
-    {Api::kAdaptiveMaxPool3d, Product::kAscend910B, {kFloats, kInt32}},
-    {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend950, {kFloats, kInt32Int64}},
-    {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend910_93, {kFloats, kInt32}},
-    {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend910B, {kFloats, kInt32}},
-    {Api::kMaxPool2dWithIndicesBackward, Product::kAscend950, {kFloats, kInt32Int64}},
-    {Api::kMaxPool2dWithIndicesBackward, Product::kAscend910_93, {kFloat, kInt32Int8}},
-    {Api::kMaxPool2dWithIndicesBackward, Product::kAscend910B, {kFloat, kInt32Int8}},
-    {Api::kAdaptiveMaxPool2dBackward, Product::kAscend950, {kFloats, kInt32Int64}},
-    {Api::kAdaptiveMaxPool2dBackward, Product::kAscend910_93, {kFloats, kInt32Int64}},
-    {Api::kAdaptiveMaxPool2dBackward, Product::kAscend910B, {kFloats, kInt32Int64}},
-    {Api::kAdaptiveMaxPool3dBackward, Product::kAscend950, {kFloats, kInt32Int64}},
-    {Api::kAdaptiveMaxPool3dBackward, Product::kAscend910_93, {kFloats, kInt32Int64}},
-    {Api::kAdaptiveMaxPool3dBackward, Product::kAscend910B, {kFloats, kInt32Int64}},
-    {Api::kAvgPool2dBackward, Product::kAscend950, {kFloats, {}}},
-    {Api::kAvgPool2dBackward, Product::kAscend910_93, {kFloats, {}}},
-    {Api::kAvgPool2dBackward, Product::kAscend910B, {kFloats, {}}},
-    {Api::kAvgPool3dBackward, Product::kAscend950, {kFloats, {}}},
-    {Api::kAvgPool3dBackward, Product::kAscend910_93, {kFloats, {}}},
-    {Api::kAvgPool3dBackward, Product::kAscend910B, {kFloats, {}}},
-    {Api::kAdaptiveAvgPool2dBackward, Product::kAscend950, {kFloats, {}}},
-    {Api::kAdaptiveAvgPool2dBackward, Product::kAscend910_93, {kFloats, {}}},
-    {Api::kAdaptiveAvgPool2dBackward, Product::kAscend910B, {kFloats, {}}},
-    {Api::kAdaptiveAvgPool3dBackward, Product::kAscend950, {kFloats, {}}},
-    {Api::kAdaptiveAvgPool3dBackward, Product::kAscend910_93, {kFloats, {}}},
-    {Api::kAdaptiveAvgPool3dBackward, Product::kAscend910B, {kFloats, {}}},
+    {Api::kMaxPool3dWithArgmax, AclnnProduct::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool3dWithArgmax, AclnnProduct::kAtlasA2A3, {kFloats, kInt32}},
+    {Api::kMaxPool2dWithIndices, AclnnProduct::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool2dWithIndices, AclnnProduct::kAtlasA2A3, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool2d, AclnnProduct::kAscend950, {kFloatsDouble, kInt64}},
+    {Api::kAdaptiveMaxPool2d, AclnnProduct::kAtlasA2A3, {kFloatsDouble, kInt64}},
+    {Api::kAdaptiveMaxPool3d, AclnnProduct::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool3d, AclnnProduct::kAtlasA2A3, {kFloats, kInt32}},
+    {Api::kMaxPool3dWithArgmaxBackward, AclnnProduct::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool3dWithArgmaxBackward, AclnnProduct::kAtlasA2A3, {kFloats, kInt32}},
+    {Api::kMaxPool2dWithIndicesBackward, AclnnProduct::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool2dWithIndicesBackward, AclnnProduct::kAtlasA2A3, {kFloat, kInt32Int8}},
+    {Api::kAdaptiveMaxPool2dBackward, AclnnProduct::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool2dBackward, AclnnProduct::kAtlasA2A3, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool3dBackward, AclnnProduct::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool3dBackward, AclnnProduct::kAtlasA2A3, {kFloats, kInt32Int64}},
+    {Api::kAvgPool2dBackward, AclnnProduct::kAscend950, {kFloats, {}}},
+    {Api::kAvgPool2dBackward, AclnnProduct::kAtlasA2A3, {kFloats, {}}},
+    {Api::kAvgPool3dBackward, AclnnProduct::kAscend950, {kFloats, {}}},
+    {Api::kAvgPool3dBackward, AclnnProduct::kAtlasA2A3, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool2dBackward, AclnnProduct::kAscend950, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool2dBackward, AclnnProduct::kAtlasA2A3, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool3dBackward, AclnnProduct::kAscend950, {kFloats, {}}},
+    {Api::kAdaptiveAvgPool3dBackward, AclnnProduct::kAtlasA2A3, {kFloats, {}}},
 };
 
 }  // namespace
@@ -77,8 +65,9 @@ std::string DtypeSet::Text() const {
 }
 
 Support SupportOf(const Entry& entry) {
+  if (!entry.product) return {};
   for (const Row& row : kRows) {
-    if (row.api == entry.api && row.product == entry.product) return row.support;
+    if (row.api == entry.api && row.product == RowOf(*entry.product).aclnn) return row.support;
   }
   return {};
 }
