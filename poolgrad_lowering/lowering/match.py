@@ -13,10 +13,10 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.families.gradient import Gradient, Pattern
 from poolgrad_lowering.families.registry import Choices, family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
+from poolgrad_lowering.ir.graphs import fresh
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope
 from poolgrad_lowering.patterns import all_patterns
-from poolgrad_lowering.rewriting.node_writer import new_name
 
 
 def match_anchors(index: ModelIndex, facts: Facts, choices: Choices) -> list[Verdict]:
@@ -41,7 +41,7 @@ def identifier(anchor: Node, taken: set[str]) -> str:
     It is unique in the model, and the same at every lowering.
     """
     output = next((value.name for value in anchor.outputs if value is not None), anchor.label)
-    return new_name(f"{anchor.scope.path}:{output}", taken)
+    return fresh(f"{anchor.scope.path}:{output}", taken)
 
 
 def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choices, taken: set[str]) -> Verdict | None:

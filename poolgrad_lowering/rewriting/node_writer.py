@@ -11,6 +11,7 @@ import numpy.typing as npt
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ir.dims import Shape
+from poolgrad_lowering.ir.graphs import fresh
 
 Attribute = int | str | Sequence[int] | TensorProto
 
@@ -39,7 +40,7 @@ class NodeWriter:
 
         Its attributes are the `stored` ones and `attributes`.
         """
-        name = self._new_name(hint)
+        name = fresh(f"{self._prefix}/{hint}", self._taken)
         result = name if output is None else output
         made = [helper.make_attribute(*each) for each in sorted(attributes.items())]
         node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
@@ -59,16 +60,3 @@ class NodeWriter:
         """Append a Reshape of `source`, whose new shape has at most one symbolic size; return its output's name."""
         target = self.constant([-1 if dim.static is None else dim.static for dim in shape], f"{hint}_shape")
         return self.write("Reshape", [source, target], hint, output=output)
-
-    def _new_name(self, hint: str) -> str:
-        return new_name(f"{self._prefix}/{hint}", self._taken)
-
-
-def new_name(wanted: str, taken: set[str]) -> str:
-    """Return `wanted`, with a number appended if that name is in `taken`; add the result to `taken`."""
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    taken.add(name)
-    return name

@@ -13,7 +13,7 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper, parser
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.rewriting.node_writer import new_name
+from poolgrad_lowering.ir.graphs import fresh
 from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.spelling import OPSET, spelled
 
@@ -58,19 +58,19 @@ class Inliner:
             if name in folded.constants:
                 return self._constant(f"{prefix}/{name}", folded.constants[name])
             if name and name not in names:
-                names[name] = new_name(f"{prefix}/{name}", self._taken)
+                names[name] = fresh(f"{prefix}/{name}", self._taken)
             return str(names.get(name, ""))
 
         written = []
         for node in kept:
-            new = NodeProto(op_type=node.op_type, name=new_name(f"{prefix}/{node.output[0]}", self._taken))
+            new = NodeProto(op_type=node.op_type, name=fresh(f"{prefix}/{node.output[0]}", self._taken))
             new.attribute.extend(node.attribute)
             new.input.extend(map(named, node.input))
             new.output.extend(named(name) if name in needed else "" for name in node.output)
             written.append(spelled(new, self._opset, self._integers))
         for name, actual in outputs.items():
             if (source := named(name)) != actual:
-                label = new_name(f"{prefix}/{name}", self._taken)
+                label = fresh(f"{prefix}/{name}", self._taken)
                 written.append(NodeProto(op_type="Identity", name=label, input=[source], output=[actual]))
         return written
 
@@ -78,7 +78,7 @@ class Inliner:
         """Return the initializer with these values, which is added under the wanted name if there is none."""
         key = values.dtype.str, values.dtype.name, values.shape, values.tobytes()
         if key not in self.constants:
-            name = self.constants[key] = new_name(wanted, self._taken)
+            name = self.constants[key] = fresh(wanted, self._taken)
             self._graph.initializer.append(numpy_helper.from_array(values, name))
             self._arrays[name] = values
         return self.constants[key]

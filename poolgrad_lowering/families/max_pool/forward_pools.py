@@ -24,9 +24,9 @@ from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.legality.pools import select_forward_op
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.dims import Shape, fits_reshape
+from poolgrad_lowering.ir.graphs import fresh
 from poolgrad_lowering.ir.scopes import Node, Use, Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
-from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.rewriting.region import UseCounts, dead_region, first_outputs
 from poolgrad_lowering.targets.table import Target
 
@@ -69,7 +69,7 @@ def _named(site: Lowered[MaxPoolGradient], named: dict[Node, Value], taken: set[
     if gradient.argmax is not None or pool is None:
         return site
     if pool not in named:
-        named[pool] = Value(pool.scope, new_name(f"{pool.proto.output[0]}/indices", taken))
+        named[pool] = Value(pool.scope, fresh(f"{pool.proto.output[0]}/indices", taken))
     return replace(site, gradient=replace(gradient, argmax=Operand(named[pool])))
 
 
@@ -252,7 +252,7 @@ def _used_after(sites: Sequence[Site], lowered: Mapping[Use, _Pool]) -> Iterable
 
 
 def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> LoweredMaxPool:
-    new = None if keeps_name else new_name(f"{pool.y.name}/argmax", taken)
+    new = None if keeps_name else fresh(f"{pool.y.name}/argmax", taken)
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
     gradient, reduction = pool.gradient, pool.gradient.reduction
     x_view = gradient.x_shape if gradient.x.view is View.FLAT else None
