@@ -60,12 +60,3 @@ def depth_first(
                 stack.append((position, True))
                 stack += [(operand, False) for operand in reversed(list(visited_order(read[position])))]
     return found
-
-
-def count_runs(order: Iterable[int], is_elsewhere: Sequence[bool]) -> int:
-    """Return the number of runs of nodes that are not elsewhere."""
-    count, was_elsewhere = 0, True
-    for position in order:
-        count += was_elsewhere and not is_elsewhere[position]
-        was_elsewhere = is_elsewhere[position]
-    return count

@@ -20,9 +20,10 @@ pytest.importorskip("onnxscript")
 from onnx import parser  # noqa: E402
 
 from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.ge.order import count_runs, operands, session_order  # noqa: E402
+from poolgrad_lowering.ge.order import operands, session_order  # noqa: E402
 from poolgrad_lowering.torch import TrainingStep, export_training_step  # noqa: E402
 from poolgrad_lowering.torch.exporter import arrange  # noqa: E402
+from tests.harness.ge.runs import count_runs  # noqa: E402
 from tests.torch_step.networks import NETWORKS  # noqa: E402
 
 

@@ -12,7 +12,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from poolgrad_lowering.ge.order import count_runs, operands, session_order
+from poolgrad_lowering.ge.order import operands, session_order
+from tests.harness.ge.runs import count_runs
 from tests.heads import head
 
 MODELS = {
