@@ -16,7 +16,6 @@ from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport,
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.entry.side_outputs import require_other_file
-from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
@@ -79,8 +78,7 @@ def export_cann_file(
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
     """
-    kept = () if lower_onnx else GRADIENT_OPERATORS
-    options = Options(target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=kept)
+    options = Options(target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=not lower_onnx)
     export = partial(export_cann_in_place, options=options)
     return _write((source, destination, report_path), export, options, force, on_proven)
 

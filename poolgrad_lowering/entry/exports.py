@@ -18,7 +18,6 @@ from onnx import ModelProto
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.diagnostics.tables import html_table
 from poolgrad_lowering.diagnostics.text import counted
-from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
@@ -165,7 +164,7 @@ def export_cann(
     Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
     """
     exported, gate, bytes_before = _copied(model, base_dir, limits)
-    options = Options(target, limits=limits, keep_onnx=() if lower_onnx else GRADIENT_OPERATORS)
+    options = Options(target, limits=limits, keep_onnx=not lower_onnx)
     return CannExport(exported, export_cann_in_place(exported, gate, bytes_before, options=options))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
@@ -86,8 +85,7 @@ def lower_file(
         >>> lower_file("training.onnx", "lowered.onnx", target="Ascend910B3", verify=True)
         <Report for atlas-a2: 3 anchors, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
     """
-    kept = GRADIENT_OPERATORS if keep_onnx else ()
-    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external, standard, kept)
+    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external, standard, keep_onnx)
     side = SideOutputs(Path(source), Path(destination), report=report_path, page=html_path)
     return lower_path(Path(source), Path(destination), options, side, on_proven)
 

@@ -15,7 +15,6 @@ from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
 from poolgrad_lowering.entry.files import inspect_path, lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.io.atomic_write import PathLike, make_folder, write_bytes
 from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering.options import Options
@@ -69,8 +68,7 @@ def lower_folder(
     is inside it, contains it, or is not a folder.
     """
     source, destination, reports, pages = Path(source), Path(destination), _path(report_folder), _path(html_folder)
-    kept = GRADIENT_OPERATORS if keep_onnx else ()
-    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external, standard, kept)
+    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external, standard, keep_onnx)
     models = models_below(source)
     _require_apart(source, (destination, reports, pages))
     work = partial(_lower_one, source, destination, options, reports=reports, pages=pages)

@@ -54,6 +54,10 @@ class Lowered(Generic[G_co]):
     trusted_defaults: tuple[str, ...] = ()
     status = Status.LOWERED
 
+    def refused(self, refusal: Refusal) -> Refused:
+        """Return the verdict that the site is not lowered, for this reason."""
+        return Refused(self.site, self.anchor, self.pattern, refusal)
+
 
 @dataclass(frozen=True)
 class Refused:

@@ -86,8 +86,7 @@ def _require_site(choice: SiteChoice, by_site: Mapping[str, Verdict]) -> None:
 
 def _apply_choice(site: Lowered[Any], choice: SiteChoice, target: Target, bodies: FunctionBodies) -> Verdict:
     if choice.operator is None:
-        skipped = Refusal(Code.SKIPPED_BY_PLAN, "the plan leaves '{}' as it is", (choice.site,))
-        return Refused(site.site, site.anchor, site.pattern, skipped)
+        return site.refused(Refusal(Code.SKIPPED_BY_PLAN, "the plan leaves '{}' as it is", (choice.site,)))
     op = attempt(_select, site, choice.operator, target, bodies)
     if isinstance(op, Refusal):
         raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_explained(op)}")

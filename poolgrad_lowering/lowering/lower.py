@@ -9,7 +9,6 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
@@ -86,8 +85,7 @@ def lower(
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)
-    kept = GRADIENT_OPERATORS if keep_onnx else ()
-    options = Options(target, forward, plan, trust_defaults, limits, standard=standard, keep_onnx=kept)
+    options = Options(target, forward, plan, trust_defaults, limits, standard=standard, keep_onnx=keep_onnx)
     lowered = ModelProto()
     lowered.CopyFrom(model)
     gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))

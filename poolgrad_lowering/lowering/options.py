@@ -29,13 +29,18 @@ class Options:
     verify: bool = False
     copy_external: bool = False
     standard: bool = False
-    keep_onnx: Collection[str] = ()
-    """The operators that a gradient does not become if it is written in operators of ONNX, which GE runs as is."""
+    keep_onnx: bool | Collection[str] = False
+    """Whether gradients stay that are written in operators of ONNX, which GE runs as is; or those that would become one
+    of these operators."""
     product: Target = field(init=False)
     """The target to lower for."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "product", resolve_target(self.target, self.plan))  # as a frozen dataclass sets it
+
+    def keeps_onnx(self, operator: str) -> bool:
+        """Whether a gradient that is written in operators of ONNX does not become this operator."""
+        return self.keep_onnx if isinstance(self.keep_onnx, bool) else operator in self.keep_onnx
 
     @property
     def trusts_defaults(self) -> bool:

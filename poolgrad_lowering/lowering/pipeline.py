@@ -102,9 +102,9 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     facts = Facts(index, ExternalData(gate.folder, gate.limits), trust_defaults=options.trusts_defaults)
 
     choices = Choices(target)
-    selected = select(index, match_anchors(index, facts, choices), options)
-    taken = names(index) if any(verdict.status == Status.LOWERED for verdict in selected.verdicts) else set()
-    joined = join(selected.verdicts, target, selected.bodies, taken, forward=options.forward)
+    selected, bodies = select(index, match_anchors(index, facts, choices), options)
+    taken = names(index) if any(verdict.status == Status.LOWERED for verdict in selected) else set()
+    joined = join(selected, target, bodies, taken, forward=options.forward)
     if plan is not None:
         check_forward_pools(plan, joined.sites)
     replaced = emit(facts, joined, taken)
@@ -113,7 +113,7 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     if observer is not None:
         observer(facts, joined.verdicts, replaced)
     described = _describe(index, facts, joined.verdicts, replaced, choices)  # before the rewrite, which removes names
-    nodes_added = rewrite(index, replaced, selected.bodies, joined.added_outputs)
+    nodes_added = rewrite(index, replaced, bodies, joined.added_outputs)
     index.release()
     for anchor in described.anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")

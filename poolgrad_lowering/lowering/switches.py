@@ -14,22 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
-from poolgrad_lowering.families.verdicts import Lowered, Refused, Verdict
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
 ONLY = "POOLGRAD_ONLY"
 DUMP = "POOLGRAD_DUMP"
 
 
-def refuse_unselected(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts, with every site refused whose identifier and form match no glob in POOLGRAD_ONLY, if it is set."""
-    globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
-    return [
-        verdict
-        if isinstance(verdict, Refused) or _named(globs, verdict.site, verdict.pattern)
-        else _not_selected(verdict)
-        for verdict in verdicts
-    ]
+def not_selected(site: Lowered[Any]) -> Refusal | None:
+    """Why a site is not lowered whose identifier and form match no glob in POOLGRAD_ONLY; None if that is not set."""
+    given = os.environ.get(ONLY, "")
+    globs = [glob.strip() for glob in given.split(",") if glob.strip()]
+    if not globs or any(fnmatchcase(text, glob) for glob in globs for text in (site.site, site.pattern)):
+        return None
+    return Refusal(Code.NOT_SELECTED, "{}={} does not name '{}'", (ONLY, given, site.site))
 
 
 def dump(replaced: Sequence[Replacement]) -> None:
@@ -38,12 +36,3 @@ def dump(replaced: Sequence[Replacement]) -> None:
         from poolgrad_lowering.lowering.dump import write_replacements  # noqa: PLC0415 - only for debugging
 
         write_replacements(Path(folder), replaced)
-
-
-def _named(globs: Sequence[str], name: str, pattern: str) -> bool:
-    return not globs or any(fnmatchcase(text, glob) for glob in globs for text in (name, pattern))
-
-
-def _not_selected(site: Lowered[Any]) -> Refused:
-    refusal = Refusal(Code.NOT_SELECTED, "{}={} does not name '{}'", (ONLY, os.environ.get(ONLY), site.site))
-    return Refused(site.site, site.anchor, site.pattern, refusal)
