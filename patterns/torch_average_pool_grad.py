@@ -18,20 +18,21 @@ windows, and nothing else reads a value in between.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.avg_pool.counting import AveragedAxis
+from poolgrad_lowering.families.avg_pool.counting import elements
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.division import Division, division
 from poolgrad_lowering.families.avg_pool.matching.spread import Spread, results, spread
 from poolgrad_lowering.families.gradient import Operand, Pattern
 from poolgrad_lowering.ir.dims import Shown, static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.aclnn import AclnnWindow
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
@@ -81,13 +82,10 @@ def _windows(node: Node, made: Spread, divisors: npt.NDArray[np.float64]) -> tup
     pool = _pool(node, made)
     rows = zip(made.kernel, made.strides, pool.begins, pool.ends, made.sizes, made.counts, strict=True)
     axes = [
-        AveragedAxis(AxisWindow(kernel, stride, begin, end, 1), AclnnWindow(kernel, stride, begin), size, count)
-        for kernel, stride, begin, end, size, count in rows
+        (AxisWindow(kernel, stride, begin, end, 1), size, count) for kernel, stride, begin, end, size, count in rows
     ]
     for padded in (False, True):
-        counts = np.ones(())
-        for axis in axes:
-            counts = np.multiply.outer(counts, axis.counts(padded=padded))
+        counts = functools.reduce(np.multiply.outer, [np.array(elements(*axis, padded=padded)) for axis in axes])
         if np.array_equal(counts, divisors):
             return pool, padded, 0
     first = float(divisors.flat[0])

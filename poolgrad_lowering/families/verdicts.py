@@ -24,12 +24,14 @@ G_co = TypeVar("G_co", bound=Gradient, covariant=True)
 class LoweredOp:
     """The dialect operator that a gradient or pool is lowered to, and its attributes.
 
-    `canvas` is the padding (before, after) of x on each spatial axis, empty if x is not padded.
+    `canvas` is the padding (before, after) of x on each spatial axis, empty if x is not padded. `divisors` has the
+    divisor of each window by axis, by whose products the gradient is divided before; empty if it is not divided.
     """
 
     name: str
     attributes: Mapping[str, int | float | str | list[int]]
     canvas: tuple[tuple[int, int], ...] = ()
+    divisors: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
     def stored(self) -> list[AttributeProto]:

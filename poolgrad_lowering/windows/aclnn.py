@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from poolgrad_lowering.windows.axis import AxisWindow, starts_behind, window_count
+from poolgrad_lowering.windows.axis import AxisWindow, starts_behind
 
 
 class AclnnWindow(NamedTuple):
@@ -26,6 +26,11 @@ class AclnnWindow(NamedTuple):
     before: int = 0
     after: int = 0
 
+    @property
+    def on_axis(self) -> AxisWindow:
+        """The same windows in ONNX's terms, over the canvas."""
+        return AxisWindow(self.kernel, self.stride, self.pad, self.pad, 1)
+
     def is_legal(self) -> bool:
         """Whether aclnn supports kernel, stride and padding (padding ≤ kernel / 2, integer division)."""
         return self.kernel > 0 and self.stride > 0 and 0 <= self.pad <= self.kernel // 2
@@ -35,8 +40,7 @@ class AclnnWindow(NamedTuple):
 
         Formula: the output shape section of CANN's documentation of aclnnMaxPool2dWithIndicesBackward.
         """
-        canvas = self.before + size + self.after
-        return window_count(canvas, self.kernel, self.stride, self.pad, self.pad, ceil=ceil)
+        return self.on_axis.output_size(self.before + size + self.after, ceil=ceil)
 
 
 def widened(window: AxisWindow) -> AclnnWindow:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.pooled_axis import PooledAxis
 from poolgrad_lowering.windows.aclnn import AclnnWindow
 from poolgrad_lowering.windows.axis import AxisWindow
 
@@ -24,37 +25,11 @@ _LARGEST_DIVISOR = 1 << 24
 """The largest divisor of all windows: float32, in which Ascend's operators divide, holds every integer up to it."""
 
 
-@dataclass(frozen=True)
-class AveragedAxis:
-    """One spatial axis: ONNX's windows, Ascend's, and the sizes of x and of the output, None if symbolic."""
-
-    window: AxisWindow
-    chosen: AclnnWindow
-    extent: int | None
-    count: int | None
-
-    def counts(self, *, padded: bool) -> list[int]:
-        """Return the divisors of the pool's windows, where sizes are known."""
-        window, size = self.window, self.extent or 0
-        low, high = (-window.begin, size + window.end) if padded else (0, size)
-        return self._overlaps(window.kernel, window.stride, window.begin, low, high)
-
-    def counted_by_ascend(self, *, padded: bool) -> list[int]:
-        """Return the divisors of Ascend's windows, over the canvas if there is one, where sizes are known."""
-        chosen = self.chosen
-        size = chosen.before + (self.extent or 0) + chosen.after
-        low, high = (-chosen.pad, size + chosen.pad) if padded else (0, size)
-        return self._overlaps(chosen.kernel, chosen.stride, chosen.pad, low, high)
-
-    def _overlaps(self, kernel: int, stride: int, begin: int, low: int, high: int) -> list[int]:
-        """Return how many of the positions from `low` up to, not including, `high` each window has."""
-        starts = (number * stride - begin for number in range(self.count or 0))
-        return [max(min(start + kernel, high) - max(start, low), 0) for start in starts]
-
-    @property
-    def is_known(self) -> bool:
-        """Whether both sizes are numbers."""
-        return self.extent is not None and self.count is not None
+def elements(window: AxisWindow, size: int, count: int, *, padded: bool) -> tuple[int, ...]:
+    """Return the divisors of `count` windows over `size` elements of an axis."""
+    low, high = (-window.begin, size + window.end) if padded else (0, size)
+    starts = (number * window.stride - window.begin for number in range(count))
+    return tuple(max(min(start + window.kernel, high) - max(start, low), 0) for start in starts)
 
 
 @dataclass(frozen=True)
@@ -70,8 +45,9 @@ class Counted:
     divisors: tuple[tuple[int, ...], ...] = ()
 
 
-def counted(axes: Sequence[AveragedAxis], *, padded: bool, divisor: int) -> Counted:
-    """Return how the operator has to count. Raises `Refuse` if a symbolic size decides, or `divisor` is large.
+def counted(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow], *, padded: bool, divisor: int) -> Counted:
+    """Return how the operator with `windows` has to count. Raises `Refuse` if a symbolic size decides, or `divisor` is
+    large.
 
     `padded` and `divisor` are those of the pool: whether the padding counts, and the divisor of all windows if not 0.
     """
@@ -80,31 +56,41 @@ def counted(axes: Sequence[AveragedAxis], *, padded: bool, divisor: int) -> Coun
         raise Refuse(Code.AVERAGE_DIVISORS, what, divisor, _LARGEST_DIVISOR)
     if divisor:
         return Counted(padded, divisor)
-    known = [axis for axis in axes if axis.is_known]
-    if _is_divided_by_kernel(axes) and not padded:
-        return Counted(padded, math.prod(axis.counts(padded=False)[0] for axis in axes))
+    rows = [(axis, window, axis.extent, axis.count) for axis, window in zip(axes, windows, strict=True)]
+    known = [
+        (axis.window, window, size, count)
+        for axis, window, size, count in rows
+        if size is not None and count is not None
+    ]
+    divisors = tuple(elements(own, size, count, padded=padded) for own, _, size, count in known)
+    if _is_divided_by_kernel(axes, windows) and not padded:
+        return Counted(padded, math.prod(each[0] for each in divisors))
     for mode in (padded, not padded):
-        own = mode is padded or len(known) == len(axes)
-        if own and all(axis.counts(padded=padded) == axis.counted_by_ascend(padded=mode) for axis in known):
+        by_ascend = tuple(
+            elements(window.on_axis, window.before + size + window.after, count, padded=mode)
+            for _, window, size, count in known
+        )
+        if divisors == by_ascend and (mode is padded or len(known) == len(axes)):
             return Counted(mode)
     if len(known) < len(axes):
         what = "the number of elements that a window counts depends on a symbolic size"
         raise Refuse(Code.SYMBOLIC_CANVAS, what)
-    divisors = tuple(tuple(axis.counts(padded=padded)) for axis in axes)
     if all(len(set(each)) == 1 for each in divisors):
         return Counted(padded, math.prod(each[0] for each in divisors))
     return Counted(padded, 1, divisors)
 
 
-def _is_divided_by_kernel(axes: Sequence[AveragedAxis]) -> bool:
+def _is_divided_by_kernel(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow]) -> bool:
     """Whether CANN takes the pool for one over whole planes, and divides by the kernel although padding is in it.
 
     It looks at the sizes of self and of the kernel alone (aclnnAvgPool2dBackward, the check of a global pool).
     """
-    sizes = [None if axis.extent is None else axis.chosen.before + axis.extent + axis.chosen.after for axis in axes]
+    pairs = zip(axes, windows, strict=True)
+    sizes = [(axis.extent or 0) + window.before + window.after for axis, window in pairs]
     return (
         len(axes) == 2
-        and all(axis.count == 1 and axis.chosen.kernel == size for axis, size in zip(axes, sizes, strict=True))
-        and min(axis.chosen.kernel for axis in axes) >= _GLOBAL
-        and any(axis.chosen.pad for axis in axes)
+        and sizes == [window.kernel for window in windows]
+        and all(axis.count == 1 for axis in axes)
+        and min(window.kernel for window in windows) >= _GLOBAL
+        and any(window.pad for window in windows)
     )

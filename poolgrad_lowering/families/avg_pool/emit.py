@@ -15,9 +15,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.op import SHAPE
-from poolgrad_lowering.families.avg_pool.counting import Counted
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.avg_pool.legality import counted_windows
 from poolgrad_lowering.families.emission import canvas_extents, write_dx, write_grad
 from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.ir.dims import is_static
@@ -38,7 +36,7 @@ def emit(_: Facts, site: Lowered[AveragePoolGradient], taken: set[str]) -> list[
         elif operand.name == "x":
             inputs.append(_zeros(writer, site, grad) if gradient.x is None else gradient.x.value.name)
         else:
-            inputs.append(_divided(writer, gradient, grad, counted_windows(gradient)))
+            inputs.append(_divided(writer, site, grad))
     write_dx(writer, gradient, op, inputs)
     return writer.nodes
 
@@ -71,17 +69,17 @@ def _sizes(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) ->
     return writer.write("Cast", [wide], "sizes", to=TensorProto.INT32)
 
 
-def _divided(writer: NodeWriter, gradient: AveragePoolGradient, grad: str, how: Counted) -> str:
+def _divided(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
     """The gradient, divided by the divisors of its windows if the operator cannot count them.
 
     One of a half type is divided in float32: a half type does not hold all divisors, and onnxruntime divides no
     bfloat16 on the CPU.
     """
-    if not how.divisors:
+    if not site.op.divisors:
         return grad
-    divisors = functools.reduce(np.multiply.outer, [np.array(each, np.int64) for each in how.divisors])
+    divisors = functools.reduce(np.multiply.outer, [np.array(each, np.int64) for each in site.op.divisors])
     values = numpy_helper.from_array(divisors[None, None].astype(np.float32))
-    is_half = gradient.element_type != TensorProto.FLOAT
+    is_half = site.gradient.element_type != TensorProto.FLOAT
     wide = writer.write("Cast", [grad], "wide_grad", to=TensorProto.FLOAT) if is_half else grad
     divided = writer.write("Div", [wide, writer.write("Constant", [], "divisors", value=values)], "divided")
-    return writer.write("Cast", [divided], "narrow", to=gradient.element_type) if is_half else divided
+    return writer.write("Cast", [divided], "narrow", to=site.gradient.element_type) if is_half else divided

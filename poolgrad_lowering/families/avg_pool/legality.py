@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect.average_window import average_window
-from poolgrad_lowering.families.avg_pool.counting import AveragedAxis, Counted, counted
+from poolgrad_lowering.families.avg_pool.counting import Counted, counted
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.pooled_axis import PooledAxis, checked_axes, legalized, needs_canvas, no_rounding
+from poolgrad_lowering.families.pooled_axis import legal_windows, margins
 from poolgrad_lowering.families.support import check_lowerable, inexpressible, supported
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import is_static
@@ -31,7 +31,6 @@ from poolgrad_lowering.targets.table import (
 from poolgrad_lowering.windows.aclnn import AclnnWindow
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.axis import AxisWindow
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _OLDEST_OPSET_OF_2D = 12
 """The first opset with a function body of AdaptiveAvgPool2dGrad."""
@@ -68,26 +67,9 @@ def _lowered(gradient: AveragePoolGradient, name: str) -> LoweredOp:
         if name == ADAPTIVE_AVERAGE_GRAD:
             return LoweredOp(name, {"data_format": "NCDHW"})
         return LoweredOp(name, {"orig_input_shape": [dim.coefficient for dim in gradient.x_shape]})
-    axes, windows, ceil = _legal_windows(gradient, gradient.windows)
-    how = _counted(gradient, axes, windows)
-    margins = tuple((window.before, window.after) for window in windows)
-    attributes = _window_attributes(name, windows, how, ceil=ceil)
-    return LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
-
-
-def counted_windows(gradient: AveragePoolGradient) -> Counted:
-    """Return how the windows of a gradient that an operator was selected for are counted."""
-    if isinstance(gradient.windows, AdaptiveWindows):
-        return Counted(padded=False)
-    axes, windows, _ = _legal_windows(gradient, gradient.windows)
-    return _counted(gradient, axes, windows)
-
-
-def _counted(gradient: AveragePoolGradient, axes: Sequence[_Axis], windows: Sequence[AclnnWindow]) -> Counted:
-    averaged = [
-        AveragedAxis(axis.window, window, axis.extent, axis.count) for axis, window in zip(axes, windows, strict=True)
-    ]
-    return counted(averaged, padded=gradient.count_include_pad, divisor=gradient.divisor)
+    axes, windows, ceil = legal_windows(gradient, gradient.windows, _undilated)
+    how = counted(axes, windows, padded=gradient.count_include_pad, divisor=gradient.divisor)
+    return LoweredOp(name, _window_attributes(name, windows, how, ceil=ceil), margins(windows), how.divisors)
 
 
 def _window_attributes(
@@ -102,7 +84,7 @@ def _window_attributes(
         "ceil_mode": int(ceil),
         "divisor_override": how.divisor,
         **average_window(
-            [AxisWindow(window.kernel, window.stride, window.pad, window.pad, 1) for window in windows],
+            [window.on_axis for window in windows],
             ceil=ceil,
             count_include_pad=how.padded,
             divisor=how.divisor,
@@ -125,39 +107,11 @@ def _window_attributes(
     }
 
 
-class _Axis(PooledAxis):
-    """One spatial axis, whose windows stay what they are."""
+def _undilated(number: int, window: AxisWindow) -> AclnnWindow:
+    """Return the windows over x; the end padding changes only how many there are and what is counted.
 
-    def check(self) -> None:
-        """See `PooledAxis`; windows must have no gaps inside."""
-        if self.window.dilation > 1 and self.window.kernel > 1:
-            what = "on spatial axis {} the windows have dilation {}"
-            raise Refuse(Code.DILATED_AVERAGE, what, self.number, self.window.dilation)
-        super().check()
-
-    def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
-        """See `PooledAxis`.
-
-        The end padding of the pool changes only how many windows there are, and what is counted, not what they contain.
-        """
-        window = AclnnWindow(self.window.kernel, self.window.stride, self.window.begin)
-        if not window.is_legal():
-            return None
-        if self.extent is not None and self.count is not None:
-            return window if window.output_size(self.extent, ceil=ceil) == self.count else None
-        # For a symbolic size the rounding must be ONNX's, and the pads equal.
-        return window if ceil == onnx_ceil and self.window.begin == self.window.end else None
-
-
-def _legal_windows(gradient: AveragePoolGradient, pool: PoolAttributes) -> tuple[list[_Axis], list[AclnnWindow], bool]:
-    """Return the axes, their windows as aclnn takes them, and whether counts are rounded up."""
-    axes = checked_axes(_Axis, gradient, pool)
-    found = legalized(axes, pool.ceil)
-    if found is not None:
-        return axes, *found
-    for axis in axes:
-        pads = (axis.window.begin, axis.window.end)
-        is_open = axis.extent is None or axis.count is None
-        if is_open and not (pads[0] == pads[1] and 2 * pads[0] <= axis.window.kernel):
-            raise needs_canvas(pads)
-    raise no_rounding(axes)
+    Raises `Refuse` if they have gaps inside.
+    """
+    if window.dilation > 1 and window.kernel > 1:
+        raise Refuse(Code.DILATED_AVERAGE, "on spatial axis {} the windows have dilation {}", number, window.dilation)
+    return AclnnWindow(window.kernel, window.stride, window.begin)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.pooled_axis import PooledAxis, checked_axes, legalized, needs_canvas, no_rounding
+from poolgrad_lowering.families.pooled_axis import legal_windows, margins
 from poolgrad_lowering.families.support import check_lowerable, inexpressible, supported
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim
@@ -46,13 +46,14 @@ def select_op(gradient: MaxPoolGradient, target: Target, operator: str | None = 
 def _select(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]) -> LoweredOp:
     """Return the operator for a gradient; `windowed` are those to choose from where there are windows."""
     check_lowerable(gradient, gradient.x.value)
-    windows, ceil = _legal_windows(gradient)
+    if isinstance(gradient.windows, AdaptiveWindows):
+        windows, ceil = dividing_windows(gradient), False
+    else:
+        _, windows, ceil = legal_windows(gradient, gradient.windows, lambda _, window: widened(window))
     op = LoweredOp(ADAPTIVE_GRAD, {})
     if windows is not None:
         name = operator_for(len(windows), target, windowed)
-        margins = tuple((window.before, window.after) for window in windows)
-        attributes = window_attributes(name, windows, ceil=ceil)
-        op = LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
+        op = LoweredOp(name, window_attributes(name, windows, ceil=ceil), margins(windows))
     check_support(op, gradient, target)
     return op
 
@@ -66,9 +67,9 @@ def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
 def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> None:
     """Raise `Refuse` unless the target has `op` and it supports the gradient's element type and sizes."""
     support = supported(op.name, gradient, gradient.x.value, target)
-    margins = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
+    canvas = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
     sizes = [dim.static for dim in gradient.x_shape[2:]]
-    known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
+    known = [extent + sum(margin) for extent, margin in zip(sizes, canvas, strict=True) if extent is not None]
     # A symbolic size counts as 1 here; the provider checks the actual plane in each Run.
     if math.prod(known) > support.max_plane:
         what = "a plane has {} elements; {} supports at most {}"
@@ -87,46 +88,6 @@ def _ratio(extent: Dim, count: Dim) -> int | None:
     if extent.static is None or not count.static or extent.static % count.static:
         return None
     return extent.static // count.static or None
-
-
-def _legal_windows(gradient: MaxPoolGradient) -> tuple[list[AclnnWindow] | None, bool]:
-    """Return the windows of all axes as aclnn takes them, None without any, and whether counts are rounded up."""
-    pool = gradient.windows
-    if isinstance(pool, AdaptiveWindows):
-        return dividing_windows(gradient), False
-    axes = checked_axes(_Axis, gradient, pool)
-    found = legalized(axes, pool.ceil)
-    if found is None:
-        raise _refused_windows(axes, pool.ceil)
-    return found
-
-
-class _Axis(PooledAxis):
-    """One spatial axis, whose windows may be widened."""
-
-    def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
-        """See `PooledAxis`."""
-        widest = widened(self.window)
-        if not widest.is_legal():
-            return None
-        if self.extent is not None and self.count is not None:
-            return widest if widest.output_size(self.extent, ceil=ceil) == self.count else None
-        # For a symbolic size the rounding must be ONNX's; then counts agree with floor, or with ceil and equal pads.
-        equal = self.window.begin == self.window.end
-        return widest if ceil == onnx_ceil and (not ceil or equal) else None
-
-
-def _refused_windows(axes: list[_Axis], onnx_ceil: bool) -> Refuse:
-    """Return the reason why no rounding mode legalizes all axes."""
-    for axis in axes:
-        pads = (axis.window.begin, axis.window.end)
-        if axis.extent is not None and axis.count is not None:
-            continue
-        if not widened(axis.window).is_legal():
-            return needs_canvas(pads)
-        if onnx_ceil and pads[0] != pads[1]:
-            return Refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
-    return no_rounding(axes)
 
 
 def window_attributes(
