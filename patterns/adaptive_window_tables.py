@@ -74,7 +74,7 @@ def _looked_up(facts: Facts, recorded: Value) -> Node | None:
 def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:
     """The pool that the tables prove, and whether −inf fills the same places as in `adaptive_table`."""
     rows = _gathered_rows(facts, maximum)
-    shape = static_shape(facts, rows) if rows is not None else None
+    shape = static_shape(facts, rows)
     is_read = shape is not None and len(shape) > 1 and 0 not in shape and maximum.axis == len(maximum.shape) - 1
     if rows is None or shape is None or not is_read:
         raise Refuse(Code.WINDOW_TABLES, "ArgMax '{}' is not over windows gathered by a table", maximum.node.label)

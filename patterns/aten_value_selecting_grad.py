@@ -111,8 +111,7 @@ def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
 
 
 def _check_sizes(facts: Facts, node: Node, x: Value, x_shape: Shape) -> None:
-    given = node.input(_SIZES)
-    sizes = None if given is None else facts.integers(given)
+    sizes = facts.integers(node.input(_SIZES))
     if sizes != x_shape:
         raise Refuse(
             Code.DX_SHAPE, "'{}' gives sizes {}, '{}' has {}", node.label, Shown(sizes), x.name, Shown(x_shape)

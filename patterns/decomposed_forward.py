@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, constant_input
+from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, constant_value
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.analysis.facts import Facts
@@ -116,7 +116,7 @@ def _gather_node(facts: Facts, reducer: Node) -> Node | None:
 
 def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
     """What is gathered from what, where it is a table of coordinates on the planes of one tensor."""
-    source, coordinates = gather.input(0), constant_input(facts, gather, 1)
+    source, coordinates = gather.input(0), constant_value(facts, gather.input(1))
     transpose = source.origin.producer if source is not None else None
     canvas = transpose.input(0) if transpose is not None and transpose.is_a("Transpose") else None
     made = canvas.origin.producer if canvas is not None else None

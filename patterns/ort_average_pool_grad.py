@@ -60,7 +60,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
 
 def _x_shape(facts: Facts, dx: Value, x: Value | None) -> Shape:
     """The shape of X: of the pool's input, which is the declared one of dX."""
-    declared, pooled = facts.shape(dx), None if x is None else facts.shape(x)
+    declared, pooled = facts.shape(dx), facts.shape(x)
     if declared is not None and pooled is not None and differ(declared, pooled):
         what = "'{}' has shape {}, but its pool's input has shape {}"
         raise Refuse(Code.DX_SHAPE, what, dx.name, Shown(declared), Shown(pooled))

@@ -74,8 +74,7 @@ def _is_argmax(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool) -
 
     Optimisers remove the number of the only channel or image, which is zero.
     """
-    x = pool.input(0)
-    shape = facts.shape(x) if x is not None else None
+    shape = facts.shape(pool.input(0))
     if shape is None or len(shape) != _RANK:
         return False
     expected = {_POSITION: shape[1], _CHANNEL: Dim(1)} | ({_BATCH: size(shape[1:])} if counts_batch else {})
@@ -143,9 +142,8 @@ def _is_range(facts: Facts, value: Value, count: Dim) -> bool:
     node = value.origin.producer
     if node is None or not node.is_a("Range"):
         return False
-    bounds = [node.input(position) for position in range(3)]
-    expected = [(Dim(0),), (count,), (Dim(1),)]
-    return [None if bound is None else facts.integers(bound) for bound in bounds] == expected
+    bounds = [facts.integers(node.input(position)) for position in range(3)]
+    return bounds == [(Dim(0),), (count,), (Dim(1),)]
 
 
 PATTERN = Pattern(

@@ -29,13 +29,8 @@ _NUMBERS = ("i", "f")  # kinds of numpy
 
 
 def constant_value(facts: Facts, value: Value | None) -> Array | None:
-    """Return a value that is computed from constants only, else None."""
+    """Return a value that is computed from constants only; None for any other, and for an absent one."""
     return Evaluation(facts, ARITHMETIC_RULES, {}).value(value)
-
-
-def constant_input(facts: Facts, node: Node, position: int) -> Array | None:
-    """Return the value of a node's input if it is computed from constants only, else None."""
-    return constant_value(facts, node.input(position))
 
 
 def _of_two(compute: Callable[[Array, Array], Array | None], known: Evaluation, node: Node) -> Array | None:
@@ -72,8 +67,7 @@ def _cast(known: Evaluation, node: Node) -> Array | None:
 
 def _cast_like(known: Evaluation, node: Node) -> Array | None:
     """ONNX's CastLike, of which the same holds."""
-    other = node.input(1)
-    return None if other is None else _as_type(known.input(node, 0), known.facts.element_type(other))
+    return _as_type(known.input(node, 0), known.facts.element_type(node.input(1)))
 
 
 def _as_type(data: Array | None, element_type: int | None) -> Array | None:
@@ -86,7 +80,7 @@ def _as_type(data: Array | None, element_type: int | None) -> Array | None:
 
 def _range(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Range of integers upwards, of constants alone: it is not elementwise."""
-    bounds = [constant_input(known.facts, node, position) for position in range(3)]
+    bounds = [constant_value(known.facts, node.input(position)) for position in range(3)]
     numbers = [int(bound) for bound in bounds if bound is not None and bound.dtype == np.int64 and bound.size == 1]
     if len(numbers) < 3 or numbers[2] < 1 or not is_affordable([len(range(*numbers))]):
         return None
@@ -95,7 +89,7 @@ def _range(known: Evaluation, node: Node) -> Array | None:
 
 def _gather_elements(known: Evaluation, node: Node) -> Array | None:
     """ONNX's GatherElements from a constant; a gather from a computed tensor could change the order of its elements."""
-    data, positions, axis = constant_input(known.facts, node, 0), known.input(node, 1), integer(node, "axis")
+    data, positions, axis = constant_value(known.facts, node.input(0)), known.input(node, 1), integer(node, "axis")
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
     if positions.ndim != data.ndim or not are_within(positions, data.shape[axis]):

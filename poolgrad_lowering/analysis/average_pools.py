@@ -17,13 +17,11 @@ def forward_pools(facts: Facts, node: Node) -> list[Node]:
     They are the one that the gradient is named after, or those before it in its graph with its attributes whose output
     has not another shape than its dY.
     """
-    own, grad = _windows_of(node), node.input(0)
-    shape = None if grad is None else facts.shape(grad)
+    own, shape = _windows_of(node), facts.shape(node.input(0))
     pools = []
     for position in node.scope.by_op.get(("", "AveragePool"), ()):
         pool = node.scope.node(position)
-        pooled = pool.output(0)
-        made = None if pooled is None else facts.shape(pooled)
+        made = facts.shape(pool.output(0))
         is_other = shape is not None and made is not None and differ(shape, made)
         if position < node.position and pool.input(0) is not None and _windows_of(pool) == own and not is_other:
             pools.append(pool)

@@ -94,7 +94,7 @@ def are_within(positions: Array, extent: int) -> bool:
     return positions.dtype.kind in ("i", "u") and bool(((positions >= 0) & (positions < extent)).all())
 
 
-def static_shape(facts: Facts, value: Value) -> tuple[int, ...] | None:
+def static_shape(facts: Facts, value: Value | None) -> tuple[int, ...] | None:
     """Return the value's shape if every size is a number, else None."""
     shape = facts.shape(value)
     return tuple(dim.coefficient for dim in shape) if shape is not None and is_static(shape) else None

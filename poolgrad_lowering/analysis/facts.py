@@ -2,10 +2,10 @@
 
 """The facts that a graph proves about its values: element type, shape, constants, zeros.
 
-Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no". A declared
-shape is a claim and counts only where the graph does not compute the shape: for inputs of the main graph, and for
-results of operators that neither ONNX nor the model defines. All other shapes are derived from these, by the rules of
-the operators that move data and by ONNX's own shape inference.
+Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no"; an absent
+value has none. A declared shape is a claim and counts only where the graph does not compute the shape: for inputs of
+the main graph, and for results of operators that neither ONNX nor the model defines. All other shapes are derived from
+these, by the rules of the operators that move data and by ONNX's own shape inference.
 """
 
 from __future__ import annotations
@@ -93,8 +93,10 @@ class Facts(Memo):
         is_converted = self._functions or any(("", "Cast") in scope.by_op for scope in index.scopes)
         self._most_kept = _MOST_KEPT if is_converted else 0
 
-    def shape(self, value: Value) -> Shape | None:
+    def shape(self, value: Value | None) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
+        if value is None:
+            return None
         if not self._is_known("shape", value) and (position := value.scope.producers.get(value.name)) is not None:
             chains = self._chains(value.scope)
             chained = chains.shapes[position]
@@ -111,10 +113,10 @@ class Facts(Memo):
         declared = value.scope.declared(value.name)
         return None if declared is None else read_shape(value, declared.type)
 
-    def element_type(self, value: Value) -> int | None:
+    def element_type(self, value: Value | None) -> int | None:
         """Return the value's `TensorProto.DataType`, or None."""
         chain: dict[Value, None] = {}  # each has the type of the next; not recursive, since a chain may be long
-        behind: Value | None = value
+        behind = value
         while behind is not None and behind not in chain and not self._is_known("element_type", behind):
             chain[behind] = None
             enough = len(chain) > self._most_kept and self._checked_type(behind)
@@ -128,13 +130,13 @@ class Facts(Memo):
         """Return the type that ONNX infers for the value from what is known of its node's inputs, or None."""
         return self.once("inferred", value, partial(self._inference.type, self))
 
-    def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
+    def constant(self, value: Value | None) -> np.ndarray[Any, Any] | None:
         """Return a constant of up to 2^16 elements (an initializer or a Constant, no untrusted default), or None."""
-        return self.once("constant", value, self._constant)
+        return None if value is None else self.once("constant", value, self._constant)
 
-    def table(self, value: Value) -> np.ndarray[Any, Any] | None:
+    def table(self, value: Value | None) -> np.ndarray[Any, Any] | None:
         """As `constant`, for up to 2^23 elements."""
-        return self.once("table", value, self._table)
+        return None if value is None else self.once("table", value, self._table)
 
     def fill(self, value: Value) -> np.ndarray[Any, Any] | None:
         """Return the element, as an array of one, with which a ConstantOfShape fills the value, or None."""
@@ -145,13 +147,13 @@ class Facts(Memo):
         held: np.ndarray[Any, Any] | None = self._read(value, lambda: small_array(stored, self._external))
         return held if held is not None and held.size == 1 else None
 
-    def integers(self, value: Value) -> Shape | None:
+    def integers(self, value: Value | None) -> Shape | None:
         """Return the elements of an integer scalar or vector, symbolic if they are symbolic sizes, or None."""
-        return self.once("integers", value, self._integers)
+        return None if value is None else self.once("integers", value, self._integers)
 
-    def is_zero(self, value: Value) -> bool:
+    def is_zero(self, value: Value | None) -> bool:
         """Whether every element is proven to be +0.0 (all bits clear)."""
-        return bool(self.once("zero", value, self._is_zero))
+        return value is not None and bool(self.once("zero", value, self._is_zero))
 
     def pool(self, node: Node) -> PoolAttributes | None:
         """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
@@ -224,11 +226,9 @@ class Facts(Memo):
         if not self._is_computed(node):
             source = node.input(SHAPE_OF_INPUT.get(node.op, len(node.inputs)))
             return () if source is None else (source.name,)
-        target = node.input(1)
-        if node.is_a("Reshape") and target is not None:
-            sizes = self.constant(target)
-            if sizes is not None and all(size > 0 for size in sizes.flat):
-                return ()
+        sizes = self.constant(node.input(1)) if node.is_a("Reshape") else None
+        if sizes is not None and all(size > 0 for size in sizes.flat):
+            return ()
         captured = (name for scope in self._index.subgraphs_of(node) for name in scope.captures())
         return [*node.proto.input, *captured]
 
@@ -256,8 +256,7 @@ class Facts(Memo):
     def _shape_of_input(self, value: Value, node: Node) -> Shape | None:
         """Return the shape of a training runtime's operator that has the shape of one of its inputs, else None."""
         position = SHAPE_OF_INPUT.get(node.op)
-        source = node.input(position) if position is not None and value == node.output(0) else None
-        return None if source is None else self.shape(source)
+        return self.shape(node.input(position)) if position is not None and value == node.output(0) else None
 
     def _computed_shape(self, value: Value, node: Node) -> Shape | None:
         """Return the shape by the operator's rule, or else by ONNX's inference."""
@@ -283,7 +282,7 @@ class Facts(Memo):
         declared = self.declared_shape(value)
         if declared is None or len(declared) != len(shape):
             return shape
-        shapes = [self.shape(operand) or () for operand in node.inputs if operand is not None]
+        shapes = [self.shape(operand) or () for operand in node.inputs]
         taken = {symbol for sizes in shapes for dim in sizes for symbol in dim.symbols}
         return tuple(
             name if is_opaque(dim) and name.static is None and taken.isdisjoint(name.symbols) else dim
@@ -325,22 +324,19 @@ class Facts(Memo):
             return True
         if not node.is_a("Expand"):
             return False
-        source, output = node.input(0), node.output(0)
-        if source is None or output is None:
-            return False
-        shape = self.shape(source)
-        return shape is not None and shape == self.shape(output)  # exporters write Expand nodes without effect
+        shape = self.shape(node.input(0))
+        return shape is not None and shape == self.shape(node.output(0))  # exporters write Expand without effect
 
     # -- inputs of functions
 
-    def _passed(self, value: Value, fact: Callable[[Value], T | None]) -> T | None:
+    def _passed(self, value: Value, fact: Callable[[Value | None], T | None]) -> T | None:
         """Return a fact about a function's input if all calls of the function agree on it, else None."""
         proto = value.scope.proto
         if not isinstance(proto, onnx.FunctionProto) or value.name not in proto.input:
             return None  # a pool's Indices that are still to be added are no input either
         position = list(proto.input).index(value.name)
         operands = [node.input(position) for node in self._index.calls(value.scope)]
-        found = {None if operand is None else fact(operand) for operand in operands}
+        found = set(map(fact, operands))
         return found.pop() if len(found) == 1 else None
 
     # -- constants and integers
@@ -408,11 +404,8 @@ class Facts(Memo):
             if not isinstance(stored, TensorProto):
                 return stored is None
             return self._is_clear(value, stored)
-        source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
-        if not moves_data or source is None or not self.is_zero(source):
-            return False
-        return self.element_type(value) != _WITHOUT_ZERO
+        return moves_data and self.is_zero(node.input(0)) and self.element_type(value) != _WITHOUT_ZERO
 
     def _is_clear(self, value: Value, tensor: TensorProto) -> bool:
         """Whether every element of the tensor that a value's node or initializer stores is +0.0."""

@@ -15,8 +15,6 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.shape_rules import (
     Known,
     dims_taken,
-    input_integers,
-    input_shape,
     slice_ranges,
     static_integers,
 )
@@ -28,18 +26,18 @@ _INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 
 
 
 def _int_reshape(known: Known, node: Node) -> Shape | None:
-    target = input_integers(known, node, 1)
-    return input_integers(known, node, 0) if target is not None and len(target) <= 1 else None
+    target = known.integers(node.input(1))
+    return known.integers(node.input(0)) if target is not None and len(target) <= 1 else None
 
 
 def _int_unsqueeze(known: Known, node: Node) -> Shape | None:
     axes = integers(node, "axes") or static_integers(known, node, 1)
-    is_vector = input_shape(known, node, 0) == () and axes is not None and len(axes) == 1
-    return input_integers(known, node, 0) if is_vector else None
+    is_vector = known.shape(node.input(0)) == () and axes is not None and len(axes) == 1
+    return known.integers(node.input(0)) if is_vector else None
 
 
 def _int_cast(known: Known, node: Node) -> Shape | None:
-    data = input_integers(known, node, 0)
+    data = known.integers(node.input(0))
     return None if data is None else _kept(data, integer(node, "to"))
 
 
@@ -51,12 +49,11 @@ def _kept(elements: Shape, element_type: int | None) -> Shape | None:
 
 def _kept_by_input(known: Known, node: Node, elements: Shape) -> Shape | None:
     """Return the elements if the type of the node's first input holds each of them."""
-    source = node.input(0)
-    return None if source is None else _kept(elements, known.element_type(source))
+    return _kept(elements, known.element_type(node.input(0)))
 
 
 def _int_gather(known: Known, node: Node) -> Shape | None:
-    data, positions = input_integers(known, node, 0), static_integers(known, node, 1)
+    data, positions = known.integers(node.input(0)), static_integers(known, node, 1)
     if integer(node, "axis") != 0 or data is None or positions is None:
         return None
     inside = all(-len(data) <= position < len(data) for position in positions)
@@ -64,13 +61,13 @@ def _int_gather(known: Known, node: Node) -> Shape | None:
 
 
 def _int_slice(known: Known, node: Node) -> Shape | None:
-    data, ranges = input_integers(known, node, 0), slice_ranges(known, node, 1)
+    data, ranges = known.integers(node.input(0)), slice_ranges(known, node, 1)
     return None if data is None or ranges is None or len(ranges) != 1 else data[ranges[0]]
 
 
 def _int_split(value: Value, known: Known, node: Node) -> Shape | None:
     """Return the part of a vector that is one output of a Split, by the given sizes or in equal parts."""
-    data, outputs = input_integers(known, node, 0), list(node.proto.output)
+    data, outputs = known.integers(node.input(0)), list(node.proto.output)
     if data is None or integer(node, "axis") != 0:
         return None
     given = node.input(1) is not None or attribute(node, "split") is not None
@@ -86,14 +83,14 @@ def _int_split(value: Value, known: Known, node: Node) -> Shape | None:
 def _int_concat(known: Known, node: Node) -> Shape | None:
     if integer(node, "axis") != 0:
         return None
-    parts = [input_integers(known, node, position) for position in range(len(node.inputs))]
+    parts = [known.integers(operand) for operand in node.inputs]
     if any(part is None for part in parts):
         return None
     return tuple(dim for part in parts if part is not None for dim in part)
 
 
 def _int_multiply(known: Known, node: Node) -> Shape | None:
-    left, right = input_integers(known, node, 0), input_integers(known, node, 1)
+    left, right = known.integers(node.input(0)), known.integers(node.input(1))
     if left is None or right is None:
         return None
     if len(left) == 1:
@@ -107,7 +104,7 @@ def _int_multiply(known: Known, node: Node) -> Shape | None:
 
 def _int_maximum(known: Known, node: Node) -> Shape | None:
     """Return the larger of two numbers for each position; a symbolic one only if it is that of both operands."""
-    parts = [input_integers(known, node, position) for position in range(len(node.inputs))]
+    parts = [known.integers(operand) for operand in node.inputs]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts) or len({len(part) for part in found}) != 1:
         return None
@@ -118,19 +115,19 @@ def _int_maximum(known: Known, node: Node) -> Shape | None:
 
 
 def _int_product(known: Known, node: Node) -> Shape | None:
-    data = input_integers(known, node, 0)
+    data = known.integers(node.input(0))
     kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
     whole = len(node.inputs) == 1 and attribute(node, "axes") in (None, [0]) and not kept
     return _kept_by_input(known, node, (size(data),)) if data is not None and whole else None
 
 
 def _int_size(known: Known, node: Node) -> Shape | None:
-    shape = input_shape(known, node, 0)
+    shape = known.shape(node.input(0))
     return None if shape is None else (size(shape),)
 
 
 INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
-    **dict.fromkeys(("Identity", "Squeeze"), partial(input_integers, position=0)),
+    **dict.fromkeys(("Identity", "Squeeze"), lambda known, node: known.integers(node.input(0))),
     "Cast": _int_cast,
     "Concat": _int_concat,
     "Gather": _int_gather,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolgrad_lowering.analysis.arithmetic_rules import constant_input
+from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, are_within, is_affordable
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.ir.attributes import integer, integers, text
@@ -38,7 +38,7 @@ def _pad(known: Evaluation, node: Node) -> Array | None:
 
 
 def _gather(known: Evaluation, node: Node) -> Array | None:
-    data, positions, axis = known.input(node, 0), constant_input(known.facts, node, 1), integer(node, "axis")
+    data, positions, axis = known.input(node, 0), constant_value(known.facts, node.input(1)), integer(node, "axis")
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
     affordable = is_affordable((data.size // max(data.shape[axis], 1), positions.size))
@@ -46,7 +46,7 @@ def _gather(known: Evaluation, node: Node) -> Array | None:
 
 
 def _gather_nd(known: Evaluation, node: Node) -> Array | None:
-    data, positions = known.input(node, 0), constant_input(known.facts, node, 1)
+    data, positions = known.input(node, 0), constant_value(known.facts, node.input(1))
     if data is None or positions is None or not positions.ndim or integer(node, "batch_dims"):
         return None
     coordinates = [positions[..., axis] for axis in range(positions.shape[-1])]
@@ -59,7 +59,7 @@ def _gather_nd(known: Evaluation, node: Node) -> Array | None:
 
 def _where(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Where with a constant mask that selects the data or −inf."""
-    mask, data = constant_input(known.facts, node, 0), known.input(node, 1)
+    mask, data = constant_value(known.facts, node.input(0)), known.input(node, 1)
     if mask is None or data is None or mask.dtype != np.bool_ or not _is_minus_infinity(known, node, data.ndim):
         return None
     fits = mask.ndim <= data.ndim and all(
@@ -70,7 +70,7 @@ def _where(known: Evaluation, node: Node) -> Array | None:
 
 def _is_minus_infinity(known: Evaluation, node: Node, rank: int) -> bool:
     """Whether the third input is one −inf, of a rank that adds no axis to a tensor of this rank."""
-    fill = constant_input(known.facts, node, 2)
+    fill = constant_value(known.facts, node.input(2))
     if fill is None or fill.size != 1 or fill.ndim > rank:
         return False
     return fill.dtype.kind == "f" and bool(np.isneginf(fill).all())

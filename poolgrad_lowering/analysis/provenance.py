@@ -101,7 +101,7 @@ def _is_integer_input(facts: Facts, value: Value) -> bool:
 def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value | None]:
     """The input that could be indices, and the other one: an Add may have them in either order."""
     first, second = node.input(0), node.input(1)
-    swapped = node.is_a("Add") and first is not None and constant_value(facts, first) is not None
+    swapped = node.is_a("Add") and constant_value(facts, first) is not None
     return (second, first) if swapped else (first, second)
 
 
@@ -149,8 +149,7 @@ def _is_base_table(facts: Facts, table: Value, found: Indices, source: Value) ->
 
     The table has the indices' leading sizes, then ones to broadcast over, and a whole number of entries a plane.
     """
-    x, entries, shape = found.pool.input(0), constant_value(facts, table), facts.shape(source)
-    x_shape = facts.shape(x) if x is not None else None
+    x_shape, entries, shape = facts.shape(found.pool.input(0)), constant_value(facts, table), facts.shape(source)
     if entries is None or shape is None or x_shape is None or entries.ndim != len(shape):
         return False
     planes, plane = size(x_shape[:2]).static, size(x_shape[2:]).static
@@ -203,6 +202,5 @@ def _counts_every_element(facts: Facts, node: Node) -> bool:
 
 
 def _is_plane_size(facts: Facts, divisor: Value, found: Indices, _: Node) -> bool:
-    x = found.pool.input(0)
-    x_shape, sizes = facts.shape(x) if x is not None else None, facts.integers(divisor)
+    x_shape, sizes = facts.shape(found.pool.input(0)), facts.integers(divisor)
     return x_shape is not None and sizes is not None and len(sizes) == 1 and sizes[0] == size(x_shape[2:])

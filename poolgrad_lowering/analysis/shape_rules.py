@@ -21,42 +21,30 @@ from poolgrad_lowering.windows.onnx_pool import PoolAttributes, pooled_sizes
 
 
 class Known(Protocol):
-    """The facts that rules use."""
+    """The facts that rules use; an absent value has none."""
 
-    def shape(self, value: Value) -> Shape | None:
+    def shape(self, value: Value | None) -> Shape | None:
         """Return the value's shape, or None if its rank is not known."""
 
-    def element_type(self, value: Value) -> int | None:
+    def element_type(self, value: Value | None) -> int | None:
         """Return the value's `TensorProto.DataType`, or None."""
 
     def inferred_type(self, value: Value) -> TypeProto | None:
         """Return the type that ONNX infers for a value from what is known of its node's inputs, or None."""
 
-    def integers(self, value: Value) -> Shape | None:
+    def integers(self, value: Value | None) -> Shape | None:
         """Return the elements of an integer scalar or vector, or None."""
 
-    def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
+    def constant(self, value: Value | None) -> np.ndarray[Any, Any] | None:
         """Return the value of a small constant, or None."""
 
     def pool(self, node: Node) -> PoolAttributes | None:
         """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
 
 
-def input_shape(known: Known, node: Node, position: int) -> Shape | None:
-    """Return the shape of a node's input, or None."""
-    source = node.input(position)
-    return None if source is None else known.shape(source)
-
-
-def input_integers(known: Known, node: Node, position: int) -> Shape | None:
-    """Return the elements of a node's integer input, or None."""
-    source = node.input(position)
-    return None if source is None else known.integers(source)
-
-
 def static_integers(known: Known, node: Node, position: int) -> list[int] | None:
     """Return the elements of a node's integer input if all of them are numbers, or None."""
-    dims = input_integers(known, node, position)
+    dims = known.integers(node.input(position))
     if dims is None:
         return None
     numbers = [dim.static for dim in dims if dim.static is not None]
@@ -82,11 +70,11 @@ def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
 
 
 def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
-    target = input_integers(known, node, 1)
+    target = known.integers(node.input(1))
     if target is None:
         return None
     dims = list(target)
-    source = input_shape(known, node, 0) if min((dim.static or 0 for dim in dims), default=1) <= 0 else None
+    source = known.shape(node.input(0)) if min((dim.static or 0 for dim in dims), default=1) <= 0 else None
     if not integer(node, "allowzero"):
         for axis, dim in enumerate(dims):
             if dim.static == 0:
@@ -102,14 +90,14 @@ def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 def _flatten(known: Known, node: Node, _: Value) -> Shape | None:
-    source, axis = input_shape(known, node, 0), integer(node, "axis")
+    source, axis = known.shape(node.input(0)), integer(node, "axis")
     if source is None or axis is None or not -len(source) <= axis <= len(source):
         return None
     return (size(source[:axis]), size(source[axis:]))
 
 
 def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
-    source = input_shape(known, node, 0)
+    source = known.shape(node.input(0))
     if source is None:
         return None
     if len(node.inputs) < 2 and not integers(node, "axes"):
@@ -119,7 +107,7 @@ def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _unsqueeze(known: Known, node: Node, _: Value) -> Shape | None:
-    source = input_shape(known, node, 0)
+    source = known.shape(node.input(0))
     given = integers(node, "axes") or static_integers(known, node, 1)
     if source is None or given is None:
         return None
@@ -134,7 +122,7 @@ def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
     pooled = node.output(0)
     if pooled is not None and value != pooled:
         return known.shape(pooled)
-    source = input_shape(known, node, 0)
+    source = known.shape(node.input(0))
     pool = known.pool(node)
     if source is None or pool is None or len(source) != len(pool.kernel) + 2:
         return None
@@ -147,7 +135,7 @@ def _pooled(value: Value, window: PoolAttributes, source: Shape) -> Shape:
 
 
 def _slice(known: Known, node: Node, value: Value) -> Shape | None:
-    source = input_shape(known, node, 0)
+    source = known.shape(node.input(0))
     if source is None:
         return None
     ranges = slice_ranges(known, node, len(source))
@@ -166,7 +154,7 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 def _broadcast(known: Known, node: Node, value: Value) -> Shape | None:
-    shapes = [input_shape(known, node, position) for position in range(len(node.proto.input))]
+    shapes = [known.shape(operand) for operand in node.inputs]
     if not shapes or "broadcast" in node.attributes:  # below opset 7 the first input's shape, or it does not run
         return shapes[0] if shapes else None
     return functools.reduce(functools.partial(common_shape, value), shapes)
@@ -196,7 +184,7 @@ def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -
 
 
 def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
-    source, weights = input_shape(known, node, 0), input_shape(known, node, 1)
+    source, weights = known.shape(node.input(0)), known.shape(node.input(1))
     window = known.pool(node)  # onnx infers the shape of one without kernel_shape
     if source is None or weights is None or window is None or window.auto_pad != "NOTSET":
         return None
@@ -212,7 +200,7 @@ def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
 
 def dims_taken(known: Known, node: Node) -> Shape | None:
     """Return the sizes that a Shape node outputs: all sizes of its input, or those from `start` to `end`."""
-    shape = input_shape(known, node, 0)
+    shape = known.shape(node.input(0))
     if shape is None:
         return None
     return shape[integer(node, "start") : integer(node, "end")]
@@ -224,7 +212,7 @@ def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
-    source, axis, kept = input_shape(known, node, 0), integer(node, "axis"), boolean(node, "keepdims")
+    source, axis, kept = known.shape(node.input(0)), integer(node, "axis"), boolean(node, "keepdims")
     if source is None or axis is None or kept is None or not -len(source) <= axis < len(source):
         return None
     axis %= len(source)
@@ -232,7 +220,7 @@ def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _gather(known: Known, node: Node, _: Value) -> Shape | None:
-    data, positions, axis = input_shape(known, node, 0), input_shape(known, node, 1), integer(node, "axis")
+    data, positions, axis = known.shape(node.input(0)), known.shape(node.input(1)), integer(node, "axis")
     if data is None or positions is None or axis is None or not -len(data) <= axis < len(data):
         return None
     axis %= len(data)
@@ -240,7 +228,7 @@ def _gather(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
-    source = input_shape(known, node, 0)
+    source = known.shape(node.input(0))
     if source is None:
         return None
     axes = list(range(len(source)))
@@ -251,7 +239,7 @@ def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _concat(known: Known, node: Node, value: Value) -> Shape | None:
-    shapes = [input_shape(known, node, position) for position in range(len(node.proto.input))]
+    shapes = [known.shape(operand) for operand in node.inputs]
     parts = [shape for shape in shapes if shape is not None]
     axis = integer(node, "axis")
     if not parts or len(parts) != len(shapes) or axis is None or not -len(parts[0]) <= axis < len(parts[0]):
@@ -301,19 +289,17 @@ NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPoo
 """Operators that compute sizes by a formula of the sizes of their inputs."""
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
-    **dict.fromkeys(KEEP_SHAPE, lambda known, node, _: input_shape(known, node, 0)),
+    **dict.fromkeys(KEEP_SHAPE, lambda known, node, _: known.shape(node.input(0))),
     **dict.fromkeys(BROADCAST, _broadcast),
     "ArgMax": _arg_max,
     "Concat": _concat,
     "Constant": _constant_shape,
-    "ConstantOfShape": lambda known, node, _: input_integers(known, node, 0),
+    "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),
     "Conv": _convolved,
-    "Expand": lambda known, node, value: common_shape(
-        value, input_shape(known, node, 0), input_integers(known, node, 1)
-    ),
+    "Expand": lambda known, node, value: common_shape(value, known.shape(node.input(0)), known.integers(node.input(1))),
     "Flatten": _flatten,
     "Gather": _gather,
-    "GatherElements": lambda known, node, _: input_shape(known, node, 1),
+    "GatherElements": lambda known, node, _: known.shape(node.input(1)),
     "MaxPool": _max_pool,
     "Reshape": _reshape,
     "Shape": _shape_shape,

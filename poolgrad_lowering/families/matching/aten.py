@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.shape_rules import input_integers, static_integers
+from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -39,10 +39,9 @@ def number_list(facts: Facts, node: Node, position: int) -> list[int] | None:
 
 def flag(facts: Facts, node: Node, position: int) -> bool | None:
     """A Boolean argument; False where the input is absent, None where it is no constant."""
-    value = node.input(position)
-    if value is None:
+    if node.input(position) is None:
         return False
-    constant = facts.constant(value)
+    constant = facts.constant(node.input(position))
     return bool(constant.item()) if constant is not None and constant.size == 1 else None
 
 
@@ -66,9 +65,9 @@ def pool_arguments(
         return None if attributes is None else Windows(attributes)
     if any(padding) or any(number != 1 for number in dilation):
         return None
-    kernels = input_integers(facts, node, first)
-    strides = kernels if stride == [] else input_integers(facts, node, first + 1)
-    sizes = _whole_or_single(facts.shape(x) if x is not None else None, kernels, strides)
+    kernels = facts.integers(node.input(first))
+    strides = kernels if stride == [] else facts.integers(node.input(first + 1))
+    sizes = _whole_or_single(facts.shape(x), kernels, strides)
     return None if sizes is None else Windows(AdaptiveWindows(), sizes)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import attribute, integers, text
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
@@ -76,10 +77,7 @@ def _window(facts: Facts, node: Node, name: str) -> Sequence[int] | None:
     """The numbers of an attribute, or of the input in its place; None where they are not known."""
     if not node.op[1].endswith("V2"):
         return integers(node, name)
-    value = node.input(_OPERANDS[name])
-    found = None if value is None else facts.integers(value)
-    sizes = [dim.static for dim in found or () if dim.static is not None]
-    return sizes if found is not None and len(sizes) == len(found) else None
+    return static_integers(facts, node, _OPERANDS[name])
 
 
 def _spatial(entries: Sequence[int], channels_last: bool, neutral: int) -> tuple[int, ...] | None:

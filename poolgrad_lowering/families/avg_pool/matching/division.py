@@ -45,9 +45,8 @@ def division(facts: Facts, quotient: Value) -> Division | None:
     node = divided.producer
     if node is None or not node.is_a("Div"):
         return None
-    grad, by = node.input(0), node.input(1)
-    divisors = None if by is None else facts.constant(by)
-    shape = None if grad is None else facts.shape(grad)
+    grad, divisors = node.input(0), facts.constant(node.input(1))
+    shape = facts.shape(grad)
     if grad is None or divisors is None or shape is None or len(shape) < 3 or not is_static(shape[2:]):
         return None
     counts = tuple(dim.coefficient for dim in shape[2:])
@@ -66,5 +65,5 @@ def _narrow(facts: Facts, grad: Value) -> tuple[Value | None, int | None]:
     node = grad.producer
     is_widened = node is not None and node.is_a("Cast") and integer(node, "to") == TensorProto.FLOAT
     source = node.input(0) if node is not None and is_widened else None
-    element_type = None if source is None else facts.element_type(source)
+    element_type = facts.element_type(source)
     return (source, element_type) if element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16) else (None, None)

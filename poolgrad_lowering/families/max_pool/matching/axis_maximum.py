@@ -36,7 +36,7 @@ class FirstMaximum:
     def read(cls, facts: Facts, node: Node) -> FirstMaximum:
         """What an ArgMax node computes; raises `Refuse` where it records no indices of a pool."""
         data = node.input(0)
-        shape, axis = facts.shape(data) if data is not None else None, integer(node, "axis")
+        shape, axis = facts.shape(data), integer(node, "axis")
         if data is None or shape is None or axis is None or not -len(shape) <= axis < len(shape):
             raise Refuse(Code.UNKNOWN_SHAPE, "the shape that ArgMax '{}' reduces is not known", node.label)
         if boolean(node, "keepdims") is None:

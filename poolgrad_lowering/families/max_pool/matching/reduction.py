@@ -48,9 +48,7 @@ def with_gathered_reduction(
 def _with(
     facts: Facts, gradient: MaxPoolGradient, node: Node, recorder: Node, order: Maximum | None
 ) -> MaxPoolGradient:
-    y = node.output(0)
-    shape = facts.shape(y) if y is not None else None
-    return replace(gradient, reduction=Reduction(node, recorder, order, shape))
+    return replace(gradient, reduction=Reduction(node, recorder, order, facts.shape(node.output(0))))
 
 
 def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tuple[Node, Shape] | None:

@@ -45,7 +45,7 @@ def check_positions(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: N
 def _check_nd_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
     """Element (row, i) of a ScatterND is position i of its own plane (or of the whole tensor)."""
     node, indices = scatter.node, scatter.node.input(1)
-    base, entries = facts.shape(scatter.base), facts.shape(indices) if indices is not None else None
+    base, entries = facts.shape(scatter.base), facts.shape(indices)
     if base is None or indices is None or not entries:
         raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterND '{}' are not known", node.label)
     rows, depth = entries[:-1], entries[-1].static
@@ -74,8 +74,7 @@ def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bo
         return False
     if integer(node, "axis") not in (-1, depth):
         return False
-    position = node.input(len(node.inputs) - 1)
-    coordinates = facts.shape(position) if position is not None else None
+    coordinates = facts.shape(node.input(len(node.inputs) - 1))
     if not coordinates or coordinates[-1].static != 1:
         return False
     tables = [constant_value(facts, operand) for operand in node.inputs[:-1]]

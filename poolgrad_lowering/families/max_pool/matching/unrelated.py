@@ -99,7 +99,7 @@ def _writes_slices(facts: Facts, scatter: Scatter) -> bool:
     along the axes behind the one along which it scatters.
     """
     node, indices = scatter.node, scatter.node.input(1)
-    base, entries = facts.shape(scatter.base), facts.shape(indices) if indices is not None else None
+    base, entries = facts.shape(scatter.base), facts.shape(indices)
     if indices is None or base is None or not entries:
         return False
     if node.is_a("ScatterND"):
@@ -114,8 +114,7 @@ def _is_repeated(facts: Facts, value: Value, axes: Sequence[int]) -> bool:
     """Whether a value has equal elements along these axes: an Expand repeats them, or it is a constant."""
     node, shape = value.producer, facts.shape(value) or ()
     if node is not None and node.is_a("Expand"):
-        source = node.input(0)
-        sizes = facts.shape(source) if source is not None else None
+        sizes = facts.shape(node.input(0))
         return sizes is not None and len(sizes) == len(shape) and all(sizes[axis].static == 1 for axis in axes)
     table = facts.table(value)
     return table is not None and all(bool(np.all(table == table.take([0], axis))) for axis in axes)

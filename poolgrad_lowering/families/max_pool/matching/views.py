@@ -51,8 +51,7 @@ def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
 
 
 def _casts(facts: Facts, node: Node, element_type: int, to: int) -> bool:
-    source = node.input(0) if node.is_a("Cast") else None
-    return source is not None and facts.element_type(source) == element_type and integer(node, "to") == to
+    return node.is_a("Cast") and facts.element_type(node.input(0)) == element_type and integer(node, "to") == to
 
 
 def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
@@ -90,16 +89,11 @@ def _rows(facts: Facts, rows: Value | None, last: Value, pooled: Pooled) -> Oper
         raise Refuse(code, what, last.name, type_name(pooled.element_type), Shown(pooled.x_shape))
     shape, shapes = facts.shape(rows), _shapes_of_x(facts, pooled)
     readers = [use.scope.node(use.position) for use in rows.uses if use.position >= 0]
-    served = any(not facts.is_view(reader) or _output_shape(facts, reader) in shapes for reader in readers)
+    served = any(not facts.is_view(reader) or facts.shape(reader.output(0)) in shapes for reader in readers)
     if shape is None or not fits_reshape(shape) or rows.is_output or not served:
         what = "'{}' has shape {}, the pooled input {}"
         raise Refuse(Code.DX_SHAPE, what, last.name, Shown(facts.shape(last)), Shown(pooled.x_shape))
     return Operand.of(rows, shape, pooled.x_shape)
-
-
-def _output_shape(facts: Facts, node: Node) -> Shape | None:
-    output = node.output(0)
-    return None if output is None else facts.shape(output)
 
 
 def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:

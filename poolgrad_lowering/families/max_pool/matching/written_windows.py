@@ -60,7 +60,7 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
 def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array | None:
     """The indices for each result of ArgMax, one column a result; None if they depend on anything else."""
     answer = maximum.node.output(0)
-    shape = static_shape(facts, answer) if answer is not None else None
+    shape = static_shape(facts, answer)
     if answer is None or shape is None:
         return None
     columns = []
