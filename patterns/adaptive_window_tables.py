@@ -30,7 +30,7 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
 from poolgrad_lowering.families.max_pool.matching.scatter import (
@@ -65,10 +65,8 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
 
 def _looked_up(facts: Facts, recorded: Value) -> Node | None:
     """The ArgMax whose answers are looked up in a table, or None."""
-    *_, made = view_sources(facts, recorded)
-    lookup = made.producer
-    answer = lookup.input(1) if lookup is not None and lookup.is_a("GatherElements") else None
-    return argmax_node(facts, answer) if answer is not None else None
+    lookup = facts.behind_views(recorded, "GatherElements")
+    return None if lookup is None else facts.behind_views(lookup.input(1), "ArgMax")
 
 
 def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:
@@ -90,12 +88,9 @@ def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Poole
 
 def _gathered_rows(facts: Facts, maximum: FirstMaximum) -> Value | None:
     """The planes as rows, from which a Gather takes the windows behind a mask and a view."""
-    *_, masked = view_sources(facts, maximum.data)
-    mask = masked.producer
-    chosen = mask.input(1) if mask is not None and mask.is_a("Where") else None
-    *_, gathered = view_sources(facts, chosen) if chosen is not None else (masked,)
-    gather = gathered.producer
-    return gather.input(0) if gather is not None and gather.is_a("Gather") else None
+    mask = facts.behind_views(maximum.data, "Where")
+    gather = facts.behind_views(maximum.data if mask is None else mask.input(1), "Gather")
+    return None if gather is None else gather.input(0)
 
 
 def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple[Value, tuple[int, ...]]]:

@@ -27,7 +27,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import argmax_node, as_max_pool, reduced_shape
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant, unchanged_source
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.ir.attributes import boolean, integer
@@ -79,7 +79,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
         x_shape=x_shape,
         pooled_shape=pooled_shape,
     )
-    return with_whole_reduction(facts, as_max_pool(gradient, axis), argmax_node(facts, recorded))
+    return with_whole_reduction(facts, as_max_pool(gradient, axis), facts.behind_views(recorded, "ArgMax"))
 
 
 def _forward(facts: Facts, recorded: Value) -> _Reduction:

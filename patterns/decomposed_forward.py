@@ -41,7 +41,6 @@ from poolgrad_lowering.families.max_pool.matching.scatter import (
     plane_argmax_of,
     scattered_gradient,
 )
-from poolgrad_lowering.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_table, pool_table, same_windows
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
 from poolgrad_lowering.ir.dims import static_dims
@@ -102,16 +101,8 @@ def _computed_from(facts: Facts, recorded: Value) -> Node | None:
 
 def _gather_node(facts: Facts, reducer: Node) -> Node | None:
     """The GatherND whose windows an ArgMax is over, behind views and a Transpose."""
-    data = reducer.input(0)
-    for _ in range(2):
-        if data is None:
-            return None
-        *_, made = view_sources(facts, data)
-        node = made.producer
-        if node is None or node.is_a("GatherND"):
-            return node
-        data = node.input(0) if node.is_a("Transpose") else None
-    return None
+    transpose = facts.behind_views(reducer.input(0), "Transpose")
+    return facts.behind_views((transpose or reducer).input(0), "GatherND")
 
 
 def _gathered(facts: Facts, gather: Node) -> _Gathered | None:

@@ -26,7 +26,6 @@ from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import (
     FirstMaximum,
-    argmax_node,
     as_max_pool,
     reduced_shape,
 )
@@ -45,7 +44,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     A plane flattened to one axis is `torch_global_max`'s.
     """
     scatter = Scatter.read(node)
-    reducer = argmax_node(facts, scatter.recorded)
+    reducer = facts.behind_views(scatter.recorded, "ArgMax")
     if reducer is None:
         return None
     maximum = FirstMaximum.read(facts, reducer)

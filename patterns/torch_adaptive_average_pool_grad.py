@@ -70,14 +70,13 @@ def _tables(facts: Facts, node: Node) -> tuple[Division, Table, Table] | None:
     if choice is None or not choice.is_a("Where") or integer(node, "keepdims") != 0:
         return None
     condition, gathered, nothing = (choice.input(position) for position in range(3))
-    if gathered is None or not facts.is_zero(nothing):
+    if not facts.is_zero(nothing):
         return None
-    *_, picked = gathered.sources(facts.is_view)
-    gather = picked.producer
-    if gather is None or not gather.is_a("Gather"):
+    gather = facts.behind_views(gathered, "Gather")
+    if gather is None:
         return None
     means, table, mask = gather.input(0), facts.table(gather.input(1)), facts.table(condition)
-    divided, rows = None if means is None else division(facts, means), facts.shape(means)
+    divided, rows = division(facts, means), facts.shape(means)
     if table is None or mask is None or divided is None or rows is None:
         return None
     is_last = integer(gather, "axis") in (-1, len(rows) - 1) and rows[-1].static == divided.divisors.size

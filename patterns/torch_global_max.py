@@ -19,7 +19,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.families.max_pool.matching.scatter import (
@@ -36,7 +36,7 @@ from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a scatter computes, None where no plane was flattened."""
     scatter = read_scatter(node)
-    reducer = argmax_node(facts, scatter.recorded)
+    reducer = facts.behind_views(scatter.recorded, "ArgMax")
     if reducer is None:
         return None
     planes = FirstMaximum.read(facts, reducer).flattened(facts)

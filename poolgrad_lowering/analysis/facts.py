@@ -327,6 +327,14 @@ class Facts(Memo):
         shape = self.shape(node.input(0))
         return shape is not None and shape == self.shape(node.output(0))  # exporters write Expand without effect
 
+    def behind_views(self, value: Value | None, op_type: str) -> Node | None:
+        """Return the node of this operator whose result a value has, perhaps in another shape; else None."""
+        if value is None:
+            return None
+        *_, source = value.sources(self.is_view)
+        node = source.producer
+        return node if node is not None and node.is_a(op_type) else None
+
     # -- inputs of functions
 
     def _passed(self, value: Value, fact: Callable[[Value | None], T | None]) -> T | None:

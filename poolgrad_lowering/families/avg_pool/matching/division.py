@@ -39,11 +39,10 @@ class Division:
         return self.wide_of if self.wide_of is not None and element_type == self.narrow else self.grad
 
 
-def division(facts: Facts, quotient: Value) -> Division | None:
+def division(facts: Facts, quotient: Value | None) -> Division | None:
     """Return the division whose result a value is, perhaps in another shape; None if it is none of the kind."""
-    *_, divided = quotient.sources(facts.is_view)
-    node = divided.producer
-    if node is None or not node.is_a("Div"):
+    node = facts.behind_views(quotient, "Div")
+    if node is None:
         return None
     grad, divisors = node.input(0), facts.constant(node.input(1))
     shape = facts.shape(grad)

@@ -62,13 +62,6 @@ class FirstMaximum:
         return found
 
 
-def argmax_node(facts: Facts, recorded: Value) -> Node | None:
-    """The ArgMax that recorded some indices, where only views lie between; else None."""
-    *_, made = view_sources(facts, recorded)
-    node = made.producer
-    return node if node is not None and node.is_a("ArgMax") else None
-
-
 def reduced_shape(x_shape: Shape, axis: int) -> Shape:
     """The shape of the maxima, in which the axis stays with size 1."""
     return (*x_shape[:axis], Dim(1), *x_shape[axis + 1 :])

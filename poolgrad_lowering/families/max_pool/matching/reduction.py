@@ -36,11 +36,10 @@ def with_gathered_reduction(
 
     `is_adaptive`: they are those of adaptive pooling, each a row, behind its elements −inf where the longest has more.
     """
-    found, data = _find(facts, gradient, recorder), recorder.input(0)
-    if found is None or data is None:
+    found = _find(facts, gradient, recorder)
+    if found is None:
         return gradient
-    *_, made = view_sources(facts, data)
-    is_filled = made.producer is not None and made.producer.is_a("Where")
+    is_filled = facts.behind_views(recorder.input(0), "Where") is not None
     order = Maximum.FILLED if is_filled else Maximum.GATHERED
     return _with(facts, gradient, found[0], recorder, order if is_adaptive else None)
 

@@ -9,7 +9,7 @@ import pytest
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.ir.scopes import Node
 from tests.pool_graphs import main_value, parse
 
@@ -110,10 +110,10 @@ def test_recorder_of_indices() -> None:
     facts, out = main_value(model, "out")
     behind = out.scope.resolve("j")
     assert behind is not None
-    found = argmax_node(facts, behind)
+    found = facts.behind_views(behind, "ArgMax")
     assert found is not None
     assert found.label == "i"
-    assert argmax_node(facts, out) is None
+    assert facts.behind_views(out, "ArgMax") is None
     x = out.scope.resolve("x")
     assert x is not None
-    assert argmax_node(facts, x) is None
+    assert facts.behind_views(x, "ArgMax") is None
