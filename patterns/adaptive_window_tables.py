@@ -26,20 +26,14 @@ import numpy as np
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import static_shape
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
-from poolgrad_lowering.families.max_pool.matching.scatter import (
-    Scatter,
-    check_adds_to_zeros,
-    check_rows_are_planes,
-    plane_argmax_of,
-    scattered_gradient,
-)
+from poolgrad_lowering.families.max_pool.matching.scatter import Scatter
+from poolgrad_lowering.families.max_pool.matching.scatter_nd import plane_gradient
 from poolgrad_lowering.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_counts, adaptive_table, factorisations
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
@@ -55,10 +49,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if reducer is None:
         return None
     pooled, is_filled_behind = _pooled(facts, FirstMaximum.read(facts, reducer), scatter.recorded)
-    check_adds_to_zeros(facts, scatter)
-    check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
-    argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    found = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax, numbering=Numbering.PLANE)
+    found = plane_gradient(facts, scatter, pooled, AdaptiveWindows())
     found = replace(found, x=Operand.of(pooled.x, facts.shape(pooled.x), pooled.x_shape))
     return with_gathered_reduction(facts, found, reducer, is_adaptive=is_filled_behind)
 

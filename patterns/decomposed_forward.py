@@ -26,7 +26,6 @@ from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, consta
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
@@ -34,13 +33,8 @@ from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
-from poolgrad_lowering.families.max_pool.matching.scatter import (
-    Scatter,
-    check_adds_to_zeros,
-    check_rows_are_planes,
-    plane_argmax_of,
-    scattered_gradient,
-)
+from poolgrad_lowering.families.max_pool.matching.scatter import Scatter
+from poolgrad_lowering.families.max_pool.matching.scatter_nd import plane_gradient
 from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_table, pool_table, same_windows
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
 from poolgrad_lowering.ir.dims import static_dims
@@ -74,10 +68,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
         raise Refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
     windows = [_window(gathered, axis) for axis in range(len(gathered.sizes) - 2)]
     pooled, is_adaptive = _pooled(facts, maximum, scatter.recorded, gathered, windows)
-    check_adds_to_zeros(facts, scatter)
-    check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
-    argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    gradient = scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax, numbering=Numbering.PLANE)
+    gradient = plane_gradient(facts, scatter, pooled, PoolAttributes.of(windows))
     return with_gathered_reduction(facts, gradient, reducer, is_adaptive=is_adaptive)
 
 
@@ -148,19 +139,6 @@ def _pooled(
     element_type = known_element_type(facts, gathered.x)
     pooled = Pooled(gathered.x, element_type, static_dims(sizes), static_dims(sizes[:2] + counts))
     return pooled, np.array_equal(table, adaptive_table(sizes[2:], counts))
-
-
-def _attributes(windows: list[AxisWindow]) -> PoolAttributes:
-    return PoolAttributes(
-        kernel=tuple(window.kernel for window in windows),
-        strides=tuple(window.stride for window in windows),
-        begins=tuple(window.begin for window in windows),
-        ends=tuple(window.end for window in windows),
-        dilations=tuple(window.dilation for window in windows),
-        ceil=False,
-        auto_pad="NOTSET",
-        storage_order=0,
-    )
 
 
 PATTERN = Pattern(

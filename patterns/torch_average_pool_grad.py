@@ -99,12 +99,11 @@ def _pool(node: Node, made: Spread) -> PoolAttributes:
     """The windows as an ONNX pool: PyTorch's, whose pads are equal at both ends, or with an end that fits."""
     rows = list(zip(made.kernel, made.strides, made.begins, made.sizes, made.counts, strict=True))
     fitting = tuple(max((count - 1) * stride + kernel - begin - size, 0) for kernel, stride, begin, size, count in rows)
-    ones = (1,) * len(rows)
     for ends, ceil in ((made.begins, False), (made.begins, True), (fitting, False)):
         windows = [AxisWindow(*row[:3], end, 1) for row, end in zip(rows, ends, strict=True)]
         counts = [window.output_size(size, ceil=ceil) for window, size in zip(windows, made.sizes, strict=True)]
         if tuple(counts) == made.counts:
-            return PoolAttributes(made.kernel, made.strides, made.begins, ends, ones, ceil, "NOTSET", 0)
+            return PoolAttributes.of(windows, ceil=ceil)
     what = "the windows of ConvTranspose '{}' over {} elements are {}, more or fewer than a pool has"
     raise Refuse(Code.OUTPUT_SIZE, what, node.label, Shown(static_dims(made.sizes)), list(made.counts))
 

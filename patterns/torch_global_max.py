@@ -16,18 +16,12 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
-from poolgrad_lowering.families.max_pool.matching.scatter import (
-    check_adds_to_zeros,
-    plane_argmax_of,
-    scattered_gradient,
-)
-from poolgrad_lowering.families.max_pool.matching.scatter_nd import check_positions, read_scatter
+from poolgrad_lowering.families.max_pool.matching.scatter_nd import plane_gradient, read_scatter
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
@@ -45,10 +39,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     x, shape = planes
     one_window = shape[:2] + (Dim(1),) * len(shape[2:])
     pooled = Pooled(x, known_element_type(facts, x), shape, one_window)
-    check_adds_to_zeros(facts, scatter, ("add", "none"))
-    check_positions(facts, scatter, pooled, Numbering.PLANE)
-    argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    gradient = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax, numbering=Numbering.PLANE)
+    gradient = plane_gradient(facts, scatter, pooled, AdaptiveWindows(), ("add", "none"))
     return with_whole_reduction(facts, gradient, reducer)
 
 

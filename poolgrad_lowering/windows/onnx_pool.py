@@ -32,6 +32,12 @@ class PoolAttributes:
     storage_order: int
 
     @classmethod
+    def of(cls, windows: Sequence[AxisWindow], *, ceil: bool = False) -> PoolAttributes:
+        """Return the attributes of a MaxPool with these windows on its spatial axes."""
+        kernel, strides, begins, ends, dilations = zip(*windows, strict=True)
+        return cls(kernel, strides, begins, ends, dilations, ceil, "NOTSET", 0)
+
+    @classmethod
     def read(cls, node: Node, kernel: list[int] | None = None) -> PoolAttributes | None:
         """Return the attributes of a MaxPool node, or None if one is missing, malformed or out of range.
 

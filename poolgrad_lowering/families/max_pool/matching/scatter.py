@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Operand, View
+from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, Pooled
-from poolgrad_lowering.families.max_pool.matching.views import find_result, find_source, view_sources
+from poolgrad_lowering.families.max_pool.matching.views import find_result, find_source
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -37,13 +37,6 @@ class Scatter:
         if base is None or recorded is None or updates is None or scattered is None:
             raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
         return cls(node, base, recorded, updates, scattered)
-
-
-def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Operand:
-    """Return plane-local indices before the scatter's views: in the pooled shape if possible, else as computed."""
-    sources = list(view_sources(facts, recorded))
-    shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
-    return Operand(shaped) if shaped is not None else Operand(sources[-1], View.FLAT)
 
 
 def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> None:

@@ -18,11 +18,22 @@ from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, View
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.families.max_pool.matching.scatter import Scatter, check_rows, check_rows_are_planes
+from poolgrad_lowering.families.max_pool.matching.scatter import (
+    Scatter,
+    check_adds_to_zeros,
+    check_rows,
+    check_rows_are_planes,
+    scattered_gradient,
+)
+from poolgrad_lowering.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 def read_scatter(node: Node) -> Scatter:
@@ -34,6 +45,25 @@ def read_scatter(node: Node) -> Scatter:
     joined = scatter.recorded.origin.producer if node.is_a("ScatterND") else None
     position = joined.input(len(joined.inputs) - 1) if joined is not None and joined.is_a("Concat") else None
     return scatter if position is None else replace(scatter, recorded=position)
+
+
+def plane_gradient(
+    facts: Facts,
+    scatter: Scatter,
+    pooled: Pooled,
+    windows: PoolAttributes | AdaptiveWindows,
+    reductions: tuple[str, ...] = ("add",),
+) -> MaxPoolGradient:
+    """Return the gradient of a scatter by plane-local indices of a pool. Raises `Refuse` if it is none.
+
+    Its argmax are the indices before the scatter's views: in the pooled shape if possible, else as computed.
+    """
+    check_adds_to_zeros(facts, scatter, reductions)
+    check_positions(facts, scatter, pooled, Numbering.PLANE)
+    sources = list(view_sources(facts, scatter.recorded))
+    shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
+    argmax = Operand(shaped) if shaped is not None else Operand(sources[-1], View.FLAT)
+    return scattered_gradient(facts, scatter, pooled, windows, argmax, numbering=Numbering.PLANE)
 
 
 def check_positions(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
