@@ -35,7 +35,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None
-    return match_backward_op(facts, BackwardOp.read(node, _OPERANDS, rank, None), _forward)
+    return match_backward_op(facts, BackwardOp.read(node, _OPERANDS, rank), _forward)
 
 
 def _forward(facts: Facts, node: Node) -> ForwardOp | None:

@@ -12,8 +12,6 @@ What must hold: the windows are constant, and the shape of x is known. The eleme
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from poolgrad_lowering.analysis.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
@@ -21,7 +19,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.sizes import pooled_shape
 from poolgrad_lowering.families.gradient import Operand, Pattern
-from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, pool_arguments
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, out_of_range, pool_arguments
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
 
@@ -29,14 +27,6 @@ _WINDOWED = {f"avg_pool{rank}d_backward": rank for rank in (1, 2, 3)}
 _ADAPTIVE = {f"_adaptive_avg_pool{rank}d_backward": rank for rank in (2, 3)}
 _RANKS = _WINDOWED | _ADAPTIVE
 _GRAD, _X, _ARGUMENTS, _COUNTS, _DIVISOR = 0, 1, 2, 6, 7
-
-
-class _Average(NamedTuple):
-    """What the arguments of a node say: the windows, whether the padding counts, and the divisor, 0 for none."""
-
-    windows: Windows
-    count_include_pad: bool
-    divisor: int
 
 
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
@@ -49,10 +39,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     if grad is None or x is None or dx is None:
         raise Refuse(Code.ARITY, "{} '{}' lacks an operand", operator, node.label)
     x_shape = pooled_input_shape(facts, x, rank)
-    average = (
-        _Average(Windows(AdaptiveWindows()), False, 0) if operator in _ADAPTIVE else _average(facts, node, x, rank)
-    )
-    attributes, sizes = average.windows
+    (attributes, sizes), counts, divisor = _average(facts, node, x, rank)
     return AveragePoolGradient(
         grad=Operand(grad),
         dx=Operand(dx),
@@ -61,21 +48,24 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
         windows=attributes,
         x_shape=x_shape,
         pooled_shape=(*x_shape[:2], *sizes) if sizes else pooled_shape(facts, grad, attributes, x_shape),
-        count_include_pad=average.count_include_pad,
-        divisor=average.divisor,
+        count_include_pad=counts,
+        divisor=divisor,
     )
 
 
-def _average(facts: Facts, node: Node, x: Value, rank: int) -> _Average:
-    windows = pool_arguments(facts, node, x, _ARGUMENTS, rank, dilated=False)
+def _average(facts: Facts, node: Node, x: Value, rank: int) -> tuple[Windows, bool, int]:
+    """The windows over x, whether the padding counts, and the divisor, 0 for none."""
+    if aten_operator(facts, node) in _ADAPTIVE:
+        return Windows(AdaptiveWindows()), False, 0
     counts, divisor = flag(facts, node, _COUNTS), _divisor(facts, node)
-    if windows is None or counts is None or divisor is None:
-        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+    windows = pool_arguments(facts, node, x, _ARGUMENTS, rank, dilated=False)
+    if counts is None or divisor is None:
+        raise out_of_range(node)
     if not isinstance(windows.attributes, AdaptiveWindows):
-        return _Average(windows, counts, divisor)
+        return windows, counts, divisor
     if divisor:  # windows of x's own sizes have no kernel to write
         raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has a divisor for windows of symbolic size", node.label)
-    return _Average(windows, False, 0)
+    return windows, False, 0
 
 
 def _divisor(facts: Facts, node: Node) -> int | None:

@@ -18,13 +18,11 @@ of its example into the graph.
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, pool_arguments
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.windows.adaptive import Windows
 
 _FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
@@ -37,23 +35,15 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None
-    windows = pool_arguments(facts, node, node.input(_X), _ARGUMENTS, rank)
-    backward = BackwardOp.read(node, (_GRAD, _X, _INDICES), rank, windows)
-    _checked(node, windows)
-    return match_backward_op(facts, backward, _forward)
+    backward = BackwardOp.read(node, (_GRAD, _X, _INDICES), rank)
+    return match_backward_op(facts, backward, _forward, pool_arguments(facts, node, backward.x, _ARGUMENTS, rank))
 
 
 def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     rank, x = _FORWARD_RANKS.get(aten_operator(facts, node) or ""), node.input(0)
     if rank is None or x is None:
         return None
-    return ForwardOp(node, x, _checked(node, pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank)))
-
-
-def _checked(node: Node, windows: Windows | None) -> Windows:
-    if windows is None:
-        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
-    return windows
+    return ForwardOp(node, x, pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank))
 
 
 PATTERN = Pattern(

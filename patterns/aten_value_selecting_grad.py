@@ -25,7 +25,7 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, out_of_range
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant, unchanged_source
@@ -102,7 +102,7 @@ def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
     stated, keepdims = _number(facts, node, _DIM), flag(facts, node, _KEEPDIM)
     axes = [axis % rank for axis in (stated, forward.axis) if axis is not None and -rank <= axis < rank]
     if len(axes) != 2 or keepdims is None or forward.keepdims is None:
-        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+        raise out_of_range(node)
     axis, other = axes
     if axis != other or keepdims != forward.keepdims:
         what = "'{}' reduces another axis, or otherwise, than the maximum of '{}'"

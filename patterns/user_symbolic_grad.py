@@ -40,10 +40,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if facts.is_function(node):
         return None
     rank = _RANKS[node.op]
-    windows = _windows(node, rank)
-    backward = BackwardOp.read(node, _OPERANDS, rank, windows)
-    _checked(node, windows)
-    return match_backward_op(facts, backward, _forward)
+    return match_backward_op(facts, BackwardOp.read(node, _OPERANDS, rank), _forward, _windows(node, rank))
 
 
 def _forward(facts: Facts, node: Node) -> ForwardOp | None:
@@ -55,22 +52,14 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | None:
         raise Refuse(
             Code.INDICES_SOURCE, "'{}' is {}, not known to hold indices", recorded.name, type_name(element_type)
         )
-    return ForwardOp(node, x, _checked(node, _windows(node, rank)))
+    return ForwardOp(node, x, _windows(node, rank))
 
 
-def _windows(node: Node, rank: int) -> Windows | None:
-    kernel, stride, padding, dilation = (integers(node, name, []) for name in _LISTS)
-    ceil = integer(node, "ceil_mode", 0)
-    if kernel is None or stride is None or padding is None or dilation is None or ceil is None:
-        return None
-    attributes = torch_windows(rank, kernel, stride, padding, dilation, ceil=bool(ceil))
-    return None if attributes is None else Windows(attributes)
-
-
-def _checked(node: Node, windows: Windows | None) -> Windows:
-    if windows is None:
+def _windows(node: Node, rank: int) -> Windows:
+    attributes = torch_windows(rank, [integers(node, name, []) for name in _LISTS], ceil=integer(node, "ceil_mode", 0))
+    if attributes is None:
         raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has attributes that are malformed or out of range", node.label)
-    return windows
+    return Windows(attributes)
 
 
 PATTERN = Pattern(

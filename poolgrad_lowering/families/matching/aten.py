@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -45,30 +46,34 @@ def flag(facts: Facts, node: Node, position: int) -> bool | None:
     return bool(constant.item()) if constant is not None and constant.size == 1 else None
 
 
-def pool_arguments(
-    facts: Facts, node: Node, x: Value | None, first: int, rank: int, *, dilated: bool = True
-) -> Windows | None:
+def out_of_range(node: Node) -> Refuse:
+    """Return the refusal of a node with an argument that is not constant, or is none of its operator's."""
+    return Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+
+
+def pool_arguments(facts: Facts, node: Node, x: Value, first: int, rank: int, *, dilated: bool = True) -> Windows:
     """The windows over x of the arguments kernel_size, stride, padding, dilation, ceil_mode from input `first` on.
 
     An average pool has no dilation: `dilated` is False.
 
-    None where one is out of range or not constant. A kernel may also be made of x's own sizes, if each window then is
-    a whole axis or one element of it.
+    Raises `Refuse` where one is out of range or not constant. A kernel may also be made of x's own sizes, if each
+    window then is a whole axis or one element of it.
     """
     kernel, stride, padding = (number_list(facts, node, first + offset) for offset in range(3))
     dilation = number_list(facts, node, first + 3) if dilated else []
     ceil = flag(facts, node, first + 4 if dilated else first + 3)
-    if padding is None or dilation is None or ceil is None:
-        return None
     if kernel is not None and stride is not None:
-        attributes = torch_windows(rank, kernel, stride, padding, dilation, ceil=ceil)
-        return None if attributes is None else Windows(attributes)
-    if any(padding) or any(number != 1 for number in dilation):
-        return None
+        attributes = torch_windows(rank, [kernel, stride, padding, dilation], ceil=ceil)
+        if attributes is None:
+            raise out_of_range(node)
+        return Windows(attributes)
+    is_plain = padding is not None and not any(padding) and dilation is not None and set(dilation) <= {1}
     kernels = facts.integers(node.input(first))
     strides = kernels if stride == [] else facts.integers(node.input(first + 1))
     sizes = _whole_or_single(facts.shape(x), kernels, strides)
-    return None if sizes is None else Windows(AdaptiveWindows(), sizes)
+    if not is_plain or ceil is None or sizes is None:
+        raise out_of_range(node)
+    return Windows(AdaptiveWindows(), sizes)
 
 
 def _whole_or_single(x_shape: Shape | None, kernels: Shape | None, strides: Shape | None) -> Shape | None:
@@ -82,25 +87,21 @@ def _whole_or_single(x_shape: Shape | None, kernels: Shape | None, strides: Shap
     return tuple(size if kernel == one else one for size, kernel in axes)
 
 
-def torch_windows(
-    rank: int,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    *,
-    ceil: bool,
-) -> PoolAttributes | None:
-    """The arguments of one of PyTorch's pools over `rank` spatial axes; None where one is malformed or out of range.
+def torch_windows(rank: int, lists: Sequence[list[int] | None], *, ceil: int | None) -> PoolAttributes | None:
+    """The kernel, stride, padding and dilation of one of PyTorch's pools over `rank` spatial axes, and its rounding.
 
     A list of one number stands for all axes. An empty list is the default: the kernel for the stride, no padding, no
-    dilation. The padding is the same at both ends.
+    dilation. The padding is the same at both ends. None where one is None, malformed or out of range.
     """
-    given = (kernel, stride or kernel, padding or [0], dilation or [1])
-    lists = [tuple(numbers) * (rank if len(numbers) == 1 else 1) for numbers in given]
-    if any(len(numbers) != rank for numbers in lists):
+    known = [numbers for numbers in lists if numbers is not None]
+    if len(known) < len(lists) or ceil is None:
         return None
-    kernels, strides, pads, dilations = lists
+    kernel, stride, padding, dilation = known
+    given = (kernel, stride or kernel, padding or [0], dilation or [1])
+    spread = [tuple(numbers) * (rank if len(numbers) == 1 else 1) for numbers in given]
+    if any(len(numbers) != rank for numbers in spread):
+        return None
+    kernels, strides, pads, dilations = spread
     if min(*kernels, *strides, *dilations) < 1 or min(pads) < 0:
         return None
-    return PoolAttributes(kernels, strides, pads, pads, dilations, ceil, "NOTSET", 0)
+    return PoolAttributes(kernels, strides, pads, pads, dilations, bool(ceil), "NOTSET", 0)

@@ -30,7 +30,7 @@ from poolgrad_lowering.windows.onnx_pool import pooled_sizes
 
 @dataclass(frozen=True)
 class BackwardOp:
-    """A node `dx = backward(grad, x, indices)` over `rank` spatial axes, and the windows that it states, if any."""
+    """A node `dx = backward(grad, x, indices)` over `rank` spatial axes."""
 
     node: Node
     grad: Value
@@ -38,16 +38,15 @@ class BackwardOp:
     indices: Value
     dx: Value
     rank: int
-    windows: Windows | None
 
     @classmethod
-    def read(cls, node: Node, positions: tuple[int, int, int], rank: int, windows: Windows | None) -> BackwardOp:
+    def read(cls, node: Node, positions: tuple[int, int, int], rank: int) -> BackwardOp:
         """The operands at the input positions of grad, x and indices."""
         grad, x, recorded = (node.input(position) for position in positions)
         dx = node.output(0)
         if grad is None or x is None or recorded is None or dx is None:
             raise Refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
-        return cls(node, grad, x, recorded, dx, rank, windows)
+        return cls(node, grad, x, recorded, dx, rank)
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,17 @@ ReadForward = Callable[[Facts, Node], ForwardOp | None]
 """Reads a forward node of the form, whose second output are plane-local indices; returns None for other nodes."""
 
 
-def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> MaxPoolGradient:
-    """Return the gradient that the node computes. Raises `Refuse` if it cannot be lowered."""
+def match_backward_op(
+    facts: Facts, backward: BackwardOp, read_forward: ReadForward, windows: Windows | None = None
+) -> MaxPoolGradient:
+    """Return the gradient that the node computes, which states these windows, if any. Raises `Refuse` if it cannot be
+    lowered.
+    """
     forward, argmax, numbering = _recorded(facts, backward, read_forward)
     x_shape = pooled_input_shape(facts, backward.x, backward.rank)
-    _check_windows(backward, forward)
+    if windows is not None and windows != forward.windows:
+        what = "'{}' has other windows than the forward pool '{}'"
+        raise Refuse(Code.ATTRIBUTE_MISMATCH, what, backward.node.label, forward.node.label)
     _check_x(facts, backward, forward)
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
     check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
@@ -118,12 +123,6 @@ def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> 
         raise Refuse(Code.INDICES_NUMBERING, what, backward.indices.name, backward.node.label)
     pool = forward_pool(facts, found.pool)
     return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
-
-
-def _check_windows(backward: BackwardOp, forward: ForwardOp) -> None:
-    if backward.windows is not None and backward.windows != forward.windows:
-        what = "'{}' has other windows than the forward pool '{}'"
-        raise Refuse(Code.ATTRIBUTE_MISMATCH, what, backward.node.label, forward.node.label)
 
 
 def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
