@@ -28,7 +28,7 @@ from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, out_of_range
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
-from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant, unchanged_source
+from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown
@@ -84,7 +84,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
 
 def _forward(facts: Facts, recorded: Value) -> _Reduction:
     """The maximum whose positions are the indices."""
-    source = unchanged_source(recorded)
+    source = recorded.origin
     check_not_constant(source)
     node = source.producer
     if node is not None and (x := node.input(0)) is not None:

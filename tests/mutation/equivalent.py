@@ -57,7 +57,7 @@ _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
 """Operators whose inferred shapes are taken before the rules derive the same."""
 
 EQUIVALENT: dict[str, str] = {
-    "poolgrad_lowering.patterns.decomposed_forward._attributes: 0 → 1": _ONLY_OF_NODES,
+    "poolgrad_lowering.windows.onnx_pool.PoolAttributes.of: 0 → 1": _ONLY_OF_NODES,
     "poolgrad_lowering.patterns.decomposed_forward._pooled: 1 → 2": _ODD_LENGTH,
     "poolgrad_lowering.families.max_pool.emit._on_canvas: "
     "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,

@@ -44,9 +44,16 @@ _FIELDS: Kinds = {
 
 def verify_gradient(facts: Facts, gradient: MaxPoolGradient) -> None:
     """Raises `Refuse` at the first condition that the gradient violates."""
-    _check_record(gradient)
-    _check_dtypes(facts, gradient)
-    _check_shapes(facts, gradient)
+    check_record(gradient, _FIELDS)
+    if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < len(gradient.x_shape) - 2:
+        raise malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
+    check_element_types(facts, gradient, gradient.x.value, gradient.grad.value, gradient.dx.value)
+    _check_index_type(facts, gradient)
+    check_operand_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, gradient.x_shape)
+    check_result(facts, gradient)
+    for operand in (gradient.argmax, gradient.grad):
+        if operand is not None:
+            check_operand_shape(facts, Code.GRAD_SHAPE, operand, gradient.pooled_shape)
     _check_argmax(facts, gradient)
     _check_reduction(gradient)
     check_order(gradient)
@@ -69,27 +76,7 @@ def check_operands(gradient: MaxPoolGradient) -> None:
         raise Refuse(Code.UNKNOWN_SHAPE, what, (gradient.argmax or gradient.x).value.name, Shown(gradient.x_shape))
 
 
-# -- the record alone
-
-
-def _check_record(gradient: MaxPoolGradient) -> None:
-    """Every field is of its type, and the fields describe one pool."""
-    check_record(gradient, _FIELDS)
-    rank = len(gradient.x_shape)
-    if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < rank - 2:
-        raise malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
-
-
-# -- the record against the graph
-
-
-def _check_dtypes(facts: Facts, gradient: MaxPoolGradient) -> None:
-    """x, grad and dx have the gradient's element type, as far as known; at least one of the types is known."""
-    check_element_types(facts, gradient, gradient.x.value, gradient.grad.value, gradient.dx.value)
-    _check_index_dtype(facts, gradient)
-
-
-def _check_index_dtype(facts: Facts, gradient: MaxPoolGradient) -> None:
+def _check_index_type(facts: Facts, gradient: MaxPoolGradient) -> None:
     """Only plane-local indices may be int32: the rewrite computes with others in int64, the type of ONNX's Indices.
 
     No other type is refused: ORTModule declares the indices of its ATen nodes as float.
@@ -99,15 +86,6 @@ def _check_index_dtype(facts: Facts, gradient: MaxPoolGradient) -> None:
         return
     if facts.element_type(argmax.value) == TensorProto.INT32:
         raise malformed(gradient, "the indices '{}' are int32, but not plane-local", argmax.value.name)
-
-
-def _check_shapes(facts: Facts, gradient: MaxPoolGradient) -> None:
-    """Every known shape of an operand or of the result is the one in the record, or has as many elements if flat."""
-    check_operand_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, gradient.x_shape)
-    check_result(facts, gradient)
-    if gradient.argmax is not None:
-        check_operand_shape(facts, Code.GRAD_SHAPE, gradient.argmax, gradient.pooled_shape)
-    check_operand_shape(facts, Code.GRAD_SHAPE, gradient.grad, gradient.pooled_shape)
 
 
 def _check_argmax(facts: Facts, gradient: MaxPoolGradient) -> None:

@@ -73,7 +73,7 @@ def match_backward_op(
     if windows is not None and windows != forward.windows:
         what = "'{}' has other windows than the forward pool '{}'"
         raise Refuse(Code.ATTRIBUTE_MISMATCH, what, backward.node.label, forward.node.label)
-    _check_x(facts, backward, forward)
+    _check_x(facts, backward.x, forward)
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
     check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
     return MaxPoolGradient(
@@ -98,20 +98,18 @@ def check_not_constant(value: Value) -> None:
         raise Refuse(Code.CONSTANT_INDICES, "the indices '{}' are a constant", value.name)
 
 
-def unchanged_source(value: Value, *, casts: bool = False) -> Value:
-    """Return the value that this one copies. `casts`: also through Casts to int32 and int64."""
-    *_, source = value.sources(lambda node: _copies(node, casts=casts))
+def behind_casts(value: Value) -> Value:
+    """Return the value that this one copies, also through Casts to int32 and int64."""
+    kept = (TensorProto.INT32, TensorProto.INT64)
+    *_, source = value.sources(
+        lambda node: node.is_a("Identity") or (node.is_a("Cast") and integer(node, "to") in kept)
+    )
     return source
-
-
-def _copies(node: Node, *, casts: bool) -> bool:
-    integers = (TensorProto.INT32, TensorProto.INT64)
-    return node.is_a("Identity") or (casts and node.is_a("Cast") and integer(node, "to") in integers)
 
 
 def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> tuple[ForwardOp, Value, Numbering]:
     """The forward pool behind the indices, and the indices in the pooled shape with their numbering."""
-    source = unchanged_source(backward.indices, casts=True)
+    source = behind_casts(backward.indices)
     check_not_constant(source)
     maker = source.producer
     forward = read_forward(facts, maker) if maker is not None and source == maker.output(1) else None
@@ -125,20 +123,18 @@ def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> 
     return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
 
 
-def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
+def _check_x(facts: Facts, x: Value, forward: ForwardOp) -> None:
     """The indices are valid for every tensor with the pooled input's shape."""
-    x, pooled = backward.x, forward.x
-    if unchanged_source(x) != unchanged_source(pooled) and facts.shape(pooled) != facts.shape(x):
+    if x.origin != forward.x.origin and facts.shape(forward.x) != facts.shape(x):
         what = "'{}' is not proven to have the shape of '{}', which '{}' pooled"
-        raise Refuse(Code.DX_SHAPE, what, x.name, pooled.name, forward.node.label)
+        raise Refuse(Code.DX_SHAPE, what, x.name, forward.x.name, forward.node.label)
 
 
 def _pooled_sizes(facts: Facts, backward: BackwardOp, forward: ForwardOp, spatial: Shape) -> Shape:
     """Return the pooled spatial sizes: as the forward node states them, as its windows give them, or as declared."""
     attributes, stated = forward.windows
     rank = len(spatial)
-    pooled = (forward.node.output(0), backward.indices, backward.grad)
-    shapes = [facts.shape(value) for value in pooled if value is not None]
+    shapes = [facts.shape(value) for value in (forward.node.output(0), backward.indices, backward.grad)]
     declared = next((shape[2:] for shape in shapes if shape is not None and len(shape) == rank + 2), None)
     if declared is None:
         declared = tuple(opaque(backward.indices, axis) for axis in range(2, rank + 2))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
-from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.codes import Refusal, attempt
 from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
@@ -22,11 +22,11 @@ from poolgrad_lowering.ir.scopes import Node, Value
 def with_whole_reduction(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> MaxPoolGradient:
     """The gradient with its `reduction`, if there is one; `recorder` is an ArgMax over whole axes of x."""
     found = _find(facts, gradient, recorder)
-    if recorder is None or found is None:
+    if found is None:
         return gradient
-    node, after = found
+    reduction, after = found
     order = Maximum.WHOLE if bool(after) == bool(_after_window(gradient.pooled_shape[2:])) else None
-    return _with(facts, gradient, node, recorder, order)
+    return replace(gradient, reduction=replace(reduction, order=order))
 
 
 def with_gathered_reduction(
@@ -41,16 +41,10 @@ def with_gathered_reduction(
         return gradient
     is_filled = facts.behind_views(recorder.input(0), "Where") is not None
     order = Maximum.FILLED if is_filled else Maximum.GATHERED
-    return _with(facts, gradient, found[0], recorder, order if is_adaptive else None)
+    return replace(gradient, reduction=replace(found[0], order=order if is_adaptive else None))
 
 
-def _with(
-    facts: Facts, gradient: MaxPoolGradient, node: Node, recorder: Node, order: Maximum | None
-) -> MaxPoolGradient:
-    return replace(gradient, reduction=Reduction(node, recorder, order, facts.shape(node.output(0))))
-
-
-def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tuple[Node, Shape] | None:
+def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tuple[Reduction, Shape] | None:
     """The ReduceMax over the windows of an ArgMax, and the sizes of the axes after those that it reduces.
 
     What the ArgMax reads is computed from x, so x is defined there.
@@ -58,21 +52,16 @@ def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tup
     if recorder is None:
         return None
     with facts.watched() as reads:
-        found = _found(facts, gradient, recorder)
-    if found is not None:  # else they have proven nothing
-        facts.depend_on(reads)
-    return found
-
-
-def _found(facts: Facts, gradient: MaxPoolGradient, recorder: Node) -> tuple[Node, Shape] | None:
-    try:
-        maximum = FirstMaximum.read(facts, recorder)
-    except Refuse:
-        return None
-    for node, axes, shape in _reductions(facts, maximum):
-        if _is_defined(gradient.x.value, node) and _same_windows(shape, axes, maximum):
-            return node, shape[axes[-1] + 1 :]
-    return None
+        maximum = attempt(FirstMaximum.read, facts, recorder)
+        if isinstance(maximum, Refusal):
+            return None
+        for node, axes, shape in _reductions(facts, maximum):
+            if _is_defined(gradient.x.value, node) and _same_windows(shape, axes, maximum):
+                break
+        else:
+            return None
+    facts.depend_on(reads)  # on what proves nothing, nothing depends
+    return Reduction(node, recorder, None, facts.shape(node.output(0))), shape[axes[-1] + 1 :]
 
 
 def _reductions(facts: Facts, maximum: FirstMaximum) -> Iterator[tuple[Node, range, Shape]]:

@@ -66,11 +66,16 @@ def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, number
 
 
 def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numbering: Numbering) -> None:
-    """Rows of positions, `recorded`, onto rows of elements, `base`, are the planes of x (or one row the whole of x)."""
+    """Rows of positions, `recorded`, onto rows of elements, `base`, are the planes of x.
+
+    Whole-tensor indices of several planes need one row that is the whole of x.
+    """
     planes, plane = size(pooled.x_shape[:2]), size(pooled.x_shape[2:])
     one_plane = planes.static == 1
     if numbering is Numbering.TENSOR and not one_plane:
-        _check_one_row(node, base, pooled)
+        if size(base[:-1]).static != 1 or base[-1] != size(pooled.x_shape):
+            what = "{} '{}' uses whole-tensor Indices on rows of {}"
+            raise Refuse(Code.INDICES_NUMBERING, what, node.proto.op_type, node.label, Shown(base))
         return
     if recorded[-1] != size(pooled.pooled_shape[2:]) or recorded[:-1] != base[:-1] or size(base[:-1]) != planes:
         what = "rows of {} onto {} are not proven to be the planes of {}"
@@ -79,13 +84,6 @@ def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numberi
         raise Refuse(
             Code.ROW_LENGTH, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
         )
-
-
-def _check_one_row(node: Node, base: Shape, pooled: Pooled) -> None:
-    """Whole-tensor indices need one row that is the whole tensor."""
-    if size(base[:-1]).static != 1 or base[-1] != size(pooled.x_shape):
-        what = "{} '{}' uses whole-tensor Indices on rows of {}"
-        raise Refuse(Code.INDICES_NUMBERING, what, node.proto.op_type, node.label, Shown(base))
 
 
 def scattered_gradient(

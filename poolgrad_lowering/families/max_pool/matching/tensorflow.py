@@ -31,7 +31,10 @@ def tensorflow_gradient(facts: Facts, operator: GradientOperator, pool: Node, x:
         raise Refuse(Code.OPSET, "MaxPool '{}' has no Indices below opset {}", pool.label, _FIRST_WITH_INDICES)
     forward = forward_pool(facts, pool)
     _check_windows(operator, forward)
-    _check_input(operator, x, forward)
+    rank = len(forward.x_shape)
+    if arranged(forward.x, rank) != arranged(x, rank).transposed(operator.to_second):
+        order = "channels-last order" if operator.channels_last else "the same order"
+        raise Refuse(Code.NO_FORWARD_POOL, "MaxPool '{}' is not over '{}' in {}", pool.label, x.name, order)
     recorded, view = pool.output(1), View.CHANNELS_LAST if operator.channels_last else View.SAME
     return MaxPoolGradient(
         x=Operand(forward.x),
@@ -59,11 +62,3 @@ def _check_windows(operator: GradientOperator, forward: ForwardPool) -> None:
             return
     what = "the windows of {} '{}' are not proven to be those of MaxPool '{}'"
     raise Refuse(Code.ATTRIBUTE_MISMATCH, what, operator.node.proto.op_type, operator.node.label, forward.node.label)
-
-
-def _check_input(operator: GradientOperator, x: Value, forward: ForwardPool) -> None:
-    """The MaxPool is over the operator's x, through Transposes."""
-    rank = len(forward.x_shape)
-    if arranged(forward.x, rank) != arranged(x, rank).transposed(operator.to_second):
-        order = "channels-last order" if operator.channels_last else "the same order"
-        raise Refuse(Code.NO_FORWARD_POOL, "MaxPool '{}' is not over '{}' in {}", forward.node.label, x.name, order)
