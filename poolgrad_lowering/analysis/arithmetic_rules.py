@@ -35,7 +35,7 @@ def constant_value(facts: Facts, value: Value | None) -> Array | None:
 
 def _of_two(compute: Callable[[Array, Array], Array | None], known: Evaluation, node: Node) -> Array | None:
     """A binary operator on tensors of the same type, with broadcasting."""
-    left, right = known.input(node, 0), known.input(node, 1)
+    left, right = known.value(node.input(0)), known.value(node.input(1))
     if left is None or right is None or left.dtype != right.dtype or left.dtype.kind not in _NUMBERS:
         return None
     return None if broadcast_shape(left.shape, right.shape) is None else compute(left, right)
@@ -56,18 +56,18 @@ def _remainder(left: Array, right: Array) -> Array | None:
 
 
 def _floor(known: Evaluation, node: Node) -> Array | None:
-    data = known.input(node, 0)
+    data = known.value(node.input(0))
     return np.floor(data) if data is not None and data.dtype.kind == "f" else None
 
 
 def _cast(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Cast between float32, int32 and int64, if every value is kept exactly."""
-    return _as_type(known.input(node, 0), integer(node, "to"))
+    return _as_type(known.value(node.input(0)), integer(node, "to"))
 
 
 def _cast_like(known: Evaluation, node: Node) -> Array | None:
     """ONNX's CastLike, of which the same holds."""
-    return _as_type(known.input(node, 0), known.facts.element_type(node.input(1)))
+    return _as_type(known.value(node.input(0)), known.facts.element_type(node.input(1)))
 
 
 def _as_type(data: Array | None, element_type: int | None) -> Array | None:
@@ -89,7 +89,11 @@ def _range(known: Evaluation, node: Node) -> Array | None:
 
 def _gather_elements(known: Evaluation, node: Node) -> Array | None:
     """ONNX's GatherElements from a constant; a gather from a computed tensor could change the order of its elements."""
-    data, positions, axis = constant_value(known.facts, node.input(0)), known.input(node, 1), integer(node, "axis")
+    data, positions, axis = (
+        constant_value(known.facts, node.input(0)),
+        known.value(node.input(1)),
+        integer(node, "axis"),
+    )
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
     if positions.ndim != data.ndim or not are_within(positions, data.shape[axis]):
@@ -102,7 +106,7 @@ def _gather_elements(known: Evaluation, node: Node) -> Array | None:
 
 
 def _expand(known: Evaluation, node: Node) -> Array | None:
-    data, target = known.input(node, 0), static_integers(known.facts, node, 1)
+    data, target = known.value(node.input(0)), static_integers(known.facts, node, 1)
     if data is None or target is None:
         return None
     shape = broadcast_shape(data.shape, tuple(target))

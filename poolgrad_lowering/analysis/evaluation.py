@@ -37,7 +37,7 @@ class Evaluation:
         self._depth = 0
 
     def value(self, value: Value | None) -> Array | None:
-        """Return the value, or None if it is not a small constant and cannot be computed."""
+        """Return the value, or None if it is absent, or not a small constant and cannot be computed."""
         if value is None or value in self._known:
             return None if value is None else self._known[value]
         if self._depth >= _MAX_DEPTH:
@@ -50,29 +50,21 @@ class Evaluation:
         self._known[value] = found
         return found
 
-    def input(self, node: Node, position: int) -> Array | None:
-        """Return the value of a node's input, or None."""
-        return self.value(node.input(position))
-
     def _compute(self, value: Value) -> Array | None:
         constant = self.facts.table(value)
         node = value.producer
         if constant is not None or node is None:
             return constant
         if node.is_a("Identity"):  # a view whose shape need not be known
-            return self.input(node, 0)
+            return self.value(node.input(0))
         if self.facts.is_view(node):
-            return self._viewed(node, value)
+            source, shape = self.value(node.input(0)), static_shape(self.facts, value)
+            if source is None or shape is None or math.prod(shape) != source.size:
+                return None
+            return source.reshape(shape)
         rule = self._rules.get(node.op[1]) if node.is_a(node.op[1]) else None
         with np.errstate(all="ignore"):  # what numpy warns of is computed as by the runtimes, or refused by the rule
             return None if rule is None else rule(self, node)
-
-    def _viewed(self, node: Node, value: Value) -> Array | None:
-        """Return the node's input in the shape of its output."""
-        source, shape = self.input(node, 0), static_shape(self.facts, value)
-        if source is None or shape is None or math.prod(shape) != source.size:
-            return None
-        return source.reshape(shape)
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -250,13 +250,10 @@ class Facts(Memo):
         if node.is_a("Constant") and (tensor := self._stored(value)) is not None:
             return _stored_shape(tensor)
         if not self._is_computed(node):
-            return self._shape_of_input(value, node) or self.declared_shape(value)
+            position = SHAPE_OF_INPUT.get(node.op) if value == node.output(0) else None
+            kept = None if position is None else self.shape(node.input(position))
+            return kept or self.declared_shape(value)
         return self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
-
-    def _shape_of_input(self, value: Value, node: Node) -> Shape | None:
-        """Return the shape of a training runtime's operator that has the shape of one of its inputs, else None."""
-        position = SHAPE_OF_INPUT.get(node.op)
-        return self.shape(node.input(position)) if position is not None and value == node.output(0) else None
 
     def _computed_shape(self, value: Value, node: Node) -> Shape | None:
         """Return the shape by the operator's rule, or else by ONNX's inference."""

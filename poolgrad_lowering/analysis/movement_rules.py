@@ -19,7 +19,7 @@ NOWHERE = -1
 
 
 def _transpose(known: Evaluation, node: Node) -> Array | None:
-    data, order = known.input(node, 0), integers(node, "perm")
+    data, order = known.value(node.input(0)), integers(node, "perm")
     if data is None or order is None or sorted(order) != list(range(data.ndim)):
         return None
     return np.transpose(data, order)
@@ -27,7 +27,7 @@ def _transpose(known: Evaluation, node: Node) -> Array | None:
 
 def _pad(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Pad with −inf on all axes, with pads that are an input (opset 11 and later)."""
-    data, pads = known.input(node, 0), static_integers(known.facts, node, 1)
+    data, pads = known.value(node.input(0)), static_integers(known.facts, node, 1)
     if data is None or not pads or node.input(3) is not None or text(node, "mode") != "constant":
         return None
     if len(pads) != 2 * data.ndim or min(pads) < 0 or not _is_minus_infinity(known, node, 1):
@@ -38,7 +38,11 @@ def _pad(known: Evaluation, node: Node) -> Array | None:
 
 
 def _gather(known: Evaluation, node: Node) -> Array | None:
-    data, positions, axis = known.input(node, 0), constant_value(known.facts, node.input(1)), integer(node, "axis")
+    data, positions, axis = (
+        known.value(node.input(0)),
+        constant_value(known.facts, node.input(1)),
+        integer(node, "axis"),
+    )
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
     affordable = is_affordable((data.size // max(data.shape[axis], 1), positions.size))
@@ -46,7 +50,7 @@ def _gather(known: Evaluation, node: Node) -> Array | None:
 
 
 def _gather_nd(known: Evaluation, node: Node) -> Array | None:
-    data, positions = known.input(node, 0), constant_value(known.facts, node.input(1))
+    data, positions = known.value(node.input(0)), constant_value(known.facts, node.input(1))
     if data is None or positions is None or not positions.ndim or integer(node, "batch_dims"):
         return None
     coordinates = [positions[..., axis] for axis in range(positions.shape[-1])]
@@ -59,7 +63,7 @@ def _gather_nd(known: Evaluation, node: Node) -> Array | None:
 
 def _where(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Where with a constant mask that selects the data or −inf."""
-    mask, data = constant_value(known.facts, node.input(0)), known.input(node, 1)
+    mask, data = constant_value(known.facts, node.input(0)), known.value(node.input(1))
     if mask is None or data is None or mask.dtype != np.bool_ or not _is_minus_infinity(known, node, data.ndim):
         return None
     fits = mask.ndim <= data.ndim and all(

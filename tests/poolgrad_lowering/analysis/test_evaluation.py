@@ -226,10 +226,10 @@ def test_a_value_is_computed_once() -> None:
 
     def rule(known: Evaluation, node: Node) -> Array | None:
         asked.append(node.label)
-        return known.input(node, 0)
+        return known.value(node.input(0))
 
     def sums(known: Evaluation, node: Node) -> list[Array | None]:
-        return [known.input(node, position) for position in range(4)]
+        return [known.value(node.input(position)) for position in range(4)]
 
     facts, y = main_value(parse("g (float[1] X) => (Y) { a = Neg(X) b = Exp(nobody) Y = Sum(a, a, b, b) }"), "Y")
     x = y.scope.resolve("X")
@@ -247,7 +247,9 @@ def depth_of(second: int) -> Array | None:
     nodes = " ".join(f"{name}{n + 1} = Neg({name}{n})" for name, length in chains for n in range(length))
     facts, y = main_value(parse(f"g (float[1] a0, float[1] b0) => (Y) {{ {nodes} Y = Add(a40, b{second}) }}"), "Y")
     given = {value: np.ones(1) for value in map(y.scope.resolve, ("a0", "b0")) if value is not None}
-    return Evaluation(facts, {**ARITHMETIC_RULES, "Neg": lambda known, node: known.input(node, 0)}, given).value(y)
+    return Evaluation(facts, {**ARITHMETIC_RULES, "Neg": lambda known, node: known.value(node.input(0))}, given).value(
+        y
+    )
 
 
 def test_the_longest_chain() -> None:
@@ -258,7 +260,9 @@ def test_the_longest_chain() -> None:
 def test_a_chain_without_end() -> None:
     nodes = " ".join(f"v{number + 1} = Neg(v{number})" for number in range(500))
     assert (
-        evaluated("float[1]", f"v0 = Neg(X) {nodes} Y = Neg(v500)", {"Neg": lambda k, n: k.input(n, 0)}, np.ones(1))
+        evaluated(
+            "float[1]", f"v0 = Neg(X) {nodes} Y = Neg(v500)", {"Neg": lambda k, n: k.value(n.input(0))}, np.ones(1)
+        )
         is None
     )
 
