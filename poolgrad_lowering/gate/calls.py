@@ -22,7 +22,11 @@ def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
 
     `scopes` are all scopes of a model.
     """
-    functions = _functions(scopes)
+    functions = {
+        (canonical_domain(proto.domain) or LOCAL, proto.name, proto.overload): scope
+        for scope in scopes
+        if isinstance(proto := scope.proto, onnx.FunctionProto)
+    }
     operators = {key[:2] for key in functions}
     calls: dict[Scope, Counter[tuple[Scope, int]]] = {scope: Counter() for scope in scopes if scope.parent is None}
     for scope in scopes:
@@ -50,14 +54,6 @@ def _size_flaw(
         if nodes[root] > limits.max_nodes:
             return Flaw(Fault.TOO_MANY_NODES, f"{root.path} has {nodes[root]} nodes, more than {limits.max_nodes}")
     return None
-
-
-def _functions(scopes: Iterable[Scope]) -> dict[_Key, Scope]:
-    return {_key(scope.proto): scope for scope in scopes if isinstance(scope.proto, onnx.FunctionProto)}
-
-
-def _key(function: onnx.FunctionProto) -> _Key:
-    return canonical_domain(function.domain) or LOCAL, function.name, function.overload
 
 
 def _callees(scope: Scope, operators: set[tuple[str, str]], functions: dict[_Key, Scope]) -> Iterable[Scope]:

@@ -14,7 +14,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.ir import metadata
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.lowering.join import JoinedSites
 from poolgrad_lowering.rewriting.region import UseCounts, dead_region, first_outputs
 from poolgrad_lowering.rewriting.rewrite import Replacement
@@ -44,7 +44,9 @@ def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement
 
 
 def _replaced_site(site: Lowered[Any], nodes: list[NodeProto], use_counts: UseCounts) -> Replacement:
-    root, pool = _producer(site.gradient.dx.value), site.gradient.pooling
+    root, pool = site.gradient.dx.value.producer, site.gradient.pooling
+    if root is None:
+        raise AssertionError(f"no node produces the result '{site.gradient.dx.value.name}' of a gradient")
     one = Replacement(root, nodes, dead_region(root, use_counts), site.gradient.element_type, root, site.site)
     node, dead = one.dialect_node, one.region.nodes
     _record(node, dead, site.anchor, site.pattern)
@@ -66,10 +68,3 @@ def _record_layer(node: NodeProto, origins: Sequence[Node]) -> None:
     if metadata.layer_of(node) is None:
         named = next((one.proto for one in origins if metadata.layer_of(one.proto) is not None), NodeProto())
         node.metadata_props.extend(entry for entry in named.metadata_props if entry.key == metadata.NAME_SCOPES)
-
-
-def _producer(value: Value) -> Node:
-    producer = value.producer
-    if producer is None:
-        raise AssertionError(f"no node produces the result '{value.name}' of a gradient")
-    return producer

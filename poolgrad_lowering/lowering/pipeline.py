@@ -143,18 +143,14 @@ def _describe(
     anchors = tuple(
         describe(verdict, layers.get(verdict.site) or layer_of(verdict.anchor.proto), choices) for verdict in verdicts
     )
+    in_onnx = sum(isinstance(verdict, Lowered) and verdict.gradient.in_onnx for verdict in verdicts)
     has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
     return Described(
         anchors,
-        notes(index, operators, choices.target, has_anchors=has_anchors, in_onnx=_in_onnx(verdicts)),
+        notes(index, operators, choices.target, has_anchors=has_anchors, in_onnx=in_onnx),
         _operator_counts(operators, replaced),
         first_site(facts, verdicts, replaced),
     )
-
-
-def _in_onnx(verdicts: Sequence[Verdict]) -> int:
-    """Return the number of lowered sites whose gradient was written in operators of ONNX."""
-    return sum(isinstance(verdict, Lowered) and verdict.gradient.in_onnx for verdict in verdicts)
 
 
 def _counts_after(counts: Sequence[OperatorCount], model: ModelProto) -> tuple[OperatorCount, ...]:

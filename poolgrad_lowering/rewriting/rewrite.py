@@ -137,18 +137,13 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
     for scope, edit in sorted(edits.items(), key=lambda one: -one[0].depth):
         proto = scope.proto
         kept = {node.output[0] for node in edit.written}  # an argmax with the name of Indices has another type
-        _edit_nodes(proto.node, edit)
+        for run in _runs(edit.removed):
+            _replace(proto.node, run, [node for position in run for node in edit.inserted.get(position, ())])
         _drop(proto.value_info, value_infos_of(scope, (edit.undefined - kept) | edit.initializers))
         if not isinstance(proto, onnx.FunctionProto):
             _drop(proto.initializer, [scope.initializers[name] for name in edit.initializers])
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
             import_dialect(scope.root.proto)
-
-
-def _edit_nodes(nodes: Entries, edit: _Edit) -> None:
-    """Replace each run of consecutive removed nodes by its new nodes, back to front, so that positions stay valid."""
-    for run in _runs(edit.removed):
-        _replace(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
 
 
 def _drop(entries: Entries, positions: Iterable[int]) -> None:
