@@ -39,7 +39,6 @@ from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
@@ -49,7 +48,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if reducer is None:
         return None
     pooled, is_filled_behind = _pooled(facts, FirstMaximum.read(facts, reducer), scatter.recorded)
-    found = plane_gradient(facts, scatter, pooled, AdaptiveWindows())
+    found = plane_gradient(facts, scatter, pooled)
     found = replace(found, x=Operand.of(pooled.x, facts.shape(pooled.x), pooled.x_shape))
     return with_gathered_reduction(facts, found, reducer, is_adaptive=is_filled_behind)
 

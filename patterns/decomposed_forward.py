@@ -68,7 +68,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
         raise Refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
     windows = [_window(gathered, axis) for axis in range(len(gathered.sizes) - 2)]
     pooled, is_adaptive = _pooled(facts, maximum, scatter.recorded, gathered, windows)
-    gradient = plane_gradient(facts, scatter, pooled, PoolAttributes.of(windows))
+    gradient = plane_gradient(facts, scatter, pooled)
     return with_gathered_reduction(facts, gradient, reducer, is_adaptive=is_adaptive)
 
 
@@ -137,7 +137,8 @@ def _pooled(
     if not positive or not same_windows(table, pool_table(windows, sizes[2:], counts)):
         raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of a max pool", gathered.x.name)
     element_type = known_element_type(facts, gathered.x)
-    pooled = Pooled(gathered.x, element_type, static_dims(sizes), static_dims(sizes[:2] + counts))
+    shapes = static_dims(sizes), static_dims(sizes[:2] + counts)
+    pooled = Pooled(gathered.x, element_type, *shapes, PoolAttributes.of(windows))
     return pooled, np.array_equal(table, adaptive_table(sizes[2:], counts))
 
 

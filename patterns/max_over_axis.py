@@ -35,7 +35,6 @@ from poolgrad_lowering.families.max_pool.matching.scatter import Scatter, check_
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shown, size
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
@@ -55,7 +54,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     check_adds_to_zeros(facts, scatter, ("add", "none"))
     is_view = _goes_over_rows(facts, scatter, axis, pooled)
     argmax = Operand(scatter.recorded, View.FLAT if is_view else View.SAME)
-    gradient = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax, numbering=Numbering.AXIS)
+    gradient = scattered_gradient(facts, scatter, pooled, argmax, numbering=Numbering.AXIS)
     return with_whole_reduction(facts, as_max_pool(gradient, axis), reducer)
 
 

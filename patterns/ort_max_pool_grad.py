@@ -13,8 +13,6 @@ MaxPoolGrad contradicts that MaxPool. Older releases copy no attributes.
 
 from __future__ import annotations
 
-from typing import Any
-
 from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering, indices
@@ -24,7 +22,6 @@ from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
@@ -45,29 +42,12 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     forward = forward_pool(facts, found.pool)
     _check_attributes(node, forward)
     check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
-    return MaxPoolGradient(
-        x=Operand(forward.x),
-        grad=Operand(grad),
-        argmax=Operand(found.argmax),
-        dx=Operand(dx),
-        numbering=found.argmax_numbering,
-        element_type=forward.element_type,
-        windows=forward.attributes,
-        x_shape=forward.x_shape,
-        pooled_shape=forward.pooled_shape,
-        pool=forward.node,
-    )
+    return forward.gradient(Operand(grad), Operand(found.argmax), Operand(dx), found.argmax_numbering)
 
 
 def _check_attributes(node: Node, forward: ForwardPool) -> None:
     """The node's own attributes are the pool's, where it has any."""
-    for name, expected in _attributes(forward.attributes).items():
-        if has_attribute(node, name) and (found := attribute(node, name)) != expected:
-            what = "{} is {} here and {} on MaxPool '{}'"
-            raise Refuse(Code.ATTRIBUTE_MISMATCH, what, name, found, expected, forward.node.label)
-
-
-def _attributes(pool: PoolAttributes) -> dict[str, Any]:
+    pool = forward.attributes
     attributes = {
         "kernel_shape": list(pool.kernel),
         "strides": list(pool.strides),
@@ -75,8 +55,12 @@ def _attributes(pool: PoolAttributes) -> dict[str, Any]:
         "ceil_mode": int(pool.ceil),
         "auto_pad": pool.auto_pad,
         "storage_order": pool.storage_order,
+        **({"pads": list(pool.begins + pool.ends)} if pool.auto_pad == "NOTSET" else {}),
     }
-    return attributes if pool.auto_pad != "NOTSET" else {**attributes, "pads": list(pool.begins + pool.ends)}
+    for name, expected in attributes.items():
+        if has_attribute(node, name) and (found := attribute(node, name)) != expected:
+            what = "{} is {} here and {} on MaxPool '{}'"
+            raise Refuse(Code.ATTRIBUTE_MISMATCH, what, name, found, expected, forward.node.label)
 
 
 PATTERN = Pattern(

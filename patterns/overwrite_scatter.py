@@ -42,8 +42,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     _check_no_overlap(node, forward)
     check_adds_to_zeros(facts, scatter, ("none",))
     check_positions(facts, scatter, forward, found.numbering)
-    argmax = Operand(found.argmax)
-    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax, numbering=found.argmax_numbering)
+    return scattered_gradient(facts, scatter, forward, Operand(found.argmax), numbering=found.argmax_numbering)
 
 
 def _check_no_overlap(node: Node, forward: ForwardPool) -> None:

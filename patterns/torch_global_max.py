@@ -24,7 +24,6 @@ from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_re
 from poolgrad_lowering.families.max_pool.matching.scatter_nd import plane_gradient, read_scatter
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
@@ -39,7 +38,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     x, shape = planes
     one_window = shape[:2] + (Dim(1),) * len(shape[2:])
     pooled = Pooled(x, known_element_type(facts, x), shape, one_window)
-    gradient = plane_gradient(facts, scatter, pooled, AdaptiveWindows(), ("add", "none"))
+    gradient = plane_gradient(facts, scatter, pooled, ("add", "none"))
     return with_whole_reduction(facts, gradient, reducer)
 
 

@@ -43,8 +43,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient:
     check_adds_to_zeros(facts, scatter)
     forward = forward_pool(facts, found.pool)
     check_positions(facts, scatter, forward, found.numbering)
-    argmax = Operand(found.argmax)
-    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax, numbering=found.argmax_numbering)
+    return scattered_gradient(facts, scatter, forward, Operand(found.argmax), numbering=found.argmax_numbering)
 
 
 def _indices(facts: Facts, scatter: Scatter) -> Indices:

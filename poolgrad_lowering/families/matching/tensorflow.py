@@ -9,13 +9,12 @@ AvgPoolGrad and AvgPool3DGrad, and the notes on padding of `tf.nn`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.ir.attributes import attribute, integers, text
+from poolgrad_lowering.ir.attributes import integers, text
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
@@ -49,40 +48,36 @@ class GradientOperator:
 
 def gradient_operator(facts: Facts, node: Node) -> GradientOperator:
     """The operator that a node is; raises `Refuse` where its attributes are none of TensorFlow's, or not constant."""
-    malformed = Refuse(
-        Code.POOL_ATTRIBUTES, "{} '{}' has missing or malformed attributes", node.proto.op_type, node.label
-    )
-    data_format = "NHWC" if attribute(node, "data_format") is None else text(node, "data_format")
-    channels_last = _CHANNELS_LAST.get(data_format or "")
-    ksize, all_strides = _window(facts, node, "ksize"), _window(facts, node, "strides")
+    channels_last = _CHANNELS_LAST.get(text(node, "data_format", "NHWC") or "")
+    windows = None if channels_last is None else _windows(facts, node, channels_last)
+    if channels_last is None or windows is None:
+        what = "{} '{}' has missing or malformed attributes"
+        raise Refuse(Code.POOL_ATTRIBUTES, what, node.proto.op_type, node.label)
+    return GradientOperator(node, channels_last, windows)
+
+
+def _windows(facts: Facts, node: Node, channels_last: bool) -> PoolAttributes | None:
+    """The windows over the spatial axes; None where they are not known, or where batch or channels have others."""
+    ksize, strides = _entries(facts, node, "ksize"), _entries(facts, node, "strides")
     auto_pad = _AUTO_PADS.get(text(node, "padding") or "")
-    if channels_last is None or ksize is None or all_strides is None or auto_pad is None:
-        raise malformed
-    pads = integers(node, "explicit_paddings") if auto_pad == "NOTSET" else [0] * 2 * len(ksize)
-    if len(ksize) < 4 or len(all_strides) != len(ksize) or pads is None or len(pads) != 2 * len(ksize):
-        raise malformed
-    kernel, strides = (_spatial(entries, channels_last, 1) for entries in (ksize, all_strides))
-    begins, ends = (_spatial(entries, channels_last, 0) for entries in (pads[0::2], pads[1::2]))
-    if kernel is None or strides is None or begins is None or ends is None:
-        raise malformed
-    if min(*kernel, *strides) < 1 or min(*begins, *ends) < 0:
-        raise malformed
-    dilations = (1,) * len(kernel)
-    return GradientOperator(
-        node, channels_last, PoolAttributes(kernel, strides, begins, ends, dilations, False, auto_pad, 0)
-    )
+    if ksize is None or strides is None or auto_pad is None:
+        return None
+    rank = len(ksize)
+    pads = integers(node, "explicit_paddings") if auto_pad == "NOTSET" else [0] * 2 * rank
+    if rank < 4 or len(strides) != rank or pads is None or len(pads) != 2 * rank:
+        return None
+    rows, outer = (ksize, strides, pads[0::2], pads[1::2]), (0, rank - 1 if channels_last else 1)
+    if [[row[axis] for axis in outer] for row in rows] != [[1, 1], [1, 1], [0, 0], [0, 0]]:
+        return None
+    spatial = [tuple(entry for axis, entry in enumerate(row) if axis not in outer) for row in rows]
+    kernel, steps, begins, ends = spatial
+    if min(*kernel, *steps) < 1 or min(*begins, *ends) < 0:
+        return None
+    return PoolAttributes(kernel, steps, begins, ends, (1,) * len(kernel), False, auto_pad, 0)
 
 
-def _window(facts: Facts, node: Node, name: str) -> Sequence[int] | None:
+def _entries(facts: Facts, node: Node, name: str) -> list[int] | None:
     """The numbers of an attribute, or of the input in its place; None where they are not known."""
     if not node.op[1].endswith("V2"):
         return integers(node, name)
     return static_integers(facts, node, _OPERANDS[name])
-
-
-def _spatial(entries: Sequence[int], channels_last: bool, neutral: int) -> tuple[int, ...] | None:
-    """The entries of the spatial axes; None where batch or channels have one that is not neutral."""
-    channel = len(entries) - 1 if channels_last else 1
-    if entries[0] != neutral or entries[channel] != neutral:
-        return None
-    return tuple(entry for axis, entry in enumerate(entries) if axis not in (0, channel))

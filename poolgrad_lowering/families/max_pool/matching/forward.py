@@ -4,36 +4,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """What is pooled and to what, by whichever operators: `x` of shape (N, C, spatial…), its type, the pooled shape.
+    """What is pooled and to what: `x` of shape (N, C, spatial…), its type, the pooled shape, and by which windows.
 
-    Sizes that nothing tells are symbols equal only to themselves.
+    `node` is the one that does it; None if no single node does. Sizes that nothing tells are symbols equal only to
+    themselves.
     """
 
     x: Value
     element_type: int
     x_shape: Shape
     pooled_shape: Shape
+    attributes: PoolAttributes | AdaptiveWindows = field(default_factory=AdaptiveWindows)
+    node: Node | None = None
+
+    def gradient(self, grad: Operand, argmax: Operand | None, dx: Operand, numbering: Numbering) -> MaxPoolGradient:
+        """Return the gradient with these operands and this result."""
+        return MaxPoolGradient(
+            x=Operand(self.x),
+            grad=grad,
+            argmax=argmax,
+            dx=dx,
+            numbering=numbering,
+            element_type=self.element_type,
+            windows=self.attributes,
+            x_shape=self.x_shape,
+            pooled_shape=self.pooled_shape,
+            pool=self.node,
+        )
 
 
 @dataclass(frozen=True)
 class ForwardPool(Pooled):
     """A pooling by a MaxPool node."""
 
-    node: Node
     attributes: PoolAttributes
+    node: Node
 
 
 def forward_pool(facts: Facts, node: Node) -> ForwardPool:
@@ -56,4 +78,4 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool:
         raise Refuse(
             Code.POOL_ATTRIBUTES, "MaxPool '{}' has {} spatial axes, '{}' has others", node.label, rank - 2, x.name
         )
-    return ForwardPool(x, element_type, x_shape, pooled_shape, node, attributes)
+    return ForwardPool(x, element_type, x_shape, pooled_shape, attributes, node)

@@ -11,13 +11,11 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, Pooled
+from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.views import find_result, find_source
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)
@@ -87,24 +85,8 @@ def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numberi
 
 
 def scattered_gradient(
-    facts: Facts,
-    scatter: Scatter,
-    pooled: Pooled,
-    windows: PoolAttributes | AdaptiveWindows,
-    argmax: Operand,
-    *,
-    numbering: Numbering,
+    facts: Facts, scatter: Scatter, pooled: Pooled, argmax: Operand, *, numbering: Numbering
 ) -> MaxPoolGradient:
     """Return the gradient of a scatter whose indices and base are proven; finds its operand and its result."""
-    return MaxPoolGradient(
-        x=Operand(pooled.x),
-        grad=find_source(facts, scatter.updates, pooled),
-        argmax=argmax,
-        dx=find_result(facts, scatter.scattered, pooled),
-        numbering=numbering,
-        element_type=pooled.element_type,
-        windows=windows,
-        x_shape=pooled.x_shape,
-        pooled_shape=pooled.pooled_shape,
-        pool=pooled.node if isinstance(pooled, ForwardPool) else None,
-    )
+    grad = find_source(facts, scatter.updates, pooled)
+    return pooled.gradient(grad, argmax, find_result(facts, scatter.scattered, pooled), numbering)

@@ -32,8 +32,6 @@ from poolgrad_lowering.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 def read_scatter(node: Node) -> Scatter:
@@ -48,11 +46,7 @@ def read_scatter(node: Node) -> Scatter:
 
 
 def plane_gradient(
-    facts: Facts,
-    scatter: Scatter,
-    pooled: Pooled,
-    windows: PoolAttributes | AdaptiveWindows,
-    reductions: tuple[str, ...] = ("add",),
+    facts: Facts, scatter: Scatter, pooled: Pooled, reductions: tuple[str, ...] = ("add",)
 ) -> MaxPoolGradient:
     """Return the gradient of a scatter by plane-local indices of a pool. Raises `Refuse` if it is none.
 
@@ -63,7 +57,7 @@ def plane_gradient(
     sources = list(view_sources(facts, scatter.recorded))
     shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
     argmax = Operand(shaped) if shaped is not None else Operand(sources[-1], View.FLAT)
-    return scattered_gradient(facts, scatter, pooled, windows, argmax, numbering=Numbering.PLANE)
+    return scattered_gradient(facts, scatter, pooled, argmax, numbering=Numbering.PLANE)
 
 
 def check_positions(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:

@@ -36,18 +36,8 @@ def tensorflow_gradient(facts: Facts, operator: GradientOperator, pool: Node, x:
         order = "channels-last order" if operator.channels_last else "the same order"
         raise Refuse(Code.NO_FORWARD_POOL, "MaxPool '{}' is not over '{}' in {}", pool.label, x.name, order)
     recorded, view = pool.output(1), View.CHANNELS_LAST if operator.channels_last else View.SAME
-    return MaxPoolGradient(
-        x=Operand(forward.x),
-        grad=Operand(grad, view),
-        argmax=None if recorded is None else Operand(recorded),
-        dx=Operand(dx, view),
-        numbering=Numbering.TENSOR,
-        element_type=forward.element_type,
-        windows=forward.attributes,
-        x_shape=forward.x_shape,
-        pooled_shape=forward.pooled_shape,
-        pool=pool,
-    )
+    argmax = None if recorded is None else Operand(recorded)
+    return forward.gradient(Operand(grad, view), argmax, Operand(dx, view), Numbering.TENSOR)
 
 
 def _check_windows(operator: GradientOperator, forward: ForwardPool) -> None:
