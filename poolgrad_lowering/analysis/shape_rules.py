@@ -227,15 +227,17 @@ def _gather(known: Known, node: Node, _: Value) -> Shape | None:
     return data[:axis] + positions + data[axis + 1 :]
 
 
+def permutation(node: Node, rank: int) -> list[int] | None:
+    """Return how a Transpose orders the axes of an input of this rank; None if it is malformed."""
+    axes = list(range(rank))
+    found = integers(node, "perm", axes[::-1])
+    return found if found is not None and sorted(found) == axes else None
+
+
 def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
     source = known.shape(node.input(0))
-    if source is None:
-        return None
-    axes = list(range(len(source)))
-    permutation = integers(node, "perm", axes[::-1])
-    if permutation is None or sorted(permutation) != axes:
-        return None
-    return tuple(source[axis] for axis in permutation)
+    axes = None if source is None else permutation(node, len(source))
+    return None if source is None or axes is None else tuple(source[axis] for axis in axes)
 
 
 def _concat(known: Known, node: Node, value: Value) -> Shape | None:
