@@ -22,6 +22,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, attempt
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, size
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _OF_NO_POOL = "indices come from '{}', which is not the Indices of a MaxPool"
 _OF_AN_INPUT = "indices come from '{}', an input; if a forward graph computes them, merge the two graphs first"
@@ -166,39 +167,33 @@ def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> boo
 
     The 1×1 pool with stride 1 numbers every element of its input; element [n, c, 0, …] is the plane's first.
     """
-    x = found.pool.input(0)
-    slice_node = base.origin.producer
-    minuend = node.input(0)
-    if x is None or minuend is None or slice_node is None or not slice_node.is_a("Slice"):
+    cut = base.origin.producer
+    sliced = cut.input(0) if cut is not None and cut.is_a("Slice") else None
+    companion = None if sliced is None else sliced.origin.producer
+    if cut is None or sliced is None or companion is None or not companion.is_a("MaxPool"):
         return False
-    sliced = slice_node.input(0)
-    every = sliced.origin if sliced is not None else None
-    companion = every.producer if every is not None else None
-    if companion is None or not companion.is_a("MaxPool") or every != companion.output(1):
-        return False
-    pool, companion_input = facts.pool(companion), companion.input(0)
-    if pool is None or companion_input is None or not _have_one_shape(facts, companion_input, x):
+    pool = facts.pool(companion)
+    if pool is None or sliced.origin != companion.output(1):
         return False
     rank = len(pool.kernel) + 2
-    bounds = slice_bounds(facts, slice_node, rank)
     return (
-        bounds == dict.fromkeys(range(2, rank), (0, 1))
-        and _counts_every_element(facts, companion)
-        and _have_one_shape(facts, minuend, found.argmax)
+        _have_one_shape(facts, companion.input(0), found.pool.input(0))
+        and slice_bounds(facts, cut, rank) == dict.fromkeys(range(2, rank), (0, 1))
+        and _counts_every_element(pool)
+        and _have_one_shape(facts, node.input(0), found.argmax)
     )
 
 
-def _have_one_shape(facts: Facts, value: Value, other: Value) -> bool:
+def _have_one_shape(facts: Facts, value: Value | None, other: Value | None) -> bool:
     """Whether two values are one, or their shapes are known and equal."""
-    return value == other or (facts.shape(value) is not None and facts.shape(value) == facts.shape(other))
+    shape = facts.shape(value)
+    return (value is not None and value == other) or (shape is not None and shape == facts.shape(other))
 
 
-def _counts_every_element(facts: Facts, node: Node) -> bool:
-    pool = facts.pool(node)
-    if pool is None or pool.storage_order:
-        return False
+def _counts_every_element(pool: PoolAttributes) -> bool:
     padding = pool.begins + pool.ends if pool.auto_pad == "NOTSET" else ()
-    return set(pool.kernel) == {1} and set(pool.strides) == {1} and not any(padding)
+    is_single = set(pool.kernel) == {1} and set(pool.strides) == {1} and not any(padding)
+    return is_single and not pool.storage_order
 
 
 def _is_plane_size(facts: Facts, divisor: Value, found: Indices, _: Node) -> bool:
