@@ -31,7 +31,7 @@ from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_poo
 from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.ir.attributes import boolean, integer
-from poolgrad_lowering.ir.dims import Shape, Shown
+from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
@@ -65,7 +65,9 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     keepdims = bool(forward.keepdims)
     pooled_shape = reduced_shape(x_shape, axis)
     given = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
-    _check_sizes(facts, node, forward.x, x_shape)
+    if (sizes := facts.integers(node.input(_SIZES))) != x_shape:
+        what = "'{}' gives sizes {}, '{}' has {}"
+        raise Refuse(Code.DX_SHAPE, what, node.label, Shown(sizes), forward.x.name, Shown(x_shape))
     check_shape(facts, Code.GRAD_SHAPE, grad, given)
     view = View.SAME if keepdims else View.FLAT
     gradient = MaxPoolGradient(
@@ -108,14 +110,6 @@ def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
         what = "'{}' reduces another axis, or otherwise, than the maximum of '{}'"
         raise Refuse(Code.ATTRIBUTE_MISMATCH, what, node.label, forward.x.name)
     return axis
-
-
-def _check_sizes(facts: Facts, node: Node, x: Value, x_shape: Shape) -> None:
-    sizes = facts.integers(node.input(_SIZES))
-    if sizes != x_shape:
-        raise Refuse(
-            Code.DX_SHAPE, "'{}' gives sizes {}, '{}' has {}", node.label, Shown(sizes), x.name, Shown(x_shape)
-        )
 
 
 def _number(facts: Facts, node: Node, position: int) -> int | None:

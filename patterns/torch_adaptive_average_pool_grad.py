@@ -17,6 +17,7 @@ sizes to dY's. The operator of Ascend needs a tensor of X's shape, which this fo
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -81,20 +82,11 @@ def _tables(facts: Facts, node: Node) -> tuple[Division, Table, Table] | None:
         return None
     is_last = integer(gather, "axis") in (-1, len(rows) - 1) and rows[-1].static == divided.divisors.size
     axes = integers(node, "axes") if node.scope.opset < 13 else static_integers(facts, node, 1)
-    view = facts.shape(gathered)
-    if (
-        not is_last
-        or view is None
-        or axes not in ([-1], [len(view) - 1])
-        or mask.ndim < 2
-        or table.size % mask.shape[-1]
-    ):
+    view, grid = facts.shape(gathered), mask.shape[-2:]
+    is_shared = len(grid) == 2 and mask.size == table.size == math.prod(grid)  # by all planes
+    if not is_last or not is_shared or view is None or view[-2:] != static_dims(grid):
         return None
-    grid = (table.size // mask.shape[-1], mask.shape[-1])
-    is_shared = mask.shape[-2:] == grid and mask.size == table.size  # by all planes
-    if view[-2:] != static_dims(grid) or not is_shared:
-        return None
-    return divided, table.reshape(grid), mask.reshape(grid)
+    return (divided, table.reshape(grid), mask.reshape(grid)) if axes in ([-1], [len(view) - 1]) else None
 
 
 def _result(facts: Facts, node: Node, divided: Division, plane: int) -> tuple[Value, tuple[int, ...]]:
