@@ -165,7 +165,7 @@ def inspect_path(source: Path, options: Options, descriptions: SideOutputs) -> R
         lowered = gate.serialised(model) if outcome.changed else data
         shown = parse_model(lowered, source)
         kept, for_atc = without_layout(product), shown
-        if any(anchor.op in kept for anchor in outcome.described.anchors):
+        if any(anchor.op in kept for anchor in outcome.unsized.anchors):
             for_atc = parse_model(data, source)
             lower_in_place(for_atc, replace(options, keep_onnx=kept), Gate(limits, ModelFolder.of_file(source)))
         examined = examine(shown, for_atc, product, Gate(limits, ModelFolder.of_file(source)))

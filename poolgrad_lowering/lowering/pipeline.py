@@ -17,7 +17,6 @@ from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
-from poolgrad_lowering.diagnostics.data_warning import DataWarning
 from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.families.registry import Choices
@@ -36,9 +35,9 @@ from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.select import select
 from poolgrad_lowering.lowering.switches import dump
 from poolgrad_lowering.patterns import broken_plugins
-from poolgrad_lowering.report.drawing.parts import SiteDrawing, first_site
+from poolgrad_lowering.report.drawing.parts import first_site
 from poolgrad_lowering.report.notes import Operators, count_operators, edited, notes
-from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report
+from poolgrad_lowering.report.report import AnchorReport, OperatorCount, Report
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, rewrite
 from poolgrad_lowering.standard.result import Standardised
 
@@ -49,47 +48,20 @@ Observer = Callable[[Facts, Sequence[Verdict], Sequence[Replacement]], None]
 
 
 @dataclass(frozen=True)
-class Described:
-    """What the report says of a lowering, collected before the model is changed."""
-
-    anchors: tuple[AnchorReport, ...]
-    notes: tuple[Note, ...]
-    operators: tuple[OperatorCount, ...]
-    drawing: SiteDrawing | None
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """The result of a lowering without the model's sizes in bytes, which are known when the model is written."""
+    """The result of a lowering: its report, but for the model's sizes in bytes, which are known when it is written."""
 
-    target: str
-    described: Described
-    nodes_before: int
-    nodes_after: int
-    seconds: float
-    warnings: tuple[DataWarning, ...]
-    standard: Standardised | None = None
+    unsized: Report
 
     @property
     def changed(self) -> bool:
         """Whether the model is another one: a gradient was lowered, or an operator replaced by its definition."""
-        replaced = self.standard is not None and bool(self.standard.replaced)
-        return replaced or any(anchor.status == Status.LOWERED for anchor in self.described.anchors)
+        standard = self.unsized.standard
+        return bool(self.unsized.lowered) or (standard is not None and bool(standard.replaced))
 
     def report(self, bytes_before: int, bytes_after: int) -> Report:
         """Return the report, given the sizes of the serialised model."""
-        return Report(
-            target=self.target,
-            **vars(self.described),
-            nodes_before=self.nodes_before,
-            nodes_after=self.nodes_after,
-            bytes_before=bytes_before,
-            bytes_after=bytes_after,
-            seconds=self.seconds,
-            broken_plugins=broken_plugins(),
-            warnings=self.warnings,
-            standard=self.standard,
-        )
+        return replace(self.unsized, bytes_before=bytes_before, bytes_after=bytes_after)
 
 
 @collector_paused()
@@ -98,7 +70,6 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     started, target, plan = time.perf_counter(), options.product, options.plan
     index = gate.index(model)
     warnings = data_warnings(gate.external, gate.folder)
-    nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
     facts = Facts(index, ExternalData(gate.folder, gate.limits), trust_defaults=options.trusts_defaults)
 
     choices = Choices(target)
@@ -112,19 +83,18 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     dump(replaced)
     if observer is not None:
         observer(facts, joined.verdicts, replaced)
-    described = _describe(index, facts, joined.verdicts, replaced, choices)  # before the rewrite, which removes names
-    nodes_added = rewrite(index, replaced, bodies, joined.added_outputs)
+    report = _describe(index, facts, joined.verdicts, replaced, choices)  # before the rewrite, which removes names
+    growth = rewrite(index, replaced, bodies, joined.added_outputs)
     index.release()
-    for anchor in described.anchors:
+    for anchor in report.anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
-    logger.info("lowered %d of %s for %s", len(joined.sites), counted(len(described.anchors), "anchor"), target.name)
-    standard = None
+    logger.info("lowered %d of %s for %s", len(joined.sites), counted(len(report.anchors), "anchor"), target.name)
     if options.standard:
         standard = standardise_in_place(model, gate)
-        described = replace(described, operators=_counts_after(described.operators, model))
-    nodes_after = nodes_before + nodes_added + (0 if standard is None else standard.growth)
-    seconds = time.perf_counter() - started
-    return Outcome(target.name, described, nodes_before, nodes_after, seconds, warnings, standard)
+        growth += standard.growth
+        report = replace(report, operators=_counts_after(report.operators, model), standard=standard)
+    nodes_after, seconds = report.nodes_before + growth, time.perf_counter() - started
+    return Outcome(replace(report, nodes_after=nodes_after, seconds=seconds, warnings=warnings))
 
 
 def standardise_in_place(model: ModelProto, gate: Gate) -> Standardised:
@@ -137,19 +107,27 @@ def standardise_in_place(model: ModelProto, gate: Gate) -> Standardised:
 
 def _describe(
     index: ModelIndex, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement], choices: Choices
-) -> Described:
-    operators = count_operators(index)
+) -> Report:
+    """Return what the report says of the sites; the model is still as it was."""
+    operators, nodes = count_operators(index), sum(len(scope.proto.node) for scope in index.scopes)
     layers = {one.site: one.layer for one in replaced if one.site is not None}
     anchors = tuple(
         describe(verdict, layers.get(verdict.site) or layer_of(verdict.anchor.proto), choices) for verdict in verdicts
     )
     in_onnx = sum(isinstance(verdict, Lowered) and verdict.gradient.in_onnx for verdict in verdicts)
     has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
-    return Described(
-        anchors,
-        notes(index, operators, choices.target, has_anchors=has_anchors, in_onnx=in_onnx),
-        _operator_counts(operators, replaced),
-        first_site(facts, verdicts, replaced),
+    return Report(
+        target=choices.target.name,
+        anchors=anchors,
+        nodes_before=nodes,
+        nodes_after=nodes,
+        bytes_before=0,
+        bytes_after=0,
+        seconds=0,
+        broken_plugins=broken_plugins(),
+        notes=notes(index, operators, choices.target, has_anchors=has_anchors, in_onnx=in_onnx),
+        operators=_operator_counts(operators, replaced),
+        drawing=first_site(facts, verdicts, replaced),
     )
 
 

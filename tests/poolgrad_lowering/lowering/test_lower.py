@@ -69,7 +69,7 @@ def test_what_is_not_said(report: Callable[..., poolgrad_lowering.Report]) -> No
     assert report(model).refused_by_code == {"input-default": 1}
     assert report(model, trust_defaults=True).refused_by_code == {}
     outcome = lower_in_place(model, Options(), Gate())
-    assert [anchor.code for anchor in outcome.described.anchors] == ["input-default"]
+    assert [anchor.code for anchor in outcome.unsized.anchors] == ["input-default"]
 
 
 TWO = parse(
