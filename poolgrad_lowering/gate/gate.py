@@ -142,8 +142,7 @@ class Gate(Visitor):
             _reject(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, stored: bytes) -> str:
-        if (flaw := attribute_flaw(attribute)) is not None:
-            _reject(flaw, _place(scope, position))
+        _require_at(scope, attribute_flaw(attribute), position)
         if attribute.type in _HOLDER_TYPES:
             self._check_held(scope, position, attribute)
         elif len(stored) <= _MAX_REMEMBERED:
@@ -163,8 +162,7 @@ class Gate(Visitor):
         self._check_tensor(scope, position, name, sparse.indices)
 
     def _check_tensor(self, scope: Scope, position: int, name: str, tensor: onnx.TensorProto) -> None:
-        if (flaw := tensors.tensor_flaw(tensor)) is not None:
-            _reject(flaw, _place(scope, position, name))
+        _require_at(scope, tensors.tensor_flaw(tensor), position, name)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             reference, where = tensors.external_reference(tensor), _place(scope, position, name)
             self.external.setdefault(reference.location, ExternalFile(where)).add(reference, where)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from onnx import FunctionProto, ModelProto, TensorProto
 
@@ -85,15 +86,11 @@ class FunctionBodies:
     def _is_present(self, op: str, element_type: int, maximum: Maximum) -> bool:
         """Whether the model has the body for this type or for all types, also as other tools write it."""
         present = self._present[op]
-        both = frozenset({element_type}), frozenset(TYPES[VALUE])
-        bodies = [body for types in both if (body := self._find_body(op, types, maximum)) is not None]
+        bodies = []
+        for types in (frozenset({element_type}), frozenset(TYPES[VALUE])):
+            with suppress(NoFunctionBodyError):
+                bodies.append(self._body(op, types, maximum))
         return present in bodies or body_bytes(present) in map(body_bytes, bodies)
-
-    def _find_body(self, op: str, element_types: frozenset[int], maximum: Maximum) -> FunctionProto | None:
-        try:
-            return self._body(op, element_types, maximum)
-        except NoFunctionBodyError:
-            return None
 
     @staticmethod
     def _needs_another(op: str) -> Refuse:
