@@ -20,6 +20,8 @@ from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow, widened
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 INT32_CODE = 3
 """The attribute of an operator with the type of argmax: int32 (aclDataType)."""
@@ -46,12 +48,9 @@ def select_op(gradient: MaxPoolGradient, target: Target, operator: str | None = 
 def _select(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]) -> LoweredOp:
     """Return the operator for a gradient; `windowed` are those to choose from where there are windows."""
     check_lowerable(gradient, gradient.x.value)
-    if isinstance(gradient.windows, AdaptiveWindows):
-        windows, ceil = dividing_windows(gradient), False
-    else:
-        _, windows, ceil = legal_windows(gradient, gradient.windows, lambda _, window: widened(window))
-    op = LoweredOp(ADAPTIVE_GRAD, {})
-    if windows is not None:
+    pool, op = equal_windows(gradient), LoweredOp(ADAPTIVE_GRAD, {})
+    if pool is not None:
+        _, windows, ceil = legal_windows(gradient, pool, lambda _, window: widened(window))
         name = operator_for(len(windows), target, windowed)
         op = LoweredOp(name, window_attributes(name, windows, ceil=ceil), margins(windows))
     check_support(op, gradient, target)
@@ -76,12 +75,13 @@ def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> N
         raise Refuse(Code.PLANE_SIZE, what, math.prod(known), op.name, support.max_plane)
 
 
-def dividing_windows(gradient: MaxPoolGradient) -> list[AclnnWindow] | None:
-    """Return the equal windows of an adaptive pool whose output sizes divide the input sizes; else None."""
-    pairs = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
-    ratios = [_ratio(extent, count) for extent, count in pairs]
-    windows = [AclnnWindow(ratio, ratio, 0) for ratio in ratios if ratio is not None]
-    return windows if len(windows) == len(ratios) else None
+def equal_windows(gradient: MaxPoolGradient) -> PoolAttributes | None:
+    """Return the windows of a pool as those of a MaxPool; None if they are adaptive and sizes do not divide."""
+    if isinstance(gradient.windows, PoolAttributes):
+        return gradient.windows
+    ratios = [_ratio(*sizes) for sizes in zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)]
+    windows = [AxisWindow(ratio, ratio, 0, 0, 1) for ratio in ratios if ratio is not None]
+    return PoolAttributes.of(windows) if len(windows) == len(ratios) else None
 
 
 def _ratio(extent: Dim, count: Dim) -> int | None:

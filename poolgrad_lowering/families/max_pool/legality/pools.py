@@ -13,7 +13,7 @@ from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduct
 from poolgrad_lowering.families.max_pool.legality.gradients import (
     INT32_CODE,
     check_support,
-    dividing_windows,
+    equal_windows,
     operator_for,
     window_attributes,
 )
@@ -33,23 +33,11 @@ def select_forward_op(gradient: MaxPoolGradient, target: Target) -> LoweredOp:
     """Return the operator for the pool that recorded a gradient's indices. Raises `Refuse` if the pool stays."""
     if gradient.reduction is not None:
         op = _select_reduced(gradient, gradient.reduction)
-    elif isinstance(gradient.windows, AdaptiveWindows):
-        op = _select_adaptive(gradient, target)
     else:
-        op = _select_windowed(gradient, gradient.windows, target)
+        pool = equal_windows(gradient)
+        op = _adaptive_op(gradient) if pool is None else _select_windowed(gradient, pool, target)
     check_support(op, gradient, target)
     return op
-
-
-def _select_adaptive(gradient: MaxPoolGradient, target: Target) -> LoweredOp:
-    windows = dividing_windows(gradient)
-    if windows is not None:
-        ones, zeros = [1] * len(windows), [0] * len(windows)
-        sizes = [window.kernel for window in windows]
-        op = operator_for(len(windows), target, _WINDOWED)
-        in_onnx = onnx_window(sizes, sizes, (zeros, zeros), ones, ceil=False)
-        return LoweredOp(op, window_attributes(op, windows, ceil=False) | in_onnx)
-    return _adaptive_op(gradient)
 
 
 def _select_reduced(gradient: MaxPoolGradient, reduction: Reduction) -> LoweredOp:
