@@ -15,6 +15,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import attribute, integer, integers, text
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _PADS_AS_INPUT = 11
@@ -85,23 +86,21 @@ def spread(facts: Facts, node: Node) -> Spread | None:
         return None
     if shape[1].static != group:
         return None
-    counts = [dim.static for dim in shape[2:]]
-    kernel = ones[2:]
-    strides, pads = integers(node, "strides", [1] * axes), integers(node, "pads", [0] * 2 * axes)
-    dilations, more = integers(node, "dilations", [1] * axes), integers(node, "output_padding", [0] * axes)
-    known = [count for count in counts if count is not None]
-    is_read = text(node, "auto_pad", "NOTSET") == "NOTSET" and attribute(node, "output_shape") in (None, [])
-    if not is_read or strides is None or pads is None or dilations is None or more is None or len(known) != axes:
+    known = [dim.static for dim in shape[2:] if dim.static is not None]
+    windows, more = PoolAttributes.read(node, list(ones[2:])), integers(node, "output_padding", [0] * axes)
+    are_windows = windows is not None and windows.auto_pad == "NOTSET" and windows.kernel == ones[2:]
+    is_read = are_windows and len(known) == axes and attribute(node, "output_shape") in (None, [])
+    if not is_read or windows is None or more is None or len(more) != axes:
         what = "ConvTranspose '{}' has symbolic spatial sizes, or attributes with which its windows are not read"
         raise Refuse(Code.POOL_ATTRIBUTES, what, node.label)
-    if any(step > 1 and taps > 1 for step, taps in zip(dilations, kernel, strict=True)):
-        raise Refuse(Code.DILATED_AVERAGE, "ConvTranspose '{}' has dilations {}", node.label, dilations)
-    rows = list(zip(known, strides, kernel, strict=True))
+    kernel, strides = windows.kernel, windows.strides
+    if any(step > 1 and taps > 1 for step, taps in zip(windows.dilations, kernel, strict=True)):
+        raise Refuse(Code.DILATED_AVERAGE, "ConvTranspose '{}' has dilations {}", node.label, list(windows.dilations))
+    rows = zip(known, strides, kernel, strict=True)
     whole = tuple((count - 1) * stride + taps for count, stride, taps in rows)
-    full = Spread(source, kernel, tuple(strides), tuple(known), (0,) * axes, whole, (True,) * axes)
-    return full.padded(
-        [0, 0, *(-pad for pad in pads[:axes]), 0, 0, *(m - p for m, p in zip(more, pads[axes:], strict=True))]
-    )
+    full = Spread(source, kernel, strides, tuple(known), (0,) * axes, whole, (True,) * axes)
+    behind = [extra - pad for extra, pad in zip(more, windows.ends, strict=True)]
+    return full.padded([0, 0, *(-pad for pad in windows.begins), 0, 0, *behind])
 
 
 def _shape_of_ones(facts: Facts, weight: Value) -> tuple[int, ...]:
