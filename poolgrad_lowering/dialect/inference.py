@@ -13,7 +13,7 @@ from onnx.shape_inference import InferenceContext
 from poolgrad_lowering.dialect import onnx_window
 from poolgrad_lowering.dialect.checked_node import CheckedNode, shape_of, type_name
 from poolgrad_lowering.dialect.op import Op
-from poolgrad_lowering.windows.axis import window_count
+from poolgrad_lowering.windows.axis import AxisWindow
 
 Dim = TensorShapeProto.Dimension
 
@@ -93,13 +93,13 @@ def _infer(
 
 def _pooled_dim(node: CheckedNode, values: Mapping[str, Any], axis: int, dim: Dim) -> Dim:
     kernel, stride, pad, dilation = (values[name][axis] for name in ("ksize", "strides", "pads", "dilation"))
-    extent = dilation * (kernel - 1) + 1
+    window = AxisWindow(kernel, stride, pad, pad, dilation)
     if not dim.HasField("dim_value"):
-        keeps_size = stride == 1 and extent == 2 * pad + 1
+        keeps_size = stride == 1 and window.extent == 2 * pad + 1
         return dim if keeps_size else Dim()
-    size = window_count(dim.dim_value, extent, stride, pad, pad, ceil=bool(values["ceil_mode"]))
+    size = window.output_size(dim.dim_value, ceil=bool(values["ceil_mode"]))
     if size < 1:
-        node.fail(f"no window of {extent} elements fits into {dim.dim_value} elements with padding {pad}.")
+        node.fail(f"no window of {window.extent} elements fits into {dim.dim_value} elements with padding {pad}.")
     onnx_axis = axis - len(values["ksize"]) + len(values[onnx_window.KERNEL])
     if onnx_axis >= 0 and (count := onnx_window.onnx_count(values, onnx_axis, dim.dim_value)) != size:
         node.fail(f"for {dim.dim_value} elements Ascend's attributes give {size} windows, ONNX's {count}.")

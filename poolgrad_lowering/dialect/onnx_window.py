@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from poolgrad_lowering.windows.axis import window_count
+from poolgrad_lowering.windows.axis import AxisWindow
 
 KERNEL, STRIDES, PADS, DILATIONS, CEIL = (
     f"onnx_{name}" for name in ("kernel_shape", "strides", "pads", "dilations", "ceil_mode")
@@ -57,4 +57,4 @@ def onnx_count(values: Mapping[str, Any], axis: int, size: int) -> int:
     """Return the number of windows of ONNX's MaxPool along spatial axis `axis` of x, which has `size` elements."""
     kernel, stride, dilation = (int(values[name][axis]) for name in (KERNEL, STRIDES, DILATIONS))
     begin, end = (int(values[PADS][position]) for position in (axis, len(values[KERNEL]) + axis))
-    return window_count(size, dilation * (kernel - 1) + 1, stride, begin, end, ceil=bool(values[CEIL]))
+    return AxisWindow(kernel, stride, begin, end, dilation).output_size(size, ceil=bool(values[CEIL]))

@@ -10,7 +10,7 @@ from itertools import product
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Gradient
-from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding
+from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
@@ -62,7 +62,7 @@ class PooledAxis:
             raise Refuse(Code.OUTPUT_SIZE, what, self.number, self.extent)
         if self.extent is None or self.count is None:
             return
-        if starts_in_padding(window, self.extent, self.count):
+        if window.starts_behind(self.count - 1, self.extent):
             what = "on spatial axis {} the last of {} windows starts in the padding after the input"
             raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.count)
         if has_empty_window(window, self.extent, self.count):

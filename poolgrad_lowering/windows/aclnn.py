@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from poolgrad_lowering.windows.axis import AxisWindow, starts_behind
+from poolgrad_lowering.windows.axis import AxisWindow
 
 
 class AclnnWindow(NamedTuple):
@@ -65,18 +65,13 @@ def on_canvas(window: AxisWindow, size: int, count: int) -> AclnnWindow:
     )
 
 
-def starts_in_padding(window: AxisWindow, size: int, count: int) -> bool:
-    """Whether the last of `count` windows starts after the last element."""
-    return starts_behind(count - 1, size, window.stride, window.begin)
-
-
 def has_empty_window(window: AxisWindow, size: int, count: int) -> bool:
     """Whether one of `count` (≥ 1) windows has no tap in `0 … size − 1`.
 
     A window that starts in the input has its first tap there. A window that starts before the input has its first tap
     in the input at `start mod dilation`, if it is long enough; these positions repeat after `dilation` windows.
     """
-    if window.begin >= window.extent or starts_in_padding(window, size, count):
+    if window.begin >= window.extent or window.starts_behind(count - 1, size):
         return True
     before = range(min(count, -(-window.begin // window.stride), window.dilation))
     return any((number * window.stride - window.begin) % window.dilation >= size for number in before)

@@ -25,24 +25,18 @@ class AxisWindow(NamedTuple):
         return self.dilation * (self.kernel - 1) + 1
 
     def output_size(self, size: int, *, ceil: bool) -> int:
-        """Return the number of windows over `size` elements."""
-        return window_count(size, self.extent, self.stride, self.begin, self.end, ceil=ceil)
+        """Return the number of windows over `size` elements, padded at both ends.
 
+        Formula: the MaxPool page of the ONNX operator documentation and, with equal pads, the output shape section of
+        CANN's documentation of aclnnMaxPool2dWithIndices. With `ceil`, a last window that would start in the end
+        padding is dropped.
+        """
+        last = (size + self.begin + self.end - self.extent + (self.stride - 1 if ceil else 0)) // self.stride
+        return last if ceil and self.starts_behind(last, size) else last + 1
 
-def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:
-    """Return the number of windows of `extent` elements on an axis of `size` elements, padded at both ends.
-
-    Formula: the MaxPool page of the ONNX operator documentation and, with equal pads, the output shape section of
-    CANN's documentation of aclnnMaxPool2dWithIndices. With `ceil`, a last window that would start in the end padding is
-    dropped.
-    """
-    count = (size + begin + end - extent + (stride - 1 if ceil else 0)) // stride + 1
-    return count - 1 if ceil and starts_behind(count - 1, size, stride, begin) else count
-
-
-def starts_behind(number: int, size: int, stride: int, begin: int) -> bool:
-    """Return whether window `number` starts behind the last of `size` elements."""
-    return number * stride >= size + begin
+    def starts_behind(self, number: int, size: int) -> bool:
+        """Whether window `number` starts behind the last of `size` elements."""
+        return number * self.stride >= size + self.begin
 
 
 Number = TypeVar("Number", int, npt.NDArray[np.int64])

@@ -8,7 +8,7 @@ import itertools
 
 import pytest
 
-from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, widened
 from poolgrad_lowering.windows.axis import AxisWindow
 from tests.window_facts import Axis, aclnn_count, axes
 
@@ -63,7 +63,7 @@ def test_empty_windows(size: int) -> None:
 
 def test_windows_behind_the_input_are_empty() -> None:
     window = AxisWindow(kernel=2, stride=3, begin=0, end=9, dilation=1)
-    assert [starts_in_padding(window, 7, count) for count in (1, 3, 4)] == [False, False, True]
+    assert [window.starts_behind(count - 1, 7) for count in (1, 3, 4)] == [False, False, True]
     assert has_empty_window(window, 7, 4)
 
 
