@@ -11,12 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from poolgrad_lowering.ir.scopes import Node, Value
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 # A node without uses is removed only if it has no effect other than its outputs.
 _EFFECTS = frozenset(
@@ -80,16 +76,6 @@ class Region:
     def frontier(self) -> set[Value]:
         """The values that dead nodes use and that stay in the model."""
         return {value for value in self.kept if value not in self.initializers and value.producer not in self.producers}
-
-    @property
-    def graph(self) -> nx.DiGraph[Node]:
-        """The dead nodes as a graph with edges from producer to consumer."""
-        import networkx as nx  # noqa: PLC0415 - slow to import, and the compiler does not need it
-
-        graph: nx.DiGraph[Node] = nx.DiGraph()
-        graph.add_nodes_from(self.producers)
-        graph.add_edges_from((producer, user) for user, producers in self.producers.items() for producer in producers)
-        return graph
 
 
 def first_outputs(nodes: Iterable[Node]) -> list[Value]:
