@@ -20,7 +20,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.ir.attributes import attribute, has_attribute
+from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node
 
 
@@ -58,7 +58,7 @@ def _check_attributes(node: Node, forward: ForwardPool) -> None:
         **({"pads": list(pool.begins + pool.ends)} if pool.auto_pad == "NOTSET" else {}),
     }
     for name, expected in attributes.items():
-        if has_attribute(node, name) and (found := attribute(node, name)) != expected:
+        if name in node.attributes and (found := attribute(node, name)) != expected:
             what = "{} is {} here and {} on MaxPool '{}'"
             raise Refuse(Code.ATTRIBUTE_MISMATCH, what, name, found, expected, forward.node.label)
 

@@ -46,11 +46,6 @@ def attribute(node: Node, name: str) -> Any:
     return _defaults(op_type, domain, min(node.scope.opsets.get(domain, 0), _NEWEST)).get(name)
 
 
-def has_attribute(node: Node, name: str) -> bool:
-    """Whether the node itself has the attribute; defaults do not count."""
-    return name in node.attributes
-
-
 def integers(node: Node, name: str, absent: list[int] | None = None) -> list[int] | None:
     """The value of a list of integers; `absent` if there is no attribute and no default, None for any other type."""
     value = attribute(node, name)
