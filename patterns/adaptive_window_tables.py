@@ -44,19 +44,14 @@ from poolgrad_lowering.ir.scopes import Node, Value
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where no table is read."""
     scatter = Scatter.read(node)
-    reducer = _looked_up(facts, scatter.recorded)
+    lookup = facts.behind_views(scatter.recorded, "GatherElements")
+    reducer = None if lookup is None else facts.behind_views(lookup.input(1), "ArgMax")
     if reducer is None:
         return None
     pooled, is_filled_behind = _pooled(facts, FirstMaximum.read(facts, reducer), scatter.recorded)
     found = plane_gradient(facts, scatter, pooled)
     found = replace(found, x=Operand.of(pooled.x, facts.shape(pooled.x), pooled.x_shape))
     return with_gathered_reduction(facts, found, reducer, is_adaptive=is_filled_behind)
-
-
-def _looked_up(facts: Facts, recorded: Value) -> Node | None:
-    """The ArgMax whose answers are looked up in a table, or None."""
-    lookup = facts.behind_views(recorded, "GatherElements")
-    return None if lookup is None else facts.behind_views(lookup.input(1), "ArgMax")
 
 
 def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:

@@ -60,7 +60,11 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where nothing was computed."""
     scatter = Scatter.read(node)
     reducer = _computed_from(facts, scatter.recorded)
-    if reducer is None or (gather := _gather_node(facts, reducer)) is None:
+    if reducer is None:
+        return None
+    transpose = facts.behind_views(reducer.input(0), "Transpose")
+    gather = facts.behind_views((transpose or reducer).input(0), "GatherND")
+    if gather is None:
         return None
     maximum = FirstMaximum.read(facts, reducer)
     gathered = _gathered(facts, gather)
@@ -88,12 +92,6 @@ def _computed_from(facts: Facts, recorded: Value) -> Node | None:
             computed = computed or is_arithmetic
             pending += [operand for operand in made.inputs if operand is not None]
     return None
-
-
-def _gather_node(facts: Facts, reducer: Node) -> Node | None:
-    """The GatherND whose windows an ArgMax is over, behind views and a Transpose."""
-    transpose = facts.behind_views(reducer.input(0), "Transpose")
-    return facts.behind_views((transpose or reducer).input(0), "GatherND")
 
 
 def _gathered(facts: Facts, gather: Node) -> _Gathered | None:

@@ -15,7 +15,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.attributes import text
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> None:
@@ -23,19 +23,12 @@ def match(facts: Facts, node: Node) -> None:
     if facts.is_function(node):
         return
     name = text(node, "y") or ""
-    pool = _pool_before(node.scope.resolve(name))
-    if pool is not None:
-        what = "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that"
-        raise Refuse(Code.IMPLICIT_GRADIENT, what, node.label, name, pool.label)
-
-
-def _pool_before(value: Value | None) -> Node | None:
-    """The nearest MaxPool that `value` is computed from."""
-    for reached in value.ancestors(lambda node: node.inputs) if value is not None else ():
-        node = reached.producer
-        if node is not None and node.is_a("MaxPool"):
-            return node
-    return None
+    differentiated = node.scope.resolve(name)
+    for value in differentiated.ancestors(lambda node: node.inputs) if differentiated is not None else ():
+        pool = value.producer
+        if pool is not None and pool.is_a("MaxPool"):
+            what = "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that"
+            raise Refuse(Code.IMPLICIT_GRADIENT, what, node.label, name, pool.label)
 
 
 PATTERN = Pattern(

@@ -73,7 +73,10 @@ def match_backward_op(
     if windows is not None and windows != forward.windows:
         what = "'{}' has other windows than the forward pool '{}'"
         raise Refuse(Code.ATTRIBUTE_MISMATCH, what, backward.node.label, forward.node.label)
-    _check_x(facts, backward.x, forward)
+    x = backward.x  # the indices are valid for every tensor with the shape of what was pooled
+    if x.origin != forward.x.origin and facts.shape(forward.x) != facts.shape(x):
+        what = "'{}' is not proven to have the shape of '{}', which '{}' pooled"
+        raise Refuse(Code.DX_SHAPE, what, x.name, forward.x.name, forward.node.label)
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
     check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
     return MaxPoolGradient(
@@ -121,13 +124,6 @@ def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> 
         raise Refuse(Code.INDICES_NUMBERING, what, backward.indices.name, backward.node.label)
     pool = forward_pool(facts, found.pool)
     return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
-
-
-def _check_x(facts: Facts, x: Value, forward: ForwardOp) -> None:
-    """The indices are valid for every tensor with the pooled input's shape."""
-    if x.origin != forward.x.origin and facts.shape(forward.x) != facts.shape(x):
-        what = "'{}' is not proven to have the shape of '{}', which '{}' pooled"
-        raise Refuse(Code.DX_SHAPE, what, x.name, forward.x.name, forward.node.label)
 
 
 def _pooled_sizes(facts: Facts, backward: BackwardOp, forward: ForwardOp, spatial: Shape) -> Shape:
