@@ -54,8 +54,12 @@ class Hiding:
                     self.hide(graph.node)
 
     def _is_miscounted(self, node: NodeProto, given: Mapping[str, AttributeProto]) -> bool:
-        """Whether a node, or one that it calls, may be miscounted in a function with the attributes `given`."""
-        held = dict(_held(node.attribute, given))
+        """Whether a node, or one that it calls, may be miscounted in a function with the attributes `given`.
+
+        An attribute that refers to nothing in `given` is absent.
+        """
+        values = {held.name: given.get(held.ref_attr_name) if held.ref_attr_name else held for held in node.attribute}
+        held = {name: value for name, value in values.items() if value is not None}
         op = canonical_domain(node.domain) or LOCAL, node.op_type
         if op not in self._referring:
             return may_drop_windows(node.op_type, held) or has_ignored_pads(node.op_type, held)
@@ -67,16 +71,6 @@ class Hiding:
                 for inner in referring
             )
         return self._found[key]
-
-
-def _held(
-    attributes: Iterable[AttributeProto], given: Mapping[str, AttributeProto]
-) -> Iterator[tuple[str, AttributeProto]]:
-    """The names and values of a node's attributes; one that refers to nothing in `given` is absent."""
-    for attribute in attributes:
-        value = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
-        if value is not None:
-            yield attribute.name, value
 
 
 def refers(node: NodeProto) -> bool:

@@ -25,7 +25,10 @@ def stated_type(node: Node, value: Value) -> int | None:
     if node.is_a("Cast"):
         return integer(node, "to")
     if node.is_a("Constant", "ConstantOfShape"):
-        return _stored_type(node)
+        stored = attribute(node, "value")
+        if isinstance(stored, TensorProto):
+            return stored.data_type
+        return int(TensorProto.FLOAT) if stored is None and node.is_a("ConstantOfShape") else None
     if value == node.output(1) and gives_positions(node):
         return int(TensorProto.INT64)
     _, number = _typing(node, value)
@@ -38,13 +41,6 @@ def same_typed_input(node: Node, value: Value) -> Value | None:
         return node.input(0) if value == node.output(0) else None
     position, _ = _typing(node, value)
     return None if position is None else node.input(position)
-
-
-def _stored_type(node: Node) -> int | None:
-    stored = attribute(node, "value")
-    if isinstance(stored, TensorProto):
-        return stored.data_type
-    return int(TensorProto.FLOAT) if stored is None and node.is_a("ConstantOfShape") else None
 
 
 def _typing(node: Node, value: Value) -> tuple[int | None, int | None]:
