@@ -21,12 +21,12 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.matching.layout import Arranged, arranged
-from poolgrad_lowering.families.matching.tensorflow import GradientOperator, gradient_operator
+from poolgrad_lowering.families.matching.layout import arranged
+from poolgrad_lowering.families.matching.tensorflow import gradient_operator
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.tensorflow import tensorflow_gradient
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import Node
 
 _INPUTS = {"MaxPoolGrad": 3, "MaxPoolGradV2": 5, "MaxPool3DGrad": 3}
 """The operators, and how many inputs each one has."""
@@ -43,19 +43,12 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if x is None or pooled is None or grad is None:
         raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
     operator = gradient_operator(facts, node)
-    pool = _pool_of(pooled, operator)
-    if pool is None:
-        raise Refuse(Code.NO_FORWARD_POOL, "'{}' is not the output of a MaxPool", pooled.name)
-    return tensorflow_gradient(facts, operator, pool, x, grad)
-
-
-def _pool_of(pooled: Value, operator: GradientOperator) -> Node | None:
-    """The MaxPool whose output, in the operator's layout, `pooled` is."""
     behind = arranged(pooled, len(operator.from_second))
     pool = behind.value.producer
-    if pool is None or not pool.is_a("MaxPool") or behind.value != pool.output(0):
-        return None
-    return pool if behind == Arranged(behind.value, tuple(operator.from_second)) else None
+    is_its_output = pool is not None and behind.value == pool.output(0) and behind.axes == tuple(operator.from_second)
+    if pool is None or not pool.is_a("MaxPool") or not is_its_output:
+        raise Refuse(Code.NO_FORWARD_POOL, "'{}' is not the output of a MaxPool", pooled.name)
+    return tensorflow_gradient(facts, operator, pool, x, grad)
 
 
 PATTERN = Pattern(

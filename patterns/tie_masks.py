@@ -35,17 +35,12 @@ def match(_: Facts, node: Node) -> None:
     for compared, bound in ((left, right), (right, left)):
         spread = list(_upstream(bound, _SPREADS))[-1]
         maximum = spread.producer
-        if maximum is not None and maximum.is_a(*_CODES) and _pools(maximum, spread, compared):
+        if maximum is None or not maximum.is_a(*_CODES) or spread != maximum.output(0):
+            continue
+        source = maximum.input(0)
+        if source is not None and set(_upstream(source, _LAYOUT)) & set(_upstream(compared, _LAYOUT)):
             what = "Equal '{}' marks all elements of '{}' that equal {} '{}', not the first"
             raise Refuse(_CODES[maximum.op[1]], what, node.label, compared.name, maximum.op[1], maximum.label)
-
-
-def _pools(maximum: Node, pooled: Value, compared: Value) -> bool:
-    """Whether the pooled value is the maximum of what is compared with it, in whatever layout."""
-    source = maximum.input(0)
-    if source is None or pooled != maximum.output(0):
-        return False
-    return bool(set(_upstream(source, _LAYOUT)) & set(_upstream(compared, _LAYOUT)))
 
 
 def _upstream(value: Value, through: tuple[str, ...]) -> Iterator[Value]:

@@ -70,7 +70,10 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
                 return Operand.of(value, shape, pooled.x_shape)
             rows = rows or value
         reader = value.only_reader
-        if reader is None or not _keeps_elements(facts, reader, value, pooled):
+        if reader is None:
+            break
+        is_narrowed = _casts(facts, reader, TensorProto.FLOAT, pooled.element_type)
+        if not (facts.is_view(reader) or is_narrowed or _adds_zeros(facts, reader, value)):
             break
         if (following := reader.output(0)) is None:
             break
@@ -105,12 +108,6 @@ def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:
     """
     known = (facts.shape(source) for source in view_sources(facts, pooled.x))
     return {pooled.x_shape} | {shape for shape in known if shape is not None and fits_reshape(shape)}
-
-
-def _keeps_elements(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:
-    """Whether a consumer returns the same elements, half types cast back from float32."""
-    is_narrowed = _casts(facts, reader, TensorProto.FLOAT, pooled.element_type)
-    return facts.is_view(reader) or is_narrowed or _adds_zeros(facts, reader, value)
 
 
 def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
