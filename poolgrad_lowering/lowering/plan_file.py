@@ -113,17 +113,11 @@ def _plan(document: _Object) -> LoweringPlan:
         choices[choice.site] = choice
     places = {name: document.place(name) for name in _PLAN_FIELDS}
     trusting = bool(document.note("trust_defaults", bool))
-    return LoweringPlan(
-        _target(document), document.field("model_sha256", str), tuple(choices.values()), trusting, places
-    )
-
-
-def _target(document: _Object) -> str:
-    name: str = document.field("target", str)
     try:
-        return find_target(name).name
+        target = find_target(document.field("target", str)).name
     except UnknownTargetError as error:
         raise PlanError(document.place("target"), str(error)) from error
+    return LoweringPlan(target, document.field("model_sha256", str), tuple(choices.values()), trusting, places)
 
 
 def _choice(site: _Object) -> SiteChoice:
