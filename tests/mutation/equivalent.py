@@ -108,7 +108,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.lowering.lower.lower: len(gate.serialised(lowered)) if outcome.changed else bytes_before → "
     "len(gate.serialised(lowered))": _ONLY_FOR_SPEED,
     "poolgrad_lowering.lowering.pipeline.lower_in_place: "
-    "names(index) if any((verdict.status == Status.LOWERED for verdict in selected.verdicts)) else set() → "
+    "names(index) if any((verdict.status == Status.LOWERED for verdict in selected)) else set() → "
     "names(index)": _ONLY_FOR_SPEED,
     "poolgrad_lowering.gate.gate.Gate.on_initializer: 1 → 2": _ANY_NEGATIVE,
     "poolgrad_lowering.gate.gate.Gate._check_graph: 1 → 2": _ANY_NEGATIVE,
