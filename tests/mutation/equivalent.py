@@ -8,8 +8,6 @@ _ONLY_OF_NODES = "the order of Indices is only read of MaxPool nodes, and here i
 _ODD_LENGTH = "of an odd number of sizes, every second one without the last, or without the last two, are the same"
 _ONLY_A_NAME = "the value of an enumeration that is only compared with itself"
 _ONLY_A_FACT = "the name under which one fact is stored, which nothing else uses"
-_ONLY_A_SIZE = "the beginning of the names that sizes have for one call of onnx, which only compares them"
-_REFUSED_BY_ONNX = "onnx 1.23 refuses an operand without a type as well; nobody has tried older ones"
 _ONLY_A_TYPE = "an int is made of the product, of integers and below 2^53; dtype is that of an empty one"
 _WRITTEN_AS_INT64 = "what comes out is written as int64, and counts the elements of an array that is there"
 _ONLY_FOR_SPEED = "the same comes out, by more steps or more memory"
@@ -64,7 +62,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.families.max_pool.emit._on_canvas: "
     "np.prod(sizes[axis:], dtype=np.int64) → np.prod(sizes[axis:])": _ONLY_A_TYPE,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
-    "(… for node in with_inner(function.node) if _refers(node)) → "
+    "(… for node in with_inner(function.node) if refers(node)) → "
     "(… for node in with_inner(function.node))": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: if referring → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.families.max_pool.forward_pools.missing_outputs: "
@@ -92,10 +90,6 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.analysis.facts.Facts.table: 'table' → 'table_'": _ONLY_A_FACT,
     "poolgrad_lowering.analysis.facts.Facts.integers: 'integers' → 'integers_'": _ONLY_A_FACT,
     "poolgrad_lowering.analysis.facts.Facts.is_zero: 'zero' → 'zero_'": _ONLY_A_FACT,
-    "poolgrad_lowering.analysis.node_inference.infer_type: "
-    "if not all((given.tensor_type.elem_type for given in types.values())) → if False": _REFUSED_BY_ONNX,
-    "poolgrad_lowering.analysis.node_inference.infer_type: all → any": _REFUSED_BY_ONNX,
-    "poolgrad_lowering.analysis.node_inference._unknown_sizes: 'size_' → 'size__'": _ONLY_A_SIZE,
     "poolgrad_lowering.analysis.memo.Memo.once: if len(self._reads) > before → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.families.max_pool.matching.views.find_result: break → continue #2": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,

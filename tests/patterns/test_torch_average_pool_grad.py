@@ -227,6 +227,21 @@ NEAR_MISSES: NearMisses = {
         "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
         gradient(attributes='strides = [2,2], auto_pad = "SAME_UPPER"'),
     ),
+    "strides_of_another_rank": (
+        Code.POOL_ATTRIBUTES,
+        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
+        gradient(attributes="strides = [2]"),
+    ),
+    "pads_of_another_rank": (
+        Code.POOL_ATTRIBUTES,
+        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
+        gradient(attributes="strides = [2,2], pads = [0]"),
+    ),
+    "output_padding_of_another_rank": (
+        Code.POOL_ATTRIBUTES,
+        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
+        gradient(attributes="strides = [2,2], output_padding = [0]"),
+    ),
     "padded_with_ones": (
         Code.DX_SHAPE,
         "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
