@@ -93,9 +93,6 @@ AVERAGED = ("quotients", "single", "small", "unbounded", "unknown")
 _NOT_FINITE = {"unbounded", "unknown"}
 _LEFT_OUT = {NO_NAN_POOLED: {"nan"}, NO_INFINITE_POOLED: {"extremes", "nothing"}}
 
-KINDS = max(len(POOLED), len(GRADIENT))
-"""The number of runs after which a plane has had every kind of data."""
-
 
 def draw(
     random: np.random.Generator,

@@ -16,11 +16,12 @@ from poolgrad_lowering.verification.operators.pool import max_pool
 from poolgrad_lowering.verification.running.compare import compare
 from poolgrad_lowering.verification.running.contract import check_gradient_contract, check_pool_contract
 from poolgrad_lowering.verification.running.data import (
-    KINDS,
+    GRADIENT,
     NO_INFINITE_POOLED,
     NO_NAN_POOLED,
     NO_NEGATIVE_ZERO,
     ONLY_WHOLE,
+    POOLED,
     draw,
 )
 from poolgrad_lowering.verification.sites.cut import Role
@@ -32,7 +33,10 @@ FLOATS = [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorPr
 def drawn(role: Role, element: int = TensorProto.FLOAT, *not_drawn: str, shape: tuple[int, ...] = (3, 4, 6, 6)) -> Any:
     """All data of as many runs as there are kinds."""
     random = np.random.default_rng(0)
-    runs = [draw(random, shape, element, role=role, run=run, not_drawn=not_drawn) for run in range(KINDS)]
+    runs = [
+        draw(random, shape, element, role=role, run=run, not_drawn=not_drawn)
+        for run in range(max(len(POOLED), len(GRADIENT)))
+    ]
     return np.stack(runs).astype(np.float64)
 
 
