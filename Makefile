@@ -25,8 +25,10 @@ demo: ## lower real training graphs and run one through the execution provider
 
 # Without gigabytes of zeros, a search in random graphs, another collection of all tests, a kill at every step of a write,
 # further processes for hash seeds, imports, streams, shells and other systems, a page of a thousand sites, thousands of
-# functions, the sessions of all function bodies at every opset: 3 to 20 s each; and without the tests in Chromium.
+# functions, the sessions of function bodies and definitions at every opset, the proofs of all exports for ATC: 3 to 20 s
+# each; and without the tests in Chromium.
 SLOW := gigabytes or vf2_oracle or provokes_every_code or test_killed or hash_seed or test_functions or test_pool_functions \
+  or test_average_functions or test_reduced_functions or test_definitions or test_atc_export \
   or test_import or test_portability or test_browser or a_thousand_sites or test_many_functions or test_streams or test_completion
 quick: ## the compiler's tests without the slowest, in a minute
 	$(IN) test $(PYTEST) -k "not ($(SLOW))" tests/poolgrad_lowering tests/patterns tests/html_report
