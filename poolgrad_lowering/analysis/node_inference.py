@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import NamedTuple
 
 import onnx
-from onnx import AttributeProto, FunctionProto, TypeProto, numpy_helper
+from onnx import FunctionProto, TypeProto, numpy_helper
 
 from poolgrad_lowering.analysis.hiding import Hiding, Op, refers, sizes_in, with_inner
 from poolgrad_lowering.analysis.pool import may_drop_windows, without_ignored_pads
@@ -23,7 +23,6 @@ from poolgrad_lowering.ir.dims import Dim, Shape, size
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Value, canonical_domain
 
-_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 _MOST_FUNCTIONS = 1 << 11
 """The number of functions that a call may reach: inference takes time in proportion to them."""
 
@@ -118,19 +117,18 @@ class NodeInference:
         return [operand for operand in dict.fromkeys((*node.inputs, *used)) if operand is not None]
 
     def _infer(self, known: Known, node: Node) -> Types:
-        attributes = node.attributes.values()
-        if any(attribute.ref_attr_name for attribute in attributes):
+        if refers(node.proto):
             return {}
-        is_model = node.op in self._functions or any(attribute.type in _GRAPHS for attribute in attributes)
+        is_model = node.op in self._functions or bool(self._index.subgraphs_of(node))
         if node.op[0] == LOCAL or not (is_model or defines(node)):
             return {}
         operands = self._operands(node)
         types = {operand.name: self._type(known, operand) for operand in operands}
         given = {name: kind for name, kind in types.items() if kind is not None}
-        constants = {operand.name: known.constant(operand) for operand in operands if _may_tell_sizes(known, operand)}
-        data = {name: numpy_helper.from_array(array, name) for name, array in constants.items() if array is not None}
         if not is_model and len(given) < len(types):
             return {}
+        constants = {operand.name: known.constant(operand) for operand in operands if _may_tell_sizes(known, operand)}
+        data = {name: numpy_helper.from_array(array, name) for name, array in constants.items() if array is not None}
         try:
             found = self._infer_model(node, given, data) if is_model else _infer_alone(node, given, data)
         except (*ONNX_ERRORS, KeyError):  # KeyError: an input that nothing defines

@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
-
 from poolgrad_lowering.analysis.facts import type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.dialect.op import TYPES, VALUE
 from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.targets.table import Support, Target
-
-_LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def check_lowerable(gradient: Gradient, typed: Value) -> None:
@@ -24,7 +21,7 @@ def check_lowerable(gradient: Gradient, typed: Value) -> None:
     rank = len(gradient.x_shape) - 2
     if not 1 <= rank <= 3:
         raise Refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
-    if gradient.element_type not in _LOWERABLE:
+    if gradient.element_type not in TYPES[VALUE]:
         what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
         raise Refuse(Code.DTYPE, what, typed.name, type_name(gradient.element_type))
 
