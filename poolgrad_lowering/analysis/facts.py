@@ -196,11 +196,11 @@ class Facts(Memo):
         of its operands.
         """
         declared = value.scope.declared(value.name)
-        if declared is None or not declared.type.tensor_type.elem_type:
+        if declared is None or not (element_type := declared.type.tensor_type.elem_type):
             return 0
         node, is_called = value.producer, isinstance(value.scope.root.proto, onnx.FunctionProto)
         is_checked = not is_called or (node is not None and not self._is_computed(node))
-        return declared.type.tensor_type.elem_type if is_checked else 0
+        return element_type if is_checked else 0
 
     def _same_typed(self, value: Value) -> Value | None:
         """Return the input of the value's node that has its element type, if the operator says so."""

@@ -30,9 +30,9 @@ def encoding_flaw(names: Collection[str]) -> Flaw | None:
 
 
 def scope_names(scope: Scope) -> Iterable[Collection[str]]:
-    """All names of a scope, in groups."""
+    """All names of a scope, in groups. A name that a node uses and that no node defines is in `free_names`."""
     values = (scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
-    return (scope.use_lists.names, *values, scope.node_names, *scope.by_op)
+    return (scope.free_names, *values, scope.node_names, *scope.by_op)
 
 
 def shadowing_flaw(scope: Scope) -> tuple[int, Flaw] | None:

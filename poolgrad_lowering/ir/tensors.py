@@ -95,7 +95,7 @@ def dims_flaw(dims: Sequence[int]) -> Flaw | None:
     """The flaw of the dims of a stored tensor, or None."""
     if min(dims, default=0) < 0:
         return Flaw(Fault.TENSOR_DIMS, f"its size {min(dims)} is negative")
-    if math.prod([size or 1 for size in dims]) > _MOST_ELEMENTS:
+    if math.prod(filter(None, dims)) > _MOST_ELEMENTS:
         return Flaw(Fault.TENSOR_DIMS, "its sizes multiply to more than 2^63 − 1 elements")
     return None
 

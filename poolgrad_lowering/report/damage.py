@@ -135,10 +135,6 @@ def _element_type(node: Node) -> int | None:
 
 def _inlined(index: ModelIndex) -> int:
     """Return the number of gradients whose function body was put in place of a node of the dialect."""
-    return sum(
-        1
-        for scope in index.scopes
-        if not is_body(scope.root.proto)
-        for name in scope.producers
-        if "argmax_planes" in name and _BODY_VALUE.search(name)
-    )
+    scopes = (scope for scope in index.scopes if not is_body(scope.root.proto))
+    named = [name for scope in scopes for name in scope.producers if "argmax_planes" in name]
+    return sum(_BODY_VALUE.search(name) is not None for name in named)

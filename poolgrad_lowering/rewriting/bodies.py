@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from functools import lru_cache
 
 from onnx import FunctionProto, ModelProto, TensorProto
 
@@ -29,7 +30,6 @@ class FunctionBodies:
         )
         self._element_types: dict[str, frozenset[int]] = {}
         self._maxima: dict[str, Maximum] = {}
-        self._created: dict[tuple[str, frozenset[int], Maximum], FunctionProto] = {}
 
     def require(self, op: str, element_type: int, scope: Scope, maximum: Maximum = Maximum.SELECTED) -> None:
         """Require a body for a node of operator `op` in a scope. Raises `Refuse` if there is none.
@@ -77,11 +77,8 @@ class FunctionBodies:
         ]
 
     def _body(self, op: str, element_types: frozenset[int], maximum: Maximum) -> FunctionProto:
-        """Return the body for the model's opset, created once. Raises `NoFunctionBodyError`."""
-        key = op, element_types, maximum
-        if key not in self._created:
-            self._created[key] = function_body(op, self._index.opset, element_types, maximum=maximum)
-        return self._created[key]
+        """Return the body for the model's opset. Raises `NoFunctionBodyError`."""
+        return _created(op, self._index.opset, element_types, maximum)
 
     def _is_present(self, op: str, element_type: int, maximum: Maximum) -> bool:
         """Whether the model has the body for this type or for all types, also as other tools write it."""
@@ -95,6 +92,12 @@ class FunctionBodies:
     @staticmethod
     def _needs_another(op: str) -> Refuse:
         return Refuse(Code.FORWARD_BODY, "another pool of the model needs another body of {}.{}", DOMAIN, op)
+
+
+@lru_cache
+def _created(op: str, opset: int, element_types: frozenset[int], maximum: Maximum) -> FunctionProto:
+    """As `function_body`, created once: nothing may change the result."""
+    return function_body(op, opset, element_types, maximum=maximum)
 
 
 def import_dialect(scope: ModelProto | FunctionProto) -> None:

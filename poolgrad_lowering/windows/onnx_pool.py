@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from poolgrad_lowering.ir.attributes import integer, integers, text
-from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.windows.axis import AxisWindow
 
@@ -100,12 +101,13 @@ def _same_padding(window: AxisWindow, size: Dim) -> int | None:
     return max((count - 1) * window.stride + window.extent - size.static, 0)
 
 
-def pooled_sizes(pool: PoolAttributes, sizes: Sequence[Dim]) -> list[Dim | None]:
+@lru_cache(maxsize=1024)
+def pooled_sizes(pool: PoolAttributes, sizes: Shape) -> tuple[Dim | None, ...]:
     """Return the output size of each spatial axis by ONNX's formula; None if the size is symbolic and changes.
 
     `ceil_mode` also applies to auto_pad=VALID, as in onnxruntime and in ONNX's own shape inference.
     """
-    return [_pooled_size(pool, number, size) for number, size in enumerate(sizes)]
+    return tuple(_pooled_size(pool, number, size) for number, size in enumerate(sizes))
 
 
 def _pooled_size(pool: PoolAttributes, number: int, size: Dim) -> Dim | None:

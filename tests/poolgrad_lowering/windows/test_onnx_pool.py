@@ -82,7 +82,7 @@ def test_output_size(pads: tuple[int, int]) -> None:
         if extent > size + sum(pads):
             continue
         attributes = {"kernel_shape": [kernel], "strides": [stride], "dilations": [dilation], "pads": list(pads)}
-        [found] = pooled_sizes(read(**attributes, ceil_mode=int(ceil)), [Dim(size)])
+        [found] = pooled_sizes(read(**attributes, ceil_mode=int(ceil)), (Dim(size),))
         inferred = inferred_size(size, ceil_mode=int(ceil), **attributes)
         in_padding = ceil and (inferred - 1) * stride >= size + pads[0]
         assert found == Dim(inferred - in_padding)
@@ -95,7 +95,7 @@ def test_auto_pad_sizes() -> None:
             pool = read(**attributes, ceil_mode=int(ceil))
             if pool.has_ambiguous_pads or (mode == "VALID" and dilation * (kernel - 1) + 1 > size):
                 continue
-            [found] = pooled_sizes(pool, [Dim(size)])
+            [found] = pooled_sizes(pool, (Dim(size),))
             inferred = inferred_size(size, ceil_mode=int(ceil), **attributes)
             in_padding = ceil and (inferred - 1) * stride >= size
             assert found == Dim(inferred - (in_padding and mode == "VALID"))
@@ -121,7 +121,7 @@ def test_auto_pad_windows_are_onnxruntimes(mode: str, ceil: int) -> None:
         model = parse(f"g (float[1,1,{size}] X) => (Y, I) {{ Y, I = MaxPool<{attribute_text(attributes)}>(X) }}")
         rising = np.arange(size, dtype=np.float32).reshape(1, 1, size)
         first, last = (run_ort(model, {"X": x})["I"].reshape(-1) for x in (-rising, rising))
-        assert pooled_sizes(pool, [Dim(size)]) == [Dim(len(first))]
+        assert pooled_sizes(pool, (Dim(size),)) == (Dim(len(first)),)
         starts = np.arange(len(first)) * window.stride - window.begin
         assert (first == np.maximum(starts, 0)).all()
         assert (last == np.minimum(starts + kernel - 1, size - 1)).all()
@@ -159,11 +159,11 @@ def test_ambiguous_pads_differ_in_onnxruntime(attributes: dict[str, Any]) -> Non
 
 def test_symbolic_sizes() -> None:
     n = Dim.parse("N")
-    assert pooled_sizes(read(kernel_shape=[3], pads=[1, 1]), [n]) == [n]
-    assert pooled_sizes(read(kernel_shape=[3], dilations=[2], pads=[1, 3]), [n]) == [n]
-    assert pooled_sizes(read(kernel_shape=[3], auto_pad="SAME_LOWER"), [n]) == [n]
-    assert pooled_sizes(read(kernel_shape=[3]), [n]) == [None]
-    assert pooled_sizes(read(kernel_shape=[3], strides=[2], pads=[1, 1]), [n]) == [None]
+    assert pooled_sizes(read(kernel_shape=[3], pads=[1, 1]), (n,)) == (n,)
+    assert pooled_sizes(read(kernel_shape=[3], dilations=[2], pads=[1, 3]), (n,)) == (n,)
+    assert pooled_sizes(read(kernel_shape=[3], auto_pad="SAME_LOWER"), (n,)) == (n,)
+    assert pooled_sizes(read(kernel_shape=[3]), (n,)) == (None,)
+    assert pooled_sizes(read(kernel_shape=[3], strides=[2], pads=[1, 1]), (n,)) == (None,)
     same = read(kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER")
-    assert pooled_sizes(same, [n]) == [None]
+    assert pooled_sizes(same, (n,)) == (None,)
     assert same.axis(0, n) is None

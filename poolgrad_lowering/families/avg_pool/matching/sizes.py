@@ -27,7 +27,7 @@ def pooled_shape(
     if shape is not None and view is View.CHANNELS_LAST:
         shape = tuple(shape[axis] for axis in channels_to_second(rank))
     given = tuple(opaque(grad, axis) for axis in range(2, rank)) if shape is None else shape[2:]
-    computed: list[Dim | None] = [None] * (rank - 2)
+    computed: tuple[Dim | None, ...] = (None,) * (rank - 2)
     if isinstance(windows, PoolAttributes) and len(windows.kernel) == rank - 2:
         computed = pooled_sizes(windows, x_shape[2:])
     for number, size in enumerate(computed):
