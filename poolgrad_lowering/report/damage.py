@@ -99,7 +99,7 @@ def _mistyped(nodes: Iterable[Node], bodies: Mapping[str, FunctionProto]) -> lis
     found: dict[tuple[str, int | None], bool] = {}
     mistyped = []
     for node in nodes:
-        key = node.proto.op_type, _element_type(node)
+        key = node.proto.op_type, declared_element_type(node)
         if key not in found:
             found[key] = key[0] in bodies and key[1] is not None and not _takes(bodies[key[0]], key[1], node)
         if found[key]:
@@ -121,8 +121,8 @@ def _takes(body: FunctionProto, element_type: int, node: Node) -> bool:
     return True
 
 
-def _element_type(node: Node) -> int | None:
-    """Return the element type of a node's x, grad or y that the model declares, or None."""
+def declared_element_type(node: Node) -> int | None:
+    """Return the element type that the model declares for x, a gradient or y of a node of the dialect, or None."""
     op = OPS[node.proto.op_type]
     operands = zip((*op.inputs, *op.outputs), (*node.inputs, *node.outputs), strict=False)
     for operand, value in operands:

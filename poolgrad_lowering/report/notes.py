@@ -19,7 +19,7 @@ from poolgrad_lowering.diagnostics.text import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, canonical_domain
-from poolgrad_lowering.report.damage import damages, is_body
+from poolgrad_lowering.report.damage import damages, declared_element_type, dialect_nodes, is_body
 from poolgrad_lowering.report.report import Note
 from poolgrad_lowering.targets.table import TARGETS, Target
 
@@ -83,14 +83,16 @@ def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteC
     """Yield notes on nodes of the dialect, and on what other tools left of them."""
     count = {op_type: number for (domain, op_type), number in operators.items() if domain == DOMAIN}
     if known := {op_type: count[op_type] for op_type in count if op_type in OPS}:
-        yield NoteCode.ALREADY_LOWERED, _lowered_for(known)
+        yield NoteCode.ALREADY_LOWERED, _lowered_for(known, index)
     yield from ((code, code.with_advice(found)) for code, found in damages(index))
 
 
-def _lowered_for(count: dict[str, int]) -> str:
-    able = [target.name for target in TARGETS.values() if count.keys() <= target.operators.keys()]
+def _lowered_for(count: dict[str, int], index: ModelIndex) -> str:
+    used = {(node.proto.op_type, declared_element_type(node)) for node in dialect_nodes(index)}
+    known = [(op_type, element_type) for op_type, element_type in used if op_type in count]
+    able = [target.name for target in TARGETS.values() if all(target.supports(*each) for each in known)]
     operators = ", ".join(sorted(count))
-    made_for = f"for {either(able)}" if able else "for no target that has all of these operators"
+    made_for = f"for {either(able)}" if able else "for no target that has all of these operators for their types"
     return f"already lowered: {counted(sum(count.values()), f'{DOMAIN} node')} ({operators}), {made_for}"
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import UNREADABLE, attribute
@@ -29,7 +30,6 @@ MICROSOFT = "com.microsoft"
 MOST_NUMBERS = 1 << 24
 """The most numbers that a body may have as constants: more than any network needs, fewer than fill a memory."""
 _NUMBERS = {*TensorProto.DataType.values()} - {TensorProto.UNDEFINED, TensorProto.STRING}
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Call:
     def computed_type(self, name: str) -> int:
         """Return the `TensorProto.DataType` in which `in_float32` computes with an input."""
         element_type = self.element_type(name)
-        return int(TensorProto.FLOAT) if element_type in _HALVES else element_type
+        return int(TensorProto.FLOAT) if element_type in HALF_TYPES else element_type
 
     def integers(self, name: str) -> list[int] | None:
         """Return the integers of an input, None if it is absent."""
@@ -259,7 +259,7 @@ def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Mapping[st
     without a known type, such as the statistics that another operator saved, are read as they are.
     """
     call.element_type(inputs[0])
-    halves = [name for name in inputs if call.has(name) and call.known_type(name) in _HALVES]
+    halves = [name for name in inputs if call.has(name) and call.known_type(name) in HALF_TYPES]
     for name, source in [*((name, name) for name in inputs), *outputs.items()]:
         if source not in halves:
             body = re.sub(rf"\b{name}_wide\b", name, body)

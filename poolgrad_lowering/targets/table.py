@@ -71,6 +71,11 @@ class Target:
     core_window: int | None = 255
     cann: str = "8.5.0"
 
+    def supports(self, operator: str, element_type: int | None) -> bool:
+        """Whether the product has an operator, for an element type if that is known."""
+        support = self.operators.get(operator)
+        return support is not None and (element_type is None or element_type in support.element_types)
+
 
 _A2_OPERATORS = {
     MAX_POOL_3D_GRAD: Support(),

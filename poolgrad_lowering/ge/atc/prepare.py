@@ -11,12 +11,13 @@ from fnmatch import fnmatchcase
 import onnx.inliner
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
+from poolgrad_lowering.analysis.facts import type_name
 from poolgrad_lowering.diagnostics.errors import InvalidModelError, UsageError
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.dialect.op import ASCEND_TYPES
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, TYPES, VALUE
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge import obstacles, tidy
 from poolgrad_lowering.ge.atc.pooled_sizes import drop_unread, shape_operands, store_sizes
@@ -110,6 +111,9 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
         yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no prototype of {node.op_type} for graphs"
     elif not PROTOTYPES[node.op_type].takes_layout(target):
         yield Obstacle.CHANNELS_LAST, f"{target.name} takes {node.op_type} with the channels last only"
+    element_type = types.elements.get(node.output[0])  # that of x, y and the gradients
+    if element_type in TYPES[VALUE] and not target.supports(node.op_type, element_type):
+        yield Obstacle.WRONG_TARGET, f"{target.name} has no {node.op_type} for {type_name(element_type)}"
     sizes = shape_operand(node)
     if sizes is not None and types.numbers(sizes) is None:
         yield Obstacle.COMPUTED_SIZES, f"'{sizes}' is not constant"

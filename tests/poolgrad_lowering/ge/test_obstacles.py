@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import export_atc, lower
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
+from poolgrad_lowering.targets.table import TARGETS, Support
 from tests.pool_graphs import parse, torch_gradient
 
 BUILT = Path(__file__).parents[3] / "models" / "built"
@@ -243,6 +245,19 @@ def test_an_obstacle_is_named_at_its_node(model: ModelProto, expected: NodeObsta
     assert not report.converts
     position = report.obstacles.index(expected)
     assert report.to_dict()["obstacles"][position]["advice"] == Obstacle(expected.code).advice
+
+
+def test_an_element_type_that_the_target_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    a2 = TARGETS["atlas-a2"]
+    model = lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])).model
+    assert export_atc(model).report.obstacles == ()
+    operators = dict.fromkeys(a2.operators, Support(element_types=frozenset((TensorProto.FLOAT16,))))
+    monkeypatch.setitem(TARGETS, "atlas-a2", replace(a2, operators=operators))
+    found = {each.operator: (each.code, each.reason) for each in export_atc(model).report.obstacles}
+    assert found == {
+        f"npu.{name}": ("wrong-target", f"atlas-a2 has no {name} for float")
+        for name in ("MaxPool3DWithArgmaxV2", "MaxPool3DGradWithArgmax")
+    }
 
 
 FINE = {

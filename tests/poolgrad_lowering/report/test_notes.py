@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx.compose
 import onnx.inliner
 import onnx.parser
@@ -12,7 +14,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import export_cann, inspect, lower
-from poolgrad_lowering.targets.table import TARGETS
+from poolgrad_lowering.targets.table import TARGETS, Support
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
@@ -116,6 +118,13 @@ def test_lowered_already(target: str, named: str) -> None:
     assert code == "already-lowered"
     assert text.startswith("already lowered: 2 npu nodes (")
     assert text.endswith(f"), for {named}")
+
+
+def test_a_product_that_does_not_take_the_type_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    a2 = TARGETS["atlas-a2"]
+    operators = dict.fromkeys(a2.operators, Support(element_types=frozenset((TensorProto.FLOAT16,))))
+    monkeypatch.setitem(TARGETS, "atlas-a2", replace(a2, operators=operators))
+    assert noted(LOWERED)["already-lowered"].endswith("), for ascend950 or atlas-a3")
 
 
 @pytest.mark.note("no-bodies")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, is_static
 from poolgrad_lowering.ir.scopes import Value
@@ -65,4 +66,4 @@ def _narrow(facts: Facts, grad: Value) -> tuple[Value | None, int | None]:
     is_widened = node is not None and node.is_a("Cast") and integer(node, "to") == TensorProto.FLOAT
     source = node.input(0) if node is not None and is_widened else None
     element_type = facts.element_type(source)
-    return (source, element_type) if element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16) else (None, None)
+    return (source, element_type) if element_type in HALF_TYPES else (None, None)

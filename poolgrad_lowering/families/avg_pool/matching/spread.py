@@ -7,17 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from onnx import TensorProto
-
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds, static_integers
+from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import attribute, integer, integers, text
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _PADS_AS_INPUT = 11
 """The first opset in which the pads of Pad are an input."""
 
@@ -126,7 +124,7 @@ def results(facts: Facts, node: Node, made: Spread) -> Iterator[tuple[Value, Spr
             return
         if facts.is_view(reader):
             is_viewed = True
-        elif reader.is_a("Cast") and integer(reader, "to") in _HALVES and not is_cast:
+        elif reader.is_a("Cast") and integer(reader, "to") in HALF_TYPES and not is_cast:
             is_viewed = is_cast = True
         elif (cropped := _cropped(facts, reader, made)) is not None and not is_viewed:
             made = cropped

@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.checks import mixed_types
 from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, View
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
@@ -46,7 +47,7 @@ def find_source(facts: Facts, updates: Value, pooled: Pooled) -> Operand:
 
 def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
     """Whether it casts x's half type to float32. That cast is exact, so its input can be the gradient."""
-    is_half = pooled.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    is_half = pooled.element_type in HALF_TYPES
     return is_half and _casts(facts, node, pooled.element_type, TensorProto.FLOAT)
 
 
