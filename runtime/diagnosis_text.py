@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from poolgrad_lowering.runtime.doctor import Backend, Diagnosis, Operator, Part
 
+_TYPES = {"float32", "float16", "bfloat16"}
+
 
 def to_text(diagnosis: Diagnosis) -> str:
     """Return lines on every part, every backend, and the backend that `auto` selects."""
@@ -57,8 +59,15 @@ def _details(backend: Backend) -> Iterator[str]:
 def _operator(operator: Operator) -> str:
     if not operator.functions:
         return f"{operator.name} cannot run on this product"
-    present = [function for function in operator.functions if function not in {*operator.missing, *operator.refused}]
+    unusable = {*operator.missing, *(name for name, reasons in operator.refused.items() if reasons.keys() == _TYPES)}
+    present = [function for function in operator.functions if function not in unusable]
     parts = [f"runs by {', '.join(present)}"] if present else []
     parts += [f"missing is {', '.join(operator.missing)}"] if operator.missing else []
-    parts += [f"cannot run by {function}: {reason}" for function, reason in operator.refused.items()]
+    parts += [f"cannot run by {function}{_reasons(reasons)}" for function, reasons in operator.refused.items()]
     return f"{operator.name} {'; '.join(parts)}"
+
+
+def _reasons(reasons: dict[str, str]) -> str:
+    """The element types with which a function cannot run unless they are all, and the first of the reasons."""
+    types = "" if reasons.keys() == _TYPES else f" with {' and '.join(reasons)}"
+    return f"{types}: {next(iter(reasons.values()))}"

@@ -60,13 +60,13 @@ class Function:
 @dataclass(frozen=True)
 class Operator:
     """An operator of the dialect: the aclnn functions that run it on the product, those that are missing, and those
-    that fail on this product, with the reason.
+    that this CANN refuses on it, with the reason for each element type.
     """
 
     name: str
     functions: list[str]
     missing: list[str]
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -175,6 +175,19 @@ answer(to_text(doctor.diagnose()))
         assert f"cannot run by {function}: {function}GetWorkspaceSize failed with 161002" in line
 
 
+def test_doctor_names_the_types_of_a_refused_function() -> None:
+    code = """
+from poolgrad_lowering.runtime import doctor
+from poolgrad_lowering.runtime.diagnosis_text import to_text
+answer(to_text(doctor.diagnose()))
+"""
+    function = "aclnnMaxPool3dWithArgmaxBackward"
+    text = run(code, ACLNN_HOST_FAIL=f"{function}GetWorkspaceSize:2:161002")  # the second call has float16
+    line = next(line for line in text.splitlines() if "operator: MaxPool3DGradWithArgmax" in line)
+    assert f"runs by {function};" in line
+    assert f"cannot run by {function} with float16: {function}GetWorkspaceSize failed with 161002" in line
+
+
 def test_each_element_type_is_tried_once() -> None:
     """A function may take fewer types than the table of its product says: nodes of the others run their bodies."""
     code = """

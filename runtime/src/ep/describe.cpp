@@ -41,8 +41,20 @@ std::string ToJson(const aclnn::FoundOperator& function) {
   return Object({{"name", String(function.name)}, {"library", StringOrNull(function.library)}});
 }
 
+// The element types for which the backend refuses a function, each with the reason.
+std::vector<std::pair<std::string, std::string>> RefusalsOf(const Backend& backend, const aclnn::Function& function) {
+  constexpr std::pair<const char*, aclDataType> kValueTypes[] = {
+      {"float32", ACL_FLOAT}, {"float16", ACL_FLOAT16}, {"bfloat16", ACL_BF16}};
+  std::vector<std::pair<std::string, std::string>> refusals;
+  for (const auto& [name, type] : kValueTypes) {
+    const std::string refusal = backend.probes().RefusalOf(backend, function, type, /*deterministic=*/false);
+    if (!refusal.empty()) refusals.push_back({name, String(refusal)});
+  }
+  return refusals;
+}
+
 // A dialect operator: the functions that run it on the backend's product; of these, those that no library has, and
-// those that the backend refuses, with the reason.
+// those that the backend refuses, with the reason for each element type.
 std::string ToJson(const DialectOp& op, const Backend& backend) {
   std::vector<std::string> names;
   std::vector<std::string> missing;
@@ -52,10 +64,8 @@ std::string ToJson(const DialectOp& op, const Backend& backend) {
     names.push_back(String(function.phase_2));
     if (!function.found()) {
       missing.push_back(String(function.phase_2));
-    } else if (const std::string refusal =
-                   backend.probes().RefusalOf(backend, function, ACL_FLOAT, /*deterministic=*/false);
-               !refusal.empty()) {
-      refused.push_back({function.phase_2, String(refusal)});
+    } else if (const auto refusals = RefusalsOf(backend, function); !refusals.empty()) {
+      refused.push_back({function.phase_2, Object(refusals)});
     }
   }
   return Object({{"name", String(op.name)},

@@ -11,7 +11,8 @@ namespace poolgrad::ep {
 // request "host" or "cann": an object with
 //   backend, problem (null if sessions can use it), libraries [{path, problem}], packages [{name, version}],
 //   missing_symbols [name], functions [{name, library}] of aclnn, devices (a number), soc, product,
-//   operators [{name, functions [name], missing [name]}] of the dialect on this product.
+//   operators [{name, functions [name], missing [name], refused {name: {type: reason}}}] of the dialect on this
+//   product.
 // request "host routes" or "cann routes": a list of
 //   {operator, rank (of x), argmax (its type), function (of aclnn)} on this product.
 // request "auto": an object with the backend that "auto" chooses, and the reason.
