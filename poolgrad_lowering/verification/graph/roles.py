@@ -74,10 +74,8 @@ def is_dialect_gradient(node: FlatNode) -> bool:
 
 def is_average_gradient(node: FlatNode) -> bool:
     """Whether the node is a gradient of an average pool: of the dialect or of a training runtime."""
-    if is_dialect_gradient(node):
-        return _DIALECT_GRADIENTS[node.op[1]].same_shape is None
-    if is_tensorflow_gradient(node):
-        return node.op[1].startswith("Avg")
+    if is_dialect_gradient(node) or is_tensorflow_gradient(node):
+        return "Avg" in node.op[1]
     aten = aten_operator(node) or ""
     return node.op == ("", AVERAGE_POOL_GRADIENT) or ("avg_pool" in aten and "backward" in aten)
 
