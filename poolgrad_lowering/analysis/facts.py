@@ -116,12 +116,13 @@ class Facts(Memo):
     def element_type(self, value: Value | None) -> int | None:
         """Return the value's `TensorProto.DataType`, or None."""
         chain: dict[Value, None] = {}  # each has the type of the next; not recursive, since a chain may be long
-        behind = value
+        behind, kept = value, None
         while behind is not None and behind not in chain and not self._is_known("element_type", behind):
             chain[behind] = None
-            enough = len(chain) > self._most_kept and self._checked_type(behind)
-            behind = None if enough else self._same_typed(behind)
-        kept = None if behind is None else self.once("element_type", behind, lambda _: None)
+            kept = (self._checked_type(behind) or None) if len(chain) > self._most_kept else None
+            behind = None if kept else self._same_typed(behind)
+        if behind is not None:
+            kept = self.once("element_type", behind, lambda _: None)
         for each in reversed(chain):
             kept = self.once("element_type", each, partial(self._element_type, kept=kept))
         return kept

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.dialect.op import Maximum
@@ -76,7 +77,7 @@ class MaxPoolGradient(Gradient):
             raise ValueError(f"the indices of '{self.dx.value.name}' have no name yet")
         return self.argmax
 
-    @property
+    @cached_property
     def selected_by(self) -> Hashable:
         """The windows, the shapes and the element type: what the operator of its pool depends on too."""
         windows = repr(self.windows)  # of another package's form, which may have lists in it
