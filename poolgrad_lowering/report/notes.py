@@ -88,9 +88,9 @@ def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteC
 
 
 def _lowered_for(count: dict[str, int], index: ModelIndex) -> str:
-    used = {(node.proto.op_type, declared_element_type(node)) for node in dialect_nodes(index)}
-    known = [(op_type, element_type) for op_type, element_type in used if op_type in count]
-    able = [target.name for target in TARGETS.values() if all(target.supports(*each) for each in known)]
+    nodes = [node for node in dialect_nodes(index) if node.proto.op_type in count]
+    needed = {(node.proto.op_type, declared_element_type(node)) for node in nodes}
+    able = [target.name for target in TARGETS.values() if all(target.supports(*each) for each in needed)]
     operators = ", ".join(sorted(count))
     made_for = f"for {either(able)}" if able else "for no target that has all of these operators for their types"
     return f"already lowered: {counted(sum(count.values()), f'{DOMAIN} node')} ({operators}), {made_for}"
