@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.matching.aten import torch_windows
@@ -26,6 +26,7 @@ from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.ir.attributes import integer, integers
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.windows.adaptive import Windows
 
 _DOMAIN = "npu"

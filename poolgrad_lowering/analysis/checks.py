@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.dims import Shape, Shown, differ, size
 from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.ir.tensors import type_name
 
 
 def known_element_type(facts: Facts, x: Value) -> int:

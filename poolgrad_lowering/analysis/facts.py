@@ -436,11 +436,3 @@ def _stored_shape(tensor: TensorProto) -> Shape | None:
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
     return shape is not None and not any(map(is_opaque, filter(_SYMBOLS, shape)))
-
-
-def type_name(element_type: int | None) -> str:
-    """Return a `TensorProto.DataType` as text for messages."""
-    if not element_type:
-        return "of unknown type"
-    known = element_type in TensorProto.DataType.values()
-    return TensorProto.DataType.Name(element_type).lower() if known else f"of type number {element_type}"

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from onnx import TensorProto
-
+from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.patterns import all_patterns, broken_plugins
 from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target, aclnn_functions
 
@@ -58,8 +57,8 @@ def list_targets() -> list[TargetRecord]:
 
     Example:
         >>> import poolgrad_lowering
-        >>> [target.name for target in poolgrad_lowering.list_targets() if target.operators]
-        ['ascend950', 'atlas-a3', 'atlas-a2']
+        >>> [target.name for target in poolgrad_lowering.list_targets() if target.is_default]
+        ['atlas-a2']
     """
     return [
         TargetRecord(target.name, target.title, target.name == DEFAULT_TARGET, target.socs, _operators(target))
@@ -75,8 +74,7 @@ def list_patterns() -> list[PatternRecord]:
 
 def type_names(element_types: Iterable[int]) -> tuple[str, ...]:
     """Return the names of element types (`TensorProto.DataType`) in the order of their numbers: "float32"."""
-    names = (TensorProto.DataType.Name(number).lower() for number in sorted(element_types))
-    return tuple("float32" if name == "float" else name for name in names)
+    return tuple(map(type_name, sorted(element_types)))
 
 
 def _operators(target: Target) -> tuple[OperatorRecord, ...]:

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.facts import type_name
+from collections.abc import Sequence
+
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.dialect.op import TYPES, VALUE
+from poolgrad_lowering.dialect import OPS, TYPES
+from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.targets.table import Support, Target
 
 
@@ -24,6 +27,16 @@ def check_lowerable(gradient: Gradient, typed: Value) -> None:
     if gradient.element_type not in TYPES[VALUE]:
         what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
         raise Refuse(Code.DTYPE, what, typed.name, type_name(gradient.element_type))
+
+
+def operator_for(gradient: Gradient, target: Target, operators: Sequence[str]) -> str:
+    """Return the first operator for x's rank that the target has for the gradient's element type.
+
+    If it has none for that type, the first that it has, and if it has none at all, the last one.
+    """
+    able = [name for name in operators if len(gradient.x_shape) in OPS[name].ranks]
+    types = gradient.element_type, None
+    return next((name for one in types for name in able if target.supports(name, one)), able[-1])
 
 
 def supported(operator: str, gradient: Gradient, typed: Value, target: Target) -> Support:

@@ -21,6 +21,7 @@ from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_regist
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, is_standard
 from poolgrad_lowering.ir.scopes import canonical_domain
+from poolgrad_lowering.ir.tensors import type_name
 
 _MAX_POOL_AXES = 3
 """The spatial axes of the parser's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""
@@ -125,8 +126,7 @@ def _of_node(
 def _of_types(node: NodeProto, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
     names = [name for name in (*node.input, *node.output) if name in types.elements]
     if unread := [name for name in names if types.elements[name] not in _READ_TYPES]:
-        element = TensorProto.DataType.Name(types.elements[unread[0]]).lower()
-        yield Obstacle.ELEMENT_TYPE, f"'{unread[0]}' is {element}"
+        yield Obstacle.ELEMENT_TYPE, f"'{unread[0]}' is {type_name(types.elements[unread[0]])}"
     if double := [name for name in names if types.elements[name] == TensorProto.DOUBLE]:
         yield Obstacle.FLOAT64, f"'{double[0]}' is float64"
 

@@ -12,9 +12,9 @@ from poolgrad_lowering.families.derivation import HOLDS, AxisDerivation, Step
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, name, scrolled, table
 from poolgrad_lowering.ir.dims import Dim, Shown
+from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.report.drawing.graph import Graph
 from poolgrad_lowering.report.drawing.markup import Markup, element, joined, shown
-from poolgrad_lowering.report.drawing.parts import element_name
 from poolgrad_lowering.report.drawing.svg import in_words, svg
 from poolgrad_lowering.report.report import AnchorReport
 
@@ -152,7 +152,7 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
     yield from _steps("The gradient, axis by axis", lowering.derivation.axes)
     yield from _steps("The forward pool, axis by axis", lowering.derivation.forward_axes)
     operands = [
-        (role.what, name(role.name), code(shown(f"{element_name(role.element_type)} {Shown(role.shape)}")))
+        (role.what, name(role.name), code(shown(f"{type_name(role.element_type)} {Shown(role.shape)}")))
         for role in lowering.derivation.roles
     ]
     yield table("Operands", ("operand", "value", "type and shape"), operands)

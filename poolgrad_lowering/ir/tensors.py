@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Validation of stored tensors: the data must match dims and element type. Knows nothing of where a tensor is."""
+"""Stored tensors: the names of element types in texts, and validation. Knows nothing of where a tensor is.
+
+The data of a valid tensor matches its dims and its element type.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,16 @@ _BY_NUMBER = {number: _STORAGES[name] for name, number in TensorProto.DataType.i
 _TYPED_FIELDS = sorted({storage.field for storage in _STORAGES.values()})
 _TYPED_DATA = attrgetter(*_TYPED_FIELDS)
 _MOST_ELEMENTS = 2**63 - 1
+_TEXTS = {number: name.lower() for name, number in TensorProto.DataType.items()} | {
+    TensorProto.FLOAT: "float32",
+    TensorProto.DOUBLE: "float64",
+    TensorProto.UNDEFINED: "of unknown type",
+}
+
+
+def type_name(element_type: int | None) -> str:
+    """The element type (`TensorProto.DataType`) as text for messages: "float32"."""
+    return _TEXTS.get(element_type or TensorProto.UNDEFINED) or f"of type number {element_type}"
 
 
 def tensor_flaw(tensor: TensorProto) -> Flaw | None:

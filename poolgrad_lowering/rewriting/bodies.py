@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import lru_cache
 
-from onnx import FunctionProto, ModelProto, TensorProto
+from onnx import FunctionProto, ModelProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
@@ -16,6 +16,7 @@ from poolgrad_lowering.dialect.functions import body_bytes
 from poolgrad_lowering.dialect.op import VALUE, Maximum
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Scope
+from poolgrad_lowering.ir.tensors import type_name
 
 
 class FunctionBodies:
@@ -60,7 +61,7 @@ class FunctionBodies:
         try:
             self._body(op, both, maximum)
         except NoFunctionBodyError as error:
-            supported = " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before))
+            supported = " and ".join(map(type_name, sorted(before)))
             what = "the body of {} at opset {} supports only {}, the element type of an earlier gradient"
             raise Refuse(Code.FUNCTION_DTYPE, what, op, self._index.opset, supported) from error
         self._element_types[op], self._maxima[op] = both, maximum

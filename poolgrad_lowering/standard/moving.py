@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
 from poolgrad_lowering.standard.nodes import ints, multiply_along, reshape, unsqueeze
 
@@ -208,7 +209,7 @@ def _pad_and_unflatten(call: Call) -> str:
     """Zeros with the rows at the indices, and the first axis as two."""
     rank, kind = call.rank("X"), call.computed_type("X")
     if kind not in _ZEROS:
-        raise call.refuse(f"elements of type {TensorProto.DataType.Name(kind)}")
+        raise call.refuse(f"elements of type {type_name(kind)}")
     text = ints("one", [1]) + ints("end", [rank]) + ints("start", [0]) + ints("two", [2])
     text += (
         "rows = Shape(X_wide)\nrest = Slice(rows, one, end)\ncount = ReduceProd<keepdims = 1>(unflatten_dims, start)\n"

@@ -96,7 +96,7 @@ def test_indices_of_a_max_pool_made_plane_local() -> None:
 NEAR_MISSES: NearMisses = {
     "indices_as_the_incoming_gradient": (
         Code.DTYPE_MIX,
-        "'i' is int64, the pooled input 'x' float",
+        "'i' is int64, the pooled input 'x' float32",
         adaptive_gradient(backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool2d_backward"> (i, x, i)'),
     ),
     "traced_indices": (

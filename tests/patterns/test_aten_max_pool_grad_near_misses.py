@@ -42,7 +42,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_as_the_incoming_gradient": (
         Code.DTYPE_MIX,
-        "'i' is int64, the pooled input 'x' float",
+        "'i' is int64, the pooled input 'x' float32",
         max_pool_gradient(operands="i, x, k, s, p, d, ceil, i"),
     ),
     "traced_indices_as_an_initializer": (
@@ -313,12 +313,12 @@ NEAR_MISSES: NearMisses = {
     ),
     "gradient_of_another_type": (
         Code.DTYPE_MIX,
-        "'dy' is float16, the pooled input 'x' float",
+        "'dy' is float16, the pooled input 'x' float32",
         max_pool_gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy"),
     ),
     "double": (
         Code.DTYPE,
-        "'x' is double; Ascend supports float32, float16 and bfloat16",
+        "'x' is float64; Ascend supports float32, float16 and bfloat16",
         max_pool_gradient(
             inputs="double[2,3,9,12] x, double[2,3,5,6] dy", outputs="double[2,3,5,6] y, double[2,3,9,12] dx"
         ),

@@ -180,7 +180,7 @@ MISMATCH = "'dx' reduces another axis, or otherwise, than the maximum of 'x'"
 NEAR_MISSES: NearMisses = {
     "indices_as_the_incoming_gradient": (
         Code.DTYPE_MIX,
-        "'i' is int64, the pooled input 'x' float",
+        "'i' is int64, the pooled input 'x' float32",
         axis_gradient(operands="i, dim, i, sizes, keep"),
     ),
     "points_of_symbolic_number": (
@@ -280,7 +280,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "gradient_of_another_type": (
         Code.DTYPE_MIX,
-        "'dy' is float16, the pooled input 'x' float",
+        "'dy' is float16, the pooled input 'x' float32",
         axis_gradient(inputs="float[2,3,9,12] x, float16[2,3,12] dy"),
     ),
     "symbolic_rows": (

@@ -375,7 +375,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "double_precision_over_channels": (
         Code.DTYPE,
-        "'x' is double; Ascend supports float32, float16 and bfloat16",
+        "'x' is float64; Ascend supports float32, float16 and bfloat16",
         over_axis(1, "2,3,4", element="double"),
     ),
     "last_of_equal_maxima": (

@@ -282,7 +282,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "double": (
         Code.DTYPE,
-        "'dy' is double; Ascend supports float32, float16 and bfloat16",
+        "'dy' is float64; Ascend supports float32, float16 and bfloat16",
         gradient(elements="double"),
     ),
     "unequal_pads_of_symbolic_sizes": (

@@ -188,7 +188,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "gradient_of_another_type": (
         Code.DTYPE_MIX,
-        "'dy' is float16, the pooled input 'x' float",
+        "'dy' is float16, the pooled input 'x' float32",
         gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float[2,3,5,6] y, float16[2,3,9,12] dx"),
     ),
 }

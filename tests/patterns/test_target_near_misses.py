@@ -48,7 +48,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "double": (
         Code.DTYPE,
-        "'x' is double; Ascend supports float32, float16 and bfloat16",
+        "'x' is float64; Ascend supports float32, float16 and bfloat16",
         pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="double"),
     ),
     "plane_over_int32": (

@@ -410,7 +410,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "gradient_of_another_type": (
         Code.DTYPE_MIX,
-        "'dy' is float16, the pooled input 't' float",
+        "'dy' is float16, the pooled input 't' float32",
         gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy"),
     ),
     "no_gradient": (

@@ -258,7 +258,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "double_precision": (
         Code.DTYPE,
-        "'x' is double; Ascend supports float32, float16 and bfloat16",
+        "'x' is float64; Ascend supports float32, float16 and bfloat16",
         global_max(
             inputs="double[2,3,4,5] x, double[2,3,1,1] dy",
             outputs="double[2,3,1,1] y, double[2,3,4,5] dx",

@@ -307,7 +307,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "double": (
         Code.DTYPE,
-        "'x' is double; Ascend supports float32, float16 and bfloat16",
+        "'x' is float64; Ascend supports float32, float16 and bfloat16",
         gradient(
             inputs="double[2,3,9,12] x, double[2,3,5,6] dy",
             outputs="double[2,3,5,6] y, double[2,3,9,12] dx",
@@ -317,7 +317,7 @@ NEAR_MISSES: NearMisses = {
     # the operands
     "zeros_of_another_type": (  # the model does not load; a converter to float16 leaves such zeros
         Code.DTYPE_MIX,
-        "'z' is float, and 'u', which is added to it, float16",
+        "'z' is float32, and 'u', which is added to it, float16",
         gradient(
             inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
             outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx",
@@ -326,7 +326,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "summed_in_double": (
         Code.DTYPE_MIX,
-        "'u' is double, the pooled input 'x' float",
+        "'u' is float64, the pooled input 'x' float32",
         gradient(
             updates="v = Reshape (dy, row_shape)\nu = Cast <to=11> (v)",
             result="w = Reshape (s, x_shape)\ndx = Cast <to=1> (w)",

@@ -75,8 +75,8 @@ MAIN = """
 #include "host/soc.h"
 int main() {
   using namespace poolgrad;
-  std::puts(NameOf(aclnn::ProductOf("Ascend910X1", {})));
-  std::puts(host::ProductName(FindSoc("Ascend910X1")->product));
+  std::puts(NameOf(aclnn::ProductOf("AscendTest1", {})));
+  std::puts(host::ProductName(FindSoc("AscendTest1")->product));
   std::puts(NameOf(aclnn::ProductOf("Ascend310P1", {})));
 }
 """
@@ -85,7 +85,7 @@ int main() {
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_a_new_product_is_a_row_of_the_compilers_table(tmp_path: Path) -> None:
     """The generated header is all that C++ needs to know of it."""
-    target = replace(TARGETS["atlas-a2"], name="atlas-x1", chip="Ascend910X", socs=("Ascend910X1",))
+    target = replace(TARGETS["atlas-a2"], name="a-product-of-this-test", chip="AscendTest", socs=("AscendTest1",))
     sources = HEADER.parents[1]
     (tmp_path / "abi").mkdir()
     (tmp_path / "abi" / HEADER.name).write_text(soc_table([*TARGETS.values(), target]), encoding="utf-8")
@@ -96,4 +96,4 @@ def test_a_new_product_is_a_row_of_the_compilers_table(tmp_path: Path) -> None:
     files = [str(tmp_path / "main.cpp"), str(sources / "aclnn" / "product.cpp")]
     subprocess.run(["g++", "-std=c++17", "-Wall", "-Werror", *includes, *files, "-o", str(program)], check=True)
     printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
-    assert printed.split("\n")[:3] == ["Atlas A2/A3", "Ascend910X", "unsupported"]
+    assert printed.split("\n")[:3] == ["Atlas A2/A3", "AscendTest", "unsupported"]

@@ -18,7 +18,7 @@ from poolgrad_lowering.dialect.average_window import average_window
 from poolgrad_lowering.families.avg_pool.counting import Counted, counted
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.pooled_axis import legal_windows, margins
-from poolgrad_lowering.families.support import check_lowerable, inexpressible, supported
+from poolgrad_lowering.families.support import check_lowerable, inexpressible, operator_for, supported
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.targets.table import (
@@ -42,7 +42,7 @@ def select_op(gradient: AveragePoolGradient, target: Target, operator: str | Non
     able = operators_for(gradient)
     if operator is not None and operator not in able:
         raise inexpressible(operator, gradient)
-    chosen = operator or next((name for name in able if name in target.operators), able[-1])
+    chosen = operator or operator_for(gradient, target, able)
     op = _lowered(gradient, chosen)
     supported(chosen, gradient, gradient.grad.value, target)
     return op

@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 import onnx.inliner
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.analysis.facts import type_name
 from poolgrad_lowering.diagnostics.errors import InvalidModelError, UsageError
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
@@ -27,6 +26,7 @@ from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, remove_entries
+from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.targets.table import Target
 
 

@@ -71,16 +71,17 @@ def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate
 
     `for_atc` is the model as the export for ATC lowers it, which may leave gradients that are lowered otherwise.
     onnxruntime is examined by a table of the operators that its packages have, from 1.18 to the newest; the package
-    itself is not loaded. An operator of domain `npu` counts only if the provider has a kernel for it.
+    itself is not loaded. A node of domain `npu` counts only if the provider has a kernel for it and the target has its
+    operator for its element type.
     """
     operators = Counter((canonical_domain(node.domain), node.op_type) for node in _nodes(lowered))
     bodies = _bodies(lowered, operators)
     own = {op_type for domain, op_type in operators if domain == DOMAIN}
-    provider = bodies or _without_kernel(own)
     is_other, in_parts = for_atc is not lowered, ModelProto()
     in_parts.CopyFrom(lowered)
     is_inlined, expanded = inline_functions(in_parts), expand_operators(for_atc)
     types = _types(in_parts, gate)
+    provider = bodies or _without_kernel(own, _run_by_provider(lowered, target, types), target)
     atc_types = _types(for_atc, gate) if is_other or is_inlined or expanded else types.copy()
     atc = remaining_obstacles(for_atc, target, atc_types)
     cann = rewrite_nodes(in_parts, types)
@@ -127,11 +128,18 @@ def _bodies(model: ModelProto, operators: Operators) -> str:
     return f"{bare[0]} has no function body" if bare else ""
 
 
-def _without_kernel(own: Set[str]) -> str:
+def _run_by_provider(model: ModelProto, target: Target, types: ValueTypes) -> set[str]:
+    """Return the operators of domain `npu` of which the provider runs a node on the target."""
+    nodes = (node for node in _nodes(model) if node.domain == DOMAIN and node.op_type in PROVIDER_OPERATORS)
+    return {node.op_type for node in nodes if target.supports(node.op_type, types.elements.get(node.output[0]))}
+
+
+def _without_kernel(own: Set[str], run: Set[str], target: Target) -> str:
     """Return why the provider runs no node of a model with these operators of domain `npu`; empty if it runs one."""
-    if own & PROVIDER_OPERATORS:
+    if run:
         return ""
-    missing = f": it has no {_shown(Counter(sorted(own)))}" if own else ""
+    place = f" for {target.name}" if own & PROVIDER_OPERATORS else ""
+    missing = f": it has no {_shown(Counter(sorted(own)))}{place}" if own else ""
     return f"no node of domain {DOMAIN}, which the provider runs{missing}"
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import AttributeProto, NodeProto
 
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.families.verdicts import Lowered, Verdict
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
+from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.report.drawing.graph import Graph, Kind, Operation, draw
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
@@ -29,7 +30,6 @@ MAX_AROUND = 14
 _MAX_ELEMENTS = 8
 _MAX_TEXT = 300
 _PLAIN = (AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING, AttributeProto.INTS, AttributeProto.FLOATS)
-_NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
 
 
 class Parts:
@@ -103,13 +103,8 @@ class Parts:
 def value_text(facts: Facts, value: Value) -> str:
     """Element type and shape of a value, as `float32 [2, N, 7]`; an unknown part is left out."""
     element_type, shape = facts.element_type(value), facts.shape(value)
-    name = element_name(element_type) if element_type else ""
+    name = type_name(element_type) if element_type else ""
     return " ".join(filter(None, (name, "" if shape is None else str(Shown(shape)))))
-
-
-def element_name(element_type: int) -> str:
-    """The numpy name of an element type."""
-    return _NAMES.get(element_type) or type_name(element_type)
 
 
 def _backwards(start: Node, limit: int, belongs: Callable[[Node], bool]) -> tuple[list[Node], bool]:

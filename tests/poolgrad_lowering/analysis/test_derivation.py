@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering.analysis import facts as facts_module
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.ir.dims import Shape
@@ -330,17 +329,6 @@ def test_an_input_of_a_loop() -> None:
     facts, value = inner_value(model, scope.path, "p")
     assert facts.shape(value) is None
     assert facts.element_type(value) == TensorProto.FLOAT
-
-
-# -- texts of messages
-
-
-@pytest.mark.parametrize(
-    ("element_type", "expected"),
-    [(None, "of unknown type"), (0, "of unknown type"), (1, "float"), (10, "float16"), (99, "of type number 99")],
-)
-def test_type_names(element_type: int | None, expected: str) -> None:
-    assert facts_module.type_name(element_type) == expected
 
 
 def test_views() -> None:

@@ -255,7 +255,7 @@ def test_an_element_type_that_the_target_does_not_take(monkeypatch: pytest.Monke
     monkeypatch.setitem(TARGETS, "atlas-a2", replace(a2, operators=operators))
     found = {each.operator: (each.code, each.reason) for each in export_atc(model).report.obstacles}
     assert found == {
-        f"npu.{name}": ("wrong-target", f"atlas-a2 has no {name} for float")
+        f"npu.{name}": ("wrong-target", f"atlas-a2 has no {name} for float32")
         for name in ("MaxPool3DWithArgmaxV2", "MaxPool3DGradWithArgmax")
     }
 

@@ -12,7 +12,7 @@ from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, hel
 
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw
 from poolgrad_lowering.ir.external import Reference
-from poolgrad_lowering.ir.tensors import dims_flaw, external_reference, external_tensors, tensor_flaw
+from poolgrad_lowering.ir.tensors import dims_flaw, external_reference, external_tensors, tensor_flaw, type_name
 
 TEXT = TensorProto.STRING
 NUMBERS = [kind for kind in TensorProto.DataType.values() if kind not in (TensorProto.UNDEFINED, TEXT)]
@@ -186,3 +186,14 @@ def test_external_tensors_at_any_depth() -> None:
     ]
     assert next(external_tensors(found[0])) is found[0]
     assert list(external_tensors(inside)) == []
+
+
+@pytest.mark.parametrize(
+    ("element_type", "expected"),
+    [
+        *((None, "of unknown type"), (TensorProto.UNDEFINED, "of unknown type"), (99, "of type number 99")),
+        *((TensorProto.FLOAT, "float32"), (TensorProto.DOUBLE, "float64"), (TensorProto.FLOAT16, "float16")),
+    ],
+)
+def test_type_names(element_type: int | None, expected: str) -> None:
+    assert type_name(element_type) == expected

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import onnx.compose
@@ -28,6 +29,12 @@ def noted(model: ModelProto, **options: str) -> dict[str, str]:
 
 def warned(model: ModelProto) -> list[str]:
     return [note.code for note in inspect(model).notes if note.warning]
+
+
+def named_products(text: str) -> set[str]:
+    """Those of today's products with operators that a note says a model was lowered for."""
+    named = re.split(", | or ", text.rpartition("), for ")[2])
+    return {"ascend950", "atlas-a3", "atlas-a2"}.intersection(named)
 
 
 def test_an_original_needs_no_note() -> None:
@@ -110,21 +117,19 @@ def test_a_refused_anchor_may_be_a_gradient() -> None:
 
 
 @pytest.mark.note("already-lowered")
-@pytest.mark.parametrize(
-    ("target", "named"), [("atlas-a2", "ascend950, atlas-a3 or atlas-a2"), ("ascend950", "ascend950")]
-)
-def test_lowered_already(target: str, named: str) -> None:
+@pytest.mark.parametrize(("target", "others"), [("atlas-a2", {"ascend950", "atlas-a3"}), ("ascend950", set())])
+def test_lowered_already(target: str, others: set[str]) -> None:
     [(code, text)] = noted(lower(GRADIENT, target=target).model).items()
     assert code == "already-lowered"
     assert text.startswith("already lowered: 2 npu nodes (")
-    assert text.endswith(f"), for {named}")
+    assert named_products(text) == {target, *others}
 
 
 def test_a_product_that_does_not_take_the_type_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     a2 = TARGETS["atlas-a2"]
     operators = dict.fromkeys(a2.operators, Support(element_types=frozenset((TensorProto.FLOAT16,))))
     monkeypatch.setitem(TARGETS, "atlas-a2", replace(a2, operators=operators))
-    assert noted(LOWERED)["already-lowered"].endswith("), for ascend950 or atlas-a3")
+    assert named_products(noted(LOWERED)["already-lowered"]) == {"ascend950", "atlas-a3"}
 
 
 @pytest.mark.note("no-bodies")

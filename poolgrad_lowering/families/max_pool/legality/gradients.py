@@ -14,7 +14,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.pooled_axis import legal_windows, margins
-from poolgrad_lowering.families.support import check_lowerable, inexpressible, supported
+from poolgrad_lowering.families.support import check_lowerable, inexpressible, operator_for, supported
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
@@ -51,16 +51,10 @@ def _select(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]) 
     pool, op = equal_windows(gradient), LoweredOp(ADAPTIVE_GRAD, {})
     if pool is not None:
         _, windows, ceil = legal_windows(gradient, pool, lambda _, window: widened(window))
-        name = operator_for(len(windows), target, windowed)
+        name = operator_for(gradient, target, windowed)
         op = LoweredOp(name, window_attributes(name, windows, ceil=ceil), margins(windows))
     check_support(op, gradient, target)
     return op
-
-
-def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
-    """Return the first operator over `rank` spatial axes that the target has; if it has none, the last one of all."""
-    able = [name for name in operators if rank + 2 in OPS[name].ranks]
-    return next((name for name in able if name in target.operators), able[-1])
 
 
 def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> None:

@@ -14,9 +14,9 @@ from poolgrad_lowering.families.max_pool.legality.gradients import (
     INT32_CODE,
     check_support,
     equal_windows,
-    operator_for,
     window_attributes,
 )
+from poolgrad_lowering.families.support import operator_for
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.targets.table import ADAPTIVE, MAX_POOL_2D, MAX_POOL_3D, Support, Target
@@ -64,7 +64,7 @@ def _adaptive_op(gradient: MaxPoolGradient) -> LoweredOp:
 
 def _select_windowed(gradient: MaxPoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp:
     dilations = [d if k > 1 else 1 for k, d in zip(pool.kernel, pool.dilations, strict=True)]
-    op = operator_for(len(pool.kernel), target, _WINDOWED)
+    op = operator_for(gradient, target, _WINDOWED)
     if max(dilations) > 1 and not target.operators.get(op, Support()).dilation:
         raise Refuse(Code.FORWARD_WINDOWS, "{} does not support dilation in a forward pool", target.title)
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))

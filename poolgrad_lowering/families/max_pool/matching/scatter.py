@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand
@@ -16,6 +16,7 @@ from poolgrad_lowering.families.max_pool.matching.views import find_result, find
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.tensors import type_name
 
 
 @dataclass(frozen=True)

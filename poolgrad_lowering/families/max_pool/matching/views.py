@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.checks import mixed_types
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, View
@@ -21,6 +21,7 @@ from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, fits_reshape
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
+from poolgrad_lowering.ir.tensors import type_name
 
 
 def view_sources(facts: Facts, value: Value) -> Iterator[Value]:

@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[Callable[[MaxPoolGradient], Any], str, str]] = {
         "indices-numbering",
         "'i' is numbered per tensor, but the form says per plane",
     ),
-    "element_type": (lambda _: TensorProto.FLOAT16, "dtype-mix", "'x' is float, the pooled input 'x' float16"),
+    "element_type": (lambda _: TensorProto.FLOAT16, "dtype-mix", "'x' is float32, the pooled input 'x' float16"),
     "windows": (lambda g: windows(g, strides=(1, 1)), "malformed-gradient", OTHER_WINDOWS),
     "x_shape": (
         lambda _: shape(2, 3, 8, 9),

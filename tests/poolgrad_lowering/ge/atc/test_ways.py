@@ -24,9 +24,9 @@ MODELS = sorted(path for folder in FOLDERS for path in (BUILT / folder).glob("*.
 ADVICE = "; its training package may have them, and --standard may write them in ONNX's operators"
 
 
-def found(path: Path) -> dict[str, str]:
+def found(path: Path, target: str | None = None) -> dict[str, str]:
     """The reason by way; empty for a way that works."""
-    ways = inspect_file(path).ways
+    ways = inspect_file(path, target=target).ways
     assert [way.works for way in ways] == [not way.reason for way in ways]
     return {way.way: way.reason for way in ways}
 
@@ -74,6 +74,16 @@ def test_operators_whose_functions_are_gone(tmp_path: Path) -> None:
     del model.functions[:]
     reasons = found(saved(tmp_path, model))
     assert reasons["provider"] == reasons["bodies"] == "MaxPool3DGradWithArgmax has no function body"
+
+
+@pytest.mark.parametrize(("target", "works"), [("ascend950", True), ("atlas-a2", True), ("atlas-inference", False)])
+def test_a_lowered_model_on_another_product(tmp_path: Path, target: str, works: bool) -> None:
+    model = lower(torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])).model
+    reasons = found(saved(tmp_path, model), target)
+    missing = "it has no MaxPool3DGradWithArgmax, MaxPool3DWithArgmaxV2 for atlas-inference"
+    assert reasons["provider"] == ("" if works else f"no node of domain npu, which the provider runs: {missing}")
+    assert reasons["bodies"] == ""
+    assert bool(reasons["cann"]) is not works
 
 
 def test_operators_inside_functions_count(tmp_path: Path) -> None:

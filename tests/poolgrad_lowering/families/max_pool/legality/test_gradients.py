@@ -273,7 +273,16 @@ def test_an_operator_with_fewer_element_types() -> None:
     refused = attempt(select_op, gradient_of([POOL], [8], [4], element_type=TensorProto.BFLOAT16), target)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.DTYPE
-    assert refused.reason == f"'x' is bfloat16; {MAX_POOL_3D_GRAD} on {A2.title} supports float"
+    assert refused.reason == f"'x' is bfloat16; {MAX_POOL_3D_GRAD} on {A2.title} supports float32"
+
+
+def test_the_operator_that_takes_the_element_type() -> None:
+    """Of two operators for a gradient, the preferred one where it takes the type, else the other one."""
+    operators = ASCEND950.operators | {MAX_POOL_2D_GRAD: Support(element_types=frozenset((TensorProto.FLOAT,)))}
+    target = dataclasses.replace(ASCEND950, operators=operators)
+    for element_type, expected in ((TensorProto.FLOAT, MAX_POOL_2D_GRAD), (TensorProto.FLOAT16, MAX_POOL_3D_GRAD)):
+        gradient = gradient_of([POOL, POOL], [8, 8], [4, 4], element_type=element_type)
+        assert select_op(gradient, target).name == expected
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ BASES = {
     "updates_of_another_type": (
         "float[2] base = {0, 0}",
         "float16[2] updates",
-        (Code.DTYPE_MIX, "'base' is float, and 'updates', which is added to it, float16"),
+        (Code.DTYPE_MIX, "'base' is float32, and 'updates', which is added to it, float16"),
     ),
     "updates_of_unknown_type": ("float[2] base = {0, 0}", "updates", None),
 }

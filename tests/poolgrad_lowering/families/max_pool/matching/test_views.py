@@ -144,7 +144,7 @@ def halves(widen: str, narrow: str, declared: str = "", sums: str = "float") -> 
 NEAR_MISSES: NearMisses = {
     "widened_by_another_operator": (
         Code.DTYPE_MIX,
-        "'u' is float, the pooled input 'x' float16",
+        "'u' is float32, the pooled input 'x' float16",
         halves("com.microsoft.Cast <to=1> (dy)", "Cast <to=10> (s)", "float[2,3,5,6] h"),
     ),
     "narrowed_by_another_operator": (
@@ -204,17 +204,17 @@ NEAR_MISSES: NearMisses = {
     ),
     "widened_twice": (
         Code.DTYPE_MIX,
-        "'u' is float, the pooled input 'x' float16",
+        "'u' is float32, the pooled input 'x' float16",
         halves("Cast <to=1> (g)", "Cast <to=10> (s)").replace("h = Cast", "g = Cast <to=1> (dy)\nh = Cast"),
     ),
     "widened_from_double": (
         Code.DTYPE_MIX,
-        "'u' is float, the pooled input 'x' double",
+        "'u' is float32, the pooled input 'x' float64",
         halves("Cast <to=1> (dy)", "Cast <to=11> (s)").replace("float16", "double"),
     ),
     "summed_in_double": (
         Code.DTYPE_MIX,
-        "'u' is double, the pooled input 'x' float16",
+        "'u' is float64, the pooled input 'x' float16",
         halves("Cast <to=11> (dy)", "Cast <to=10> (s)", sums="double"),
     ),
 }
