@@ -2,7 +2,7 @@
 
 """Reads the rooms of the compiler and the imports between them from the sources, and draws them for the docs.
 
-A room is a folder of `poolgrad_lowering`, or a module in its root. The picture is part of `docs/architecture.md`.
+A room is a folder of `poolgrad_lowering`. The picture is part of `docs/architecture.md`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOLDERS = {
 }
 
 ORDER = (
-    ("version", "diagnostics"),
+    ("diagnostics",),
     ("ir",),
     ("windows", "io"),
     ("dialect",),

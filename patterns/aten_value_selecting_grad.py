@@ -29,11 +29,11 @@ from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant
+from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type
@@ -70,17 +70,8 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
         raise Refuse(Code.DX_SHAPE, what, node.label, Shown(sizes), forward.x.name, Shown(x_shape))
     check_shape(facts, Code.GRAD_SHAPE, grad, given)
     view = View.SAME if keepdims else View.FLAT
-    gradient = MaxPoolGradient(
-        x=Operand(forward.x),
-        grad=Operand(grad, view),
-        argmax=Operand(recorded, view),
-        dx=Operand(dx),
-        numbering=Numbering.AXIS,
-        element_type=stated_element_type(facts, forward.x, grad, dx),
-        windows=AdaptiveWindows(),
-        x_shape=x_shape,
-        pooled_shape=pooled_shape,
-    )
+    pooled = Pooled(forward.x, stated_element_type(facts, forward.x, grad, dx), x_shape, pooled_shape)
+    gradient = pooled.gradient(Operand(grad, view), Operand(recorded, view), Operand(dx), Numbering.AXIS)
     return with_whole_reduction(facts, as_max_pool(gradient, axis), facts.behind_views(recorded, "ArgMax"))
 
 

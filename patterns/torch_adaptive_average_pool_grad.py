@@ -18,23 +18,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.division import Division, division
-from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.avg_pool.matching.spread import results
+from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.attributes import integer, integers
-from poolgrad_lowering.ir.dims import is_static, static_dims
-from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
+from poolgrad_lowering.ir.dims import static_dims
+from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from poolgrad_lowering.windows.axis import adaptive_bounds
 
@@ -51,17 +51,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     if not _are_windows(divided, table, mask, sizes):
         what = "the tables of '{}' are not those of adaptive pooling from {} to {}"
         raise Refuse(Code.WINDOW_TABLES, what, node.label, list(sizes), list(divided.counts))
-    element_type = facts.element_type(dx) or TensorProto.FLOAT
-    return AveragePoolGradient(
-        grad=Operand(divided.source(element_type)),
-        dx=Operand(dx),
-        x=None,
-        element_type=element_type,
-        windows=AdaptiveWindows(),
-        x_shape=(*divided.shape[:2], *static_dims(sizes)),
-        pooled_shape=divided.shape,
-        spelled=True,
-    )
+    return divided.gradient(facts, dx, sizes, AdaptiveWindows())
 
 
 def _tables(facts: Facts, node: Node) -> tuple[Division, Table, Table] | None:
@@ -92,37 +82,14 @@ def _tables(facts: Facts, node: Node) -> tuple[Division, Table, Table] | None:
 def _result(facts: Facts, node: Node, divided: Division, plane: int) -> tuple[Value, tuple[int, ...]]:
     """The last value behind the sums with N, C and as many spatial axes as dY, and its spatial sizes."""
     held = []
-    for value in _views(facts, node):
-        shape = facts.shape(value)
-        is_typed = facts.element_type(value) in (None, TensorProto.FLOAT, divided.narrow)
-        if shape is not None and is_typed and len(shape) == len(divided.shape) and shape[:2] == divided.shape[:2]:
-            sizes = tuple(dim.coefficient for dim in shape[2:])
-            if is_static(shape[2:]) and np.prod(sizes) == plane:
-                held.append((value, sizes))
+    for value, _ in results(facts, node, None):
+        sizes = tuple(dim.static or 0 for dim in (facts.shape(value) or ())[2:])
+        if math.prod(sizes) == plane and divided.fits(facts, value, sizes):
+            held.append((value, sizes))
     if not held:
         what = "no value behind '{}' has the shape of a pooled input of '{}'"
         raise Refuse(Code.DX_SHAPE, what, node.label, divided.grad.name)
     return held[-1]
-
-
-def _views(facts: Facts, node: Node) -> Iterator[Value]:
-    """The result of the node, its views and those of one cast of it, each alone read of the one before, nearest first.
-
-    A second cast would read a value that the first one has rounded.
-    """
-    value, is_cast = node.output(0), False
-    for _ in range(MAX_CHAIN):
-        if value is None:
-            return
-        yield value
-        reader = value.only_reader
-        if reader is None or reader.input(0) != value:
-            return
-        if reader.is_a("Cast") and not is_cast:
-            is_cast = True
-        elif not facts.is_view(reader):
-            return
-        value = reader.output(0)
 
 
 def _are_windows(divided: Division, table: Table, mask: Table, sizes: Sequence[int]) -> bool:

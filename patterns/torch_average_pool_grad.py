@@ -22,15 +22,14 @@ import functools
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.counting import elements
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.division import Division, division
-from poolgrad_lowering.families.avg_pool.matching.spread import Spread, results, spread
-from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.avg_pool.matching.spread import Spread, cropped, results, spread
+from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.dims import Shown, static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.axis import AxisWindow
@@ -47,30 +46,13 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     if made is None or divided is None or divided.counts != made.counts:
         return None
     dx, cut = _result(facts, node, made, divided)
-    element_type = facts.element_type(dx) or TensorProto.FLOAT
     windows, padded, divisor = _windows(node, cut, divided.divisors)
-    return AveragePoolGradient(
-        grad=Operand(divided.source(element_type)),
-        dx=Operand(dx),
-        x=None,
-        element_type=element_type,
-        windows=windows,
-        x_shape=(*divided.shape[:2], *static_dims(cut.sizes)),
-        pooled_shape=divided.shape,
-        count_include_pad=padded,
-        divisor=divisor,
-        spelled=True,
-    )
+    return divided.gradient(facts, dx, cut.sizes, windows, padded=padded, divisor=divisor)
 
 
 def _result(facts: Facts, node: Node, made: Spread, divided: Division) -> tuple[Value, Spread]:
     """The last value behind the sums that has the shape of a pooled input and a type that the gradient has."""
-    types = (None, TensorProto.FLOAT, divided.narrow)
-    held = [
-        (value, cut)
-        for value, cut in results(facts, node, made)
-        if facts.shape(value) == (*divided.shape[:2], *static_dims(cut.sizes)) and facts.element_type(value) in types
-    ]
+    held = [(value, cut) for value, cut in results(facts, node, made, cropped) if divided.fits(facts, value, cut.sizes)]
     if not held:
         what = "no value behind ConvTranspose '{}' has the shape of a pooled input of '{}'"
         raise Refuse(Code.DX_SHAPE, what, node.label, divided.grad.name)

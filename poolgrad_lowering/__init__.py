@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.version import __version__
+from poolgrad_lowering.diagnostics.version import __version__
 
 if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.data_warning import DataWarning

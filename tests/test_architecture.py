@@ -8,6 +8,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -19,6 +20,16 @@ FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in nam
 
 def test_every_room_has_a_floor() -> None:
     assert FLOORS.keys() == {rooms.room(module) for module in rooms.modules()} - {"", "schemas"}
+
+
+def test_the_house_stays_small() -> None:
+    """A larger one is a decision, not an accident: whoever adds a room looks at the picture first."""
+    root = Path(__file__).parents[1]
+    essay = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert len(rooms.rooms().nodes) <= 22
+    assert len(rooms.rooms().edges) <= 120
+    assert [path.name for path in (root / "poolgrad_lowering").glob("*.py")] == ["__init__.py"]
+    assert sum(re.search(r"\w", word) is not None for word in essay.split()) <= 1_200
 
 
 @pytest.mark.parametrize(("above", "below"), sorted(rooms.rooms().edges))

@@ -108,4 +108,14 @@ def _gradient(
         for extents in (sizes, counts)
     )
     x, grad, argmax, dx = (Operand(Value(_SCOPE, name)) for name in ("x", "grad", "argmax", "dx"))
-    return MaxPoolGradient(x, grad, argmax, dx, Numbering.TENSOR, element_type, windows, x_shape, pooled)
+    return MaxPoolGradient(
+        x=x,
+        grad=grad,
+        argmax=argmax,
+        dx=dx,
+        numbering=Numbering.TENSOR,
+        element_type=element_type,
+        windows=windows,
+        x_shape=x_shape,
+        pooled_shape=pooled,
+    )

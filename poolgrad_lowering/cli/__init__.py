@@ -20,7 +20,7 @@ from poolgrad_lowering.cli.console import print_error
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.errors import PoolgradError, VerificationError
-from poolgrad_lowering.version import __version__
+from poolgrad_lowering.diagnostics.version import __version__
 
 _ABOUT = "about"
 """The module of the commands that read the parsers of the others."""

@@ -49,6 +49,7 @@ class Operand:
         return Operand(self.value, View.FLAT, self.shape)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Gradient(ABC):
     """A proven gradient of a pool, of any family.
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from poolgrad_lowering.diagnostics.status import Status, reading_order
+from poolgrad_lowering.diagnostics.version import __version__
 from poolgrad_lowering.html_report.anchor import anchor_section
 from poolgrad_lowering.html_report.places import places_section
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
@@ -19,7 +20,6 @@ from poolgrad_lowering.report.drawing.markup import Markup, element, shown
 from poolgrad_lowering.report.drawing.svg import stylesheet
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import TARGETS
-from poolgrad_lowering.version import __version__
 
 PAGE_SIZE = 50
 """The number of anchors on a page of the list, in a browser that runs the script."""

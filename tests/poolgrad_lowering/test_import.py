@@ -31,7 +31,8 @@ def test_the_package_itself_loads_nothing() -> None:
     assert not modules & {"onnx", "numpy", "networkx", "onnxruntime", "google.protobuf", "inspect"}
     assert {name for name in modules if name.startswith("poolgrad_lowering")} == {
         "poolgrad_lowering",
-        "poolgrad_lowering.version",
+        "poolgrad_lowering.diagnostics",
+        "poolgrad_lowering.diagnostics.version",
     }
 
 

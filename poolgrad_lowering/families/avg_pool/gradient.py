@@ -8,33 +8,22 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from poolgrad_lowering.families.gradient import Gradient, Operand
-from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AveragePoolGradient(Gradient):
     """A proven gradient of an average pool: `dx = 0; dx[n, c][window o] += grad[n, c, o] / divisor(o)`.
 
-    * `grad`: the incoming gradient, of shape `pooled_shape`
-    * `dx`: what the lowered node computes, of shape `x_shape`; its element type is `element_type`, as grad's
     * `x`: a value of shape `x_shape` and of the same type, whose elements are not read; None if the form has none
-    * `windows`: those of the pool as attributes of an ONNX pool, or `AdaptiveWindows`
     * `count_include_pad`: whether divisor(o) counts the elements of window o in the padding too, or those of x alone
     * `divisor`: the divisor of all windows; 0 if each one is counted
     * `pool`: the forward pool; None if not known
     * `spelled`: whether it is written out in operators of ONNX, and no operator of a training runtime
     """
 
-    grad: Operand
-    dx: Operand
     x: Operand | None
-    element_type: int
-    windows: PoolAttributes | AdaptiveWindows
-    x_shape: Shape
-    pooled_shape: Shape
     count_include_pad: bool = False
     divisor: int = 0
     pool: Node | None = None

@@ -13,8 +13,6 @@ from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.gradient import Gradient, Operand
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)
@@ -36,31 +34,21 @@ class Reduction:
         return min(self.node, self.recorder, key=lambda node: node.position)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MaxPoolGradient(Gradient):
     """A proven gradient of a max pool: `dx = 0; dx[n, c].flat[index[n, c, o]] += grad[n, c, o]`.
 
-    * `x`: the pooled input, of shape `x_shape`; `element_type` is its `TensorProto.DataType`
-    * `grad`: the incoming gradient, of shape `pooled_shape`
+    * `x`: the pooled input
     * `argmax`: the recorded indices, int32 or int64, of shape `pooled_shape`; `numbering` says what they count (AXIS:
       positions along spatial axis `axis`). None if `pool` has no Indices output yet: the rewrite adds the output
-    * `dx`: what the lowered node computes, of shape `x_shape`
     * `pool`: the node that computes both the pooled tensor (its first output) and the recorded indices (its second);
       None if no single node does
     * `reduction`: the ReduceMax and the ArgMax that do, if two nodes do; None otherwise
-    * `windows`: the MaxPool's attributes, or `AdaptiveWindows`
-    * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), with symbols
     """
 
     x: Operand
-    grad: Operand
     argmax: Operand | None
-    dx: Operand
     numbering: Numbering
-    element_type: int
-    windows: PoolAttributes | AdaptiveWindows
-    x_shape: Shape
-    pooled_shape: Shape
     pool: Node | None = None
     axis: int = 0
     reduction: Reduction | None = None

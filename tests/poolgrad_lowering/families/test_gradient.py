@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.families.gradient import Operand
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
+from poolgrad_lowering.families.max_pool.gradient import Reduction
+from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Scope
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
 from tests.pool_graphs import parse
 
 BODY = {
@@ -40,11 +43,11 @@ def test_the_node_of_the_pooled_tensor() -> None:
     pool, maximum, recorder = (main.node(position) for position in range(3))
     x = pool.input(0)
     assert x is not None
-    form = Numbering.PLANE, TensorProto.FLOAT, AdaptiveWindows()
-    shapes = static_dims([2, 3, 4]), static_dims([2, 3, 1])
+    pooled = Pooled(x, TensorProto.FLOAT, static_dims([2, 3, 4]), static_dims([2, 3, 1]))
+    gradient = pooled.gradient(Operand(x), Operand(x), Operand(x), Numbering.PLANE)
 
-    def pooling(**nodes: object) -> object:
-        return MaxPoolGradient(*[Operand(x)] * 4, *form, *shapes, **nodes).pooling  # type: ignore[arg-type]
+    def pooling(**nodes: Any) -> object:
+        return replace(gradient, **nodes).pooling
 
     assert pooling() is None
     assert pooling(pool=pool) is pool

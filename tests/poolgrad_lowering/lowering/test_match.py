@@ -133,10 +133,16 @@ def known_shapes(
         reads(facts)
         x, dx = node.input(0), node.output(0)
         assert x is not None and dx is not None  # noqa: PT018 - for the type checker
-        form = numbering, TensorProto.FLOAT, AdaptiveWindows()
         views = {name: View.FLAT if name == flat else View.SAME for name in ("x", "grad", "argmax")}
-        operands = (Operand(x, view) for view in views.values())
-        return MaxPoolGradient(*operands, Operand(dx), *form, x_shape, pooled_shape)
+        return MaxPoolGradient(
+            **{name: Operand(x, view) for name, view in views.items()},  # type: ignore[arg-type]
+            dx=Operand(dx),
+            numbering=numbering,
+            element_type=TensorProto.FLOAT,
+            windows=AdaptiveWindows(),
+            x_shape=x_shape,
+            pooled_shape=pooled_shape,
+        )
 
     def refuse(_gradient: MaxPoolGradient, _target: Target, _operator: str | None) -> LoweredOp:
         raise Refuse(Code.TARGET, "none")

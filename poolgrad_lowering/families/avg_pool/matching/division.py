@@ -12,9 +12,13 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.type_rules import HALF_TYPES
+from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shape, is_static
+from poolgrad_lowering.ir.dims import Shape, is_static, static_dims
 from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,36 @@ class Division:
     def source(self, element_type: int | None) -> Value:
         """Return the gradient in the element type of the result."""
         return self.wide_of if self.wide_of is not None and element_type == self.narrow else self.grad
+
+    def fits(self, facts: Facts, value: Value, sizes: tuple[int, ...]) -> bool:
+        """Whether a value can be the result: of these spatial sizes, and of a type that the gradient has."""
+        is_typed = facts.element_type(value) in (None, TensorProto.FLOAT, self.narrow)
+        return is_typed and facts.shape(value) == (*self.shape[:2], *static_dims(sizes))
+
+    def gradient(
+        self,
+        facts: Facts,
+        dx: Value,
+        sizes: tuple[int, ...],
+        windows: PoolAttributes | AdaptiveWindows,
+        *,
+        padded: bool = False,
+        divisor: int = 0,
+    ) -> AveragePoolGradient:
+        """Return the gradient whose result is `dx`, of these spatial sizes; `padded` is its `count_include_pad`."""
+        element_type = facts.element_type(dx) or TensorProto.FLOAT
+        return AveragePoolGradient(
+            grad=Operand(self.source(element_type)),
+            dx=Operand(dx),
+            x=None,
+            element_type=element_type,
+            windows=windows,
+            x_shape=(*self.shape[:2], *static_dims(sizes)),
+            pooled_shape=self.shape,
+            count_include_pad=padded,
+            divisor=divisor,
+            spelled=True,
+        )
 
 
 def division(facts: Facts, quotient: Value | None) -> Division | None:

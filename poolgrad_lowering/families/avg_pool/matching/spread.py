@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds, static_integers
@@ -15,6 +16,8 @@ from poolgrad_lowering.ir.attributes import attribute, integer, integers, text
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+S = TypeVar("S")
 
 _PADS_AS_INPUT = 11
 """The first opset in which the pads of Pad are an input."""
@@ -110,10 +113,13 @@ def _shape_of_ones(facts: Facts, weight: Value) -> tuple[int, ...]:
     return tuple(dim.coefficient for dim in shape)
 
 
-def results(facts: Facts, node: Node, made: Spread) -> Iterator[tuple[Value, Spread]]:
-    """Yield the values that hold the result, nearest first: cut, or padded with zeros, then viewed, or cast to a half.
+def results(
+    facts: Facts, node: Node, made: S, change: Callable[[Facts, Node, S], S | None] = lambda *_: None
+) -> Iterator[tuple[Value, S]]:
+    """Yield the values that hold the result, nearest first: changed, then viewed, or cast to a half type.
 
-    Each alone is read of the one before. There is at most one cast: a second one would read rounded values.
+    `made` describes the first one, `change` returns what a node makes of it, None if nothing of the kind. Each is read
+    by one node only. There is at most one cast: a second one would read rounded values.
     """
     value, is_viewed, is_cast = node.output(0), False, False
     for _ in range(MAX_CHAIN):
@@ -126,14 +132,14 @@ def results(facts: Facts, node: Node, made: Spread) -> Iterator[tuple[Value, Spr
             is_viewed = True
         elif reader.is_a("Cast") and integer(reader, "to") in HALF_TYPES and not is_cast:
             is_viewed = is_cast = True
-        elif (cropped := _cropped(facts, reader, made)) is not None and not is_viewed:
-            made = cropped
+        elif (changed := change(facts, reader, made)) is not None and not is_viewed:
+            made = changed
         else:
             return
         value = reader.output(0)
 
 
-def _cropped(facts: Facts, node: Node, made: Spread) -> Spread | None:
+def cropped(facts: Facts, node: Node, made: Spread) -> Spread | None:
     """What a Slice or a Pad with zeros makes of the result; None for any other node."""
     if node.is_a("Slice"):
         bounds = slice_bounds(facts, node, 2 + len(made.kernel))

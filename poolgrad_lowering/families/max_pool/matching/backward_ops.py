@@ -20,7 +20,7 @@ from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
+from poolgrad_lowering.families.max_pool.matching.forward import Pooled, forward_pool
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -79,18 +79,9 @@ def match_backward_op(
         raise Refuse(Code.DX_SHAPE, what, x.name, forward.x.name, forward.node.label)
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
     check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
-    return MaxPoolGradient(
-        x=Operand(backward.x),
-        grad=Operand(backward.grad),
-        argmax=Operand(argmax),
-        dx=Operand(backward.dx),
-        numbering=numbering,
-        element_type=stated_element_type(facts, backward.x, backward.grad, backward.dx),
-        windows=forward.windows.attributes,
-        x_shape=x_shape,
-        pooled_shape=pooled_shape,
-        pool=forward.node,
-    )
+    element_type = stated_element_type(facts, x, backward.grad, backward.dx)
+    pooled = Pooled(x, element_type, x_shape, pooled_shape, forward.windows.attributes, forward.node)
+    return pooled.gradient(Operand(backward.grad), Operand(argmax), Operand(backward.dx), numbering)
 
 
 def check_not_constant(value: Value) -> None:
