@@ -20,6 +20,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.sizes import pooled_shape
+from poolgrad_lowering.families.checks import check_windows
 from poolgrad_lowering.families.gradient import Operand, Pattern
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, differ
@@ -35,9 +36,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     windows, counts = PoolAttributes.read(node), integer(node, "count_include_pad", 0)
     if windows is None or counts is None:
         raise Refuse(Code.POOL_ATTRIBUTES, "AveragePoolGrad '{}' has missing or malformed attributes", node.label)
-    if windows.has_ambiguous_pads:
-        what = "AveragePoolGrad '{}' has auto_pad={} with pads, dilations or gaps, which runtimes pad differently"
-        raise Refuse(Code.POOL_ATTRIBUTES, what, node.label, windows.auto_pad)
+    check_windows(windows, node)
     pools = forward_pools(facts, node)
     pool = pools[0] if pools else None
     x = None if pool is None else pool.input(0)

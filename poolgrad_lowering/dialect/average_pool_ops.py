@@ -81,11 +81,13 @@ _BODY_WINDOW = (
 
 
 def _windowed_body(grad: str, y: str) -> dict[Maximum, Body]:
-    return {Maximum.SELECTED: Body(partial(windowed_average_text, grad=grad, y=y), OLDEST_AVERAGE_OPSET)}
+    text = partial(windowed_average_text, grad=grad, y=y)
+    return {Maximum.SELECTED: Body(text, OLDEST_AVERAGE_OPSET, marker="own_terms")}
 
 
 def _adaptive_body(grad: str, y: str, shape: str, oldest: int) -> dict[Maximum, Body]:
-    return {Maximum.SELECTED: Body(partial(adaptive_average_text, grad=grad, y=y, shape=shape), oldest)}
+    text = partial(adaptive_average_text, grad=grad, y=y, shape=shape)
+    return {Maximum.SELECTED: Body(text, oldest, marker="own_terms")}
 
 
 AVERAGE_POOL_OPS = (

@@ -103,7 +103,7 @@ def _onnx_window() -> tuple[Attribute, ...]:
 _DTYPE = _index_type("dtype")
 _OUTPUT_SIZE = Attribute("output_size", AttributeProto.INTS, "Size of y along D, H, W.", length=3, minimum=1)
 
-_GRADIENT_BODY = {Maximum.SELECTED: Body(gradient_text, OLDEST_GRADIENT_OPSET)}
+_GRADIENT_BODY = {Maximum.SELECTED: Body(gradient_text, OLDEST_GRADIENT_OPSET, marker="argmax_planes")}
 _POOL_BODY = {Maximum.SELECTED: Body(pool_text, OLDEST_POOL_OPSET, frozenset((TensorProto.FLOAT, TensorProto.FLOAT16)))}
 _WHERE_OF_BFLOAT16 = 16
 _ADAPTIVE_BODIES = {

@@ -89,13 +89,14 @@ class Body:
     `index_type` (`TensorProto.DataType`) is the type of argmax; `narrow` is the node that converts float32 to the type
     of x and grad, with `{}` for its operand, None if no type needs it. The operators compute in the element types
     `computed`; other types are converted to float32. `oldest` and `oldest_bfloat16` are the first opsets, in general
-    and for x in bfloat16.
+    and for x in bfloat16. `marker` is a value of a gradient's body by which one that was inlined is recognised.
     """
 
     text: Callable[[int, int, str | None], str]
     oldest: int
     computed: frozenset[int] = frozenset((TensorProto.FLOAT,))
     oldest_bfloat16: int = 13
+    marker: str = ""
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,22 @@ def _check_fields(gradient: Gradient, record: object, kinds: Kinds, prefix: str 
             raise malformed(gradient, "{}{} is {}", prefix, name, type(held).__name__)
 
 
+def check_pool(gradient: Gradient) -> None:
+    """As `check_windows`, for the windows of a gradient."""
+    node = gradient.pooling or gradient.dx.value.producer
+    if isinstance(gradient.windows, PoolAttributes) and node is not None:
+        check_windows(gradient.windows, node)
+
+
+def check_windows(windows: PoolAttributes, node: Node) -> None:
+    """Raise `Refuse` if runtimes disagree about the windows of a node, or it numbers Indices in another order."""
+    if windows.storage_order:
+        raise Refuse(Code.STORAGE_ORDER, "{} '{}' has storage_order=1", node.proto.op_type, node.label)
+    if windows.has_ambiguous_pads:
+        what = "{} '{}' has auto_pad={} with pads, dilations or gaps, which runtimes pad differently"
+        raise Refuse(Code.POOL_ATTRIBUTES, what, node.proto.op_type, node.label, windows.auto_pad)
+
+
 def check_element_types(facts: Facts, gradient: Gradient, *values: Value) -> None:
     """Raise `Refuse` unless the values have the gradient's element type, as far as known, and one of them is known."""
     types = [facts.element_type(value) for value in values]

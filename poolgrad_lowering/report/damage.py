@@ -21,8 +21,9 @@ from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node
 
-_BODY_VALUE = re.compile(r"(?:^|[_/])argmax_planes[_\d]*$")
-"""A value of each gradient's function body, with what the tools that inline functions put before and after it:
+_MARKERS = {body.marker for op in OPS.values() for body in op.bodies.values() if body.marker}
+_BODY_VALUE = re.compile(rf"(?:^|[_/])(?:{'|'.join(sorted(_MARKERS))})[_\d]*$", re.MULTILINE)
+"""The marker of a gradient's function body, with what the tools that inline functions put before and after it:
 `argmax_planes__2`, `argmax_planes_2`, `_inlfunc_MaxPool3DGradWithArgmax_argmax_planes`."""
 
 
@@ -108,10 +109,10 @@ def _mistyped(nodes: Iterable[Node], bodies: Mapping[str, FunctionProto]) -> lis
 
 
 def _takes(body: FunctionProto, element_type: int, node: Node) -> bool:
-    """Whether a body has types with values of an element type: its inputs x, or x and grad, and then indices."""
-    values = [element_type] * min(len(body.input), 2)
-    indices = [TensorProto.INT64] * (len(body.input) - len(values))
-    types = [TypeProto(tensor_type=TypeProto.Tensor(elem_type=each)) for each in (*values, *indices)]
+    """Whether a body has types if x and the gradients are of an element type."""
+    inputs = OPS[body.name].inputs
+    elements = [element_type if one.type_variable == VALUE else TensorProto.INT64 for one in inputs]
+    types = [TypeProto(tensor_type=TypeProto.Tensor(elem_type=each)) for each in elements]
     try:
         infer_function_output_types(body, types, list(node.proto.attribute))
     except InferenceError:
@@ -135,6 +136,5 @@ def declared_element_type(node: Node) -> int | None:
 
 def _inlined(index: ModelIndex) -> int:
     """Return the number of gradients whose function body was put in place of a node of the dialect."""
-    scopes = (scope for scope in index.scopes if not is_body(scope.root.proto))
-    named = [name for scope in scopes for name in scope.producers if "argmax_planes" in name]
-    return sum(_BODY_VALUE.search(name) is not None for name in named)
+    values = ["\n".join(scope.producers) for scope in index.scopes if not is_body(scope.root.proto)]
+    return sum(len(_BODY_VALUE.findall(names)) for names in values if any(marker in names for marker in _MARKERS))

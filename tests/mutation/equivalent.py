@@ -74,6 +74,8 @@ EQUIVALENT: dict[str, str] = {
     "family_of(site.gradient).select(site.gradient, target, operator)": _ONLY_FOR_SPEED,
     "poolgrad_lowering.families.max_pool.emit._from_axis: "
     "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
+    "poolgrad_lowering.analysis.node_inference: 1 → 2 #2": _ONLY_A_LIMIT,
+    "poolgrad_lowering.analysis.node_inference: 10 → 11": _ONLY_A_LIMIT,
     "poolgrad_lowering.families.max_pool.matching.scatter_nd._names_own_rows: "
     "if integer(node, 'axis') not in (-1, depth) → if False": _OTHER_COLUMNS,
     "poolgrad_lowering.families.max_pool.matching.scatter_nd._counts_rows: "

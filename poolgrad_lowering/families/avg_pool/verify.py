@@ -17,6 +17,7 @@ from poolgrad_lowering.families.checks import (
     check_names,
     check_operand_shape,
     check_order,
+    check_pool,
     check_record,
     check_result,
     malformed,
@@ -39,6 +40,7 @@ _FIELDS: Kinds = {
 def verify_gradient(facts: Facts, gradient: AveragePoolGradient) -> None:
     """Raises `Refuse` at the first condition that the gradient violates."""
     check_record(gradient, _FIELDS)
+    check_pool(gradient)
     if isinstance(gradient.windows, AdaptiveWindows) and (gradient.divisor or gradient.count_include_pad):
         raise malformed(gradient, "windows of adaptive pooling count their own elements")
     check_element_types(facts, gradient, gradient.grad.value, gradient.dx.value)

@@ -23,6 +23,7 @@ from poolgrad_lowering.families.checks import (
     check_names,
     check_operand_shape,
     check_order,
+    check_pool,
     check_record,
     check_result,
     malformed,
@@ -45,6 +46,7 @@ _FIELDS: Kinds = {
 def verify_gradient(facts: Facts, gradient: MaxPoolGradient) -> None:
     """Raises `Refuse` at the first condition that the gradient violates."""
     check_record(gradient, _FIELDS)
+    check_pool(gradient)
     if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < len(gradient.x_shape) - 2:
         raise malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
     check_element_types(facts, gradient, gradient.x.value, gradient.grad.value, gradient.dx.value)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import onnx.compose
 import onnx.inliner
@@ -15,9 +16,12 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import export_cann, inspect, lower
+from poolgrad_lowering.dialect import OPS, function_body
+from poolgrad_lowering.dialect.op import Op
 from poolgrad_lowering.targets.table import TARGETS, Support
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
+BUILT = Path(__file__).parents[3] / "models" / "built" / "spellings"
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 LOWERED = lower(GRADIENT).model
 
@@ -165,6 +169,29 @@ def test_bodies_that_onnx_inlined(opset: int) -> None:
     )
     inlined = onnx.inliner.inline_local_functions(lower(model).model)
     assert "the function bodies of 1 npu gradient were inlined" in noted(inlined)["inlined-bodies"]
+
+
+@pytest.mark.note("inlined-bodies")
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+def test_bodies_of_average_pools_that_were_inlined(target: str) -> None:
+    lowered = lower(onnx.load(BUILT / "ort_average.onnx"), target=target)
+    inlined = onnx.inliner.inline_local_functions(lowered.model)
+    found = noted(inlined)
+    assert list(found) == ["inlined-bodies"]
+    assert f"of {len(lowered.report.lowered)} npu gradients were inlined" in found["inlined-bodies"]
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+def test_every_body_of_a_gradient_has_its_marker_once(op: Op) -> None:
+    for maximum, body in op.bodies.items():
+        made = [
+            name
+            for node in function_body(op.name, 18, [TensorProto.FLOAT], maximum=maximum).node
+            for name in node.output
+        ]
+        others = {other.marker for each in OPS.values() for other in each.bodies.values()} - {body.marker, ""}
+        assert made.count(body.marker) == ("Grad" in op.name)
+        assert others.isdisjoint(made)
 
 
 @pytest.mark.note("inlined-bodies")

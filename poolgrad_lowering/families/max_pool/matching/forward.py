@@ -11,6 +11,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.checks import check_windows
 from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.ir.dims import Shape
@@ -63,11 +64,7 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool:
     attributes, x, pooled = facts.pool(node), node.input(0), node.output(1) or node.output(0)
     if attributes is None or x is None or pooled is None:
         raise Refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)
-    if attributes.storage_order:
-        raise Refuse(Code.STORAGE_ORDER, "MaxPool '{}' has storage_order=1", node.label)
-    if attributes.has_ambiguous_pads:
-        what = "MaxPool '{}' has auto_pad={} with pads, dilations or gaps, which runtimes pad differently"
-        raise Refuse(Code.POOL_ATTRIBUTES, what, node.label, attributes.auto_pad)
+    check_windows(attributes, node)
     element_type = known_element_type(facts, x)
     rank = len(attributes.kernel) + 2
     x_shape, pooled_shape = (

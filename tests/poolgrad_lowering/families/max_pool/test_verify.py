@@ -173,6 +173,22 @@ def test_a_wrong_field(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(lambda gradient: replace(gradient, **{name: make(gradient)}), monkeypatch) == expected
 
 
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"storage_order": 1}, "storage-order"),
+        ({"auto_pad": "SAME_UPPER", "dilations": (2, 2)}, "pool-attributes"),
+        ({"auto_pad": "SAME_LOWER", "begins": (1, 1)}, "pool-attributes"),
+    ],
+)
+def test_windows_about_which_runtimes_disagree(
+    changes: dict[str, Any], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form that does not ask is refused too."""
+    found, _ = refusal(lambda gradient: replace(gradient, windows=windows(gradient, **changes)), monkeypatch)
+    assert found == code
+
+
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("nonsense", [None, "text", 3.5, b"", (), [1]], ids=repr)
 def test_nonsense_in_a_field(name: str, nonsense: object, monkeypatch: pytest.MonkeyPatch) -> None:
