@@ -79,7 +79,9 @@ def _gathered_rows(facts: Facts, maximum: FirstMaximum) -> Value | None:
 
 
 def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple[Value, tuple[int, ...]]]:
-    """Tensors that the rows are planes of, with their shapes: first those that exist, then what rows may have been."""
+    """Tensors whose (n, c) planes are the rows, with their shapes: values of the graph first, then the rows themselves
+    in each shape that they may have had.
+    """
     for source in reversed(list(view_sources(facts, rows))):
         found = static_shape(facts, source)
         if found is not None and len(found) in RANKS and math.prod(found[2:]) == shape[-1]:

@@ -43,7 +43,7 @@ _FORWARD_DIM, _FORWARD_KEEPDIM = 1, 2
 
 @dataclass(frozen=True)
 class _Reduction:
-    """A maximum over one axis: of what, and how (axis as written, whether the axis stays with size 1)."""
+    """A maximum over one axis: its input, the axis as written, and whether the axis stays with size 1."""
 
     x: Value
     axis: int | None

@@ -77,7 +77,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
 
 
 def _computed_from(facts: Facts, recorded: Value) -> Node | None:
-    """The ArgMax whose answer the indices are computed from, through arithmetic and not through views alone."""
+    """The ArgMax from whose result the indices are computed by arithmetic; None for views of the result."""
     pending, computed = [recorded], False
     for _ in range(MAX_CHAIN):
         if not pending:
@@ -95,7 +95,7 @@ def _computed_from(facts: Facts, recorded: Value) -> Node | None:
 
 
 def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
-    """What is gathered from what, where it is a table of coordinates on the planes of one tensor."""
+    """The GatherND as a record, if it reads the planes of one tensor by a constant table of coordinates; else None."""
     source, coordinates = gather.input(0), constant_value(facts, gather.input(1))
     transpose = source.origin.producer if source is not None else None
     canvas = transpose.input(0) if transpose is not None and transpose.is_a("Transpose") else None
@@ -114,7 +114,7 @@ def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
 
 
 def _window(gathered: _Gathered, axis: int) -> AxisWindow:
-    """The windows that the table looks like along a spatial axis; not proven yet."""
+    """A guess of the windows along a spatial axis, from a few entries of the table; the caller proves them."""
     rank = len(gathered.sizes)
     begin, end = gathered.pads[2 + axis], gathered.pads[rank + 2 + axis]
     others = tuple(other for other in range(2 * (rank - 2)) if other // 2 != axis)

@@ -39,7 +39,7 @@ from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that a ConvTranspose with ones computes; raises `Refuse` where it cannot be lowered.
 
-    None for any other ConvTranspose, and for one of what no constants divide.
+    None for any other ConvTranspose, and if its input is not divided by constants.
     """
     made = spread(facts, node)
     divided = None if made is None else division(facts, made.source)

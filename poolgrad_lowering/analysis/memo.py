@@ -48,7 +48,10 @@ class Memo:
 
     @contextmanager
     def watched(self) -> Iterator[Reads]:
-        """Collect what facts depend on that are asked for meanwhile. Whoever watches around this does not see it."""
+        """Collect what the facts depend on that are asked for in this block.
+
+        A block around this one does not see it, unless `depend_on` is called with it.
+        """
         before, reads = len(self._reads), Reads()
         try:
             yield reads

@@ -42,7 +42,7 @@ def emit(_: Facts, site: Lowered[AveragePoolGradient], taken: set[str]) -> list[
 
 
 def _zeros(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
-    """A tensor in x's shape and type, for an operator that reads no more of x where no form knows it."""
+    """Zeros in x's shape and type: the operator reads no elements of x, and the graph may have no such value."""
     element_type = helper.tensor_dtype_to_np_dtype(site.gradient.element_type)
     zero = numpy_helper.from_array(np.zeros(1, element_type))
     wide = writer.write("Cast", [_sizes(writer, site, grad)], "wide_sizes", to=TensorProto.INT64)

@@ -4,9 +4,9 @@
 
 The conditions are those of CANN's operators AvgPoolV2Grad, AvgPool3DGrad, AdaptiveAvgPool2dGrad and
 AdaptiveAvgPool3dGrad, and of the aclnn functions that run them. Unlike those of a max pool, windows cannot be widened:
-every element of a window gets its part of the gradient. Where Ascend cannot express the windows over x, it can over a
-canvas, which is x with the padding that they reach. Where it would count their elements otherwise, all windows have the
-divisor 1, and the gradient is divided before.
+every element of a window gets its part of the gradient. Windows that Ascend cannot express over x become windows over
+a canvas: x with the padding that they reach. If Ascend would count other elements, the gradient is divided first, and
+the operator divides by 1.
 """
 
 from __future__ import annotations

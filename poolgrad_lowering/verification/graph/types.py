@@ -111,7 +111,9 @@ def _without_weights(model: ModelProto) -> ModelProto:
 
 
 def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
-    """Return the model, what onnx infers with its claims, and what without them: a number in a later one is truer.
+    """Return the model, what onnx infers with its claims, and what it infers without them.
+
+    Where two have different numbers for a size, the later one counts.
 
     Where the model defines an operator of ONNX anew, the last is left out: onnx takes its own.
     """

@@ -128,7 +128,7 @@ _REQUIRED_OUTPUTS = {"Dropout": 1, "MaxPool": 1}
 
 
 def comparable(original: Unit, lowered: Unit) -> tuple[Unit, Unit]:
-    """Return the units; a node of the original gets the key of one in the lowered unit that lacks unread outputs."""
+    """Return the units, in which a node has the same key whether or not it has outputs that nobody reads."""
     nodes = [_like_one_of(lowered, node) for node in original.nodes]
     return replace(original, nodes=nodes), lowered
 

@@ -160,7 +160,7 @@ def _operands(
 
 
 def _exact(node: FlatNode) -> FlatNode:
-    """Return the node; of a Cast or Div an Identity: positions may be no numbers of the type, and no multiples."""
+    """Return the node, for a Cast or Div an Identity: it is run on positions, which must stay as they are."""
     if node.op not in (("", "Cast"), ("", "Div")):
         return node
     proto = deepcopy(node.proto)

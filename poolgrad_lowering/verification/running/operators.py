@@ -207,7 +207,7 @@ def _read(operator: RewrittenNode) -> set[str]:
 def _other_operands(
     node: NodeProto, varied: Mapping[str, AnyArray], given: Mapping[str, AnyArray]
 ) -> dict[str, AnyArray]:
-    """Return other values of those that may vary: what the body does not read, it may take as a constant."""
+    """Return other values for the operands that may vary: with them a body that takes one for a constant is wrong."""
     found = {}
     for name in (value for value in node.input if value in varied):
         array = varied[name]

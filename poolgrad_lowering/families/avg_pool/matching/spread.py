@@ -73,9 +73,9 @@ class Spread:
 
 
 def spread(facts: Facts, node: Node) -> Spread | None:
-    """Return what a ConvTranspose adds where; None if its weight is not a constant kernel of ones over planes.
+    """Return the windows to which a ConvTranspose with a constant kernel of ones adds; None for another weight.
 
-    Raises `Refuse` if it is one, but has attributes with which it is not read.
+    Raises `Refuse` if its attributes are of a kind that is not supported.
     """
     source, weight = node.input(0), node.input(1)
     ones = () if weight is None or node.input(2) is not None else _shape_of_ones(facts, weight)

@@ -47,10 +47,10 @@ class FirstMaximum:
         return cls(node, data, shape, axis % len(shape))
 
     def flattened(self, facts: Facts) -> tuple[Value, Shape] | None:
-        """The tensor of whole (n, c) planes whose view, one row a plane, is reduced along its last axis; its shape.
+        """The tensor of which each reduced row is an (n, c) plane, and its shape; None if there is none.
 
-        It is the one farthest up among those of rank 3 to 5 whose spatial axes make up a row. None where the data is
-        no view of one.
+        Of the values that the rows are a view of, it is the first one in the graph that has rank 3 to 5 and planes as
+        large as a row.
         """
         if self.axis != len(self.shape) - 1:
             return None
