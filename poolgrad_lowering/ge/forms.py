@@ -17,7 +17,9 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.graphs import graphs, is_standard, names_of
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _LAST = (1 << 63) - 1
 _MOST_AXES_OF_GLOBAL_MAX_POOL = 2
@@ -97,26 +99,17 @@ def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes)
 
 
 def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> dict[str, Any]:
-    """Return the pads of SAME_LOWER as attributes; nothing for another auto_pad or where a size is not known.
-
-    With `auto_pad` SAME there are ceil(size / stride) windows; SAME_LOWER has the odd element of padding in front.
-    """
-    if attributes.get("auto_pad") != b"SAME_LOWER":
+    """Return the pads of SAME_LOWER as attributes; nothing for another auto_pad or where a size is not known."""
+    sizes = [size for size in types.shapes.get(node.input[0], ())[2:] if isinstance(size, int)]
+    kernel = tuple(attributes.get("kernel_shape", ()))
+    if attributes.get("auto_pad") != b"SAME_LOWER" or len(sizes) != len(kernel):
         return {}
-    sizes = types.shapes.get(node.input[0], ())[2:]
-    kernel = attributes["kernel_shape"]
-    if len(sizes) != len(kernel):
-        return {}
-    ones = [1] * len(kernel)
-    rows = zip(sizes, kernel, attributes.get("strides", ones), attributes.get("dilations", ones), strict=True)
-    front, back = [], []
-    for size, extent, stride, dilation in rows:
-        if not isinstance(size, int):
-            return {}
-        whole = max((math.ceil(size / stride) - 1) * stride + dilation * (extent - 1) + 1 - size, 0)
-        front.append(whole - whole // 2)
-        back.append(whole // 2)
-    return {"auto_pad": "NOTSET", "pads": [*front, *back]}
+    none, ones = (0,) * len(kernel), (1,) * len(kernel)
+    strides, dilations = (tuple(attributes.get(name, ones)) for name in ("strides", "dilations"))
+    pool = PoolAttributes(kernel, strides, none, none, dilations, ceil=False, auto_pad="SAME_LOWER", storage_order=0)
+    windows = [pool.axis(number, Dim(size)) for number, size in enumerate(sizes)]
+    pads = [(window.begin, window.end) for window in windows if window is not None]
+    return {"auto_pad": "NOTSET", "pads": [pad for side in zip(*pads, strict=True) for pad in side]}
 
 
 def _shape(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
