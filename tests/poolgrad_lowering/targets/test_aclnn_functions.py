@@ -22,11 +22,12 @@ ROUTES = ROUTE.findall((SOURCES / "ep" / "routes.cpp").read_text(encoding="utf-8
 
 def routed(op: str, product: str, rank: int) -> str:
     """The function of the first route that takes an int32 argmax, as the C++ sources have it."""
-    return next(
+    found = (
         f"aclnn{entry}"
         for name, of, least, most, entry, types in ROUTES
         if (name, of) == (op, product) and int(least) <= rank <= int(most) and types != "kInt64"
     )
+    return next(found, f"no row of runtime/src/ep/routes.cpp for {op} on {product} and tensors of rank {rank}")
 
 
 @pytest.mark.parametrize(
