@@ -140,12 +140,12 @@ class ModelIndex:
         self.scopes.append(scope)
         self._visitor.on_scope_opened(scope)
         columns = node_columns(scope.proto.node)
-        scope.node_names, scope.attributes = columns.names, columns.attributes
+        scope.node_names = columns.names
         for spelling, positions in columns.operators.items():  # two of an operator if a domain has two spellings
             op = scope.operator(*spelling)
             scope.by_op[op] = sorted([*scope.by_op.get(op, ()), *positions])
         unsorted = self._enter_values(scope, columns)
-        for position, attributes in columns.attributes.items():
+        for position, attributes in columns.attributes:
             for name, graph in self._visitor.visit_attributes(scope, position, attributes):
                 unsorted |= self._add_subgraph(scope, position, name, graph)
         self._visitor.on_scope_closed(scope, unsorted=unsorted)

@@ -23,7 +23,7 @@ class NodeColumns(NamedTuple):
 
     `names` has one entry per node, `operators` the positions of the nodes of each operator (domain, op type).
     `output_names[i]` is an output of the node at position `producers[i]`, `input_names[i]` an input of the node at
-    `consumers[i]`, both ordered by node. `attributes` has the positions of the nodes with attributes.
+    `consumers[i]`, both ordered by node. `attributes` has the nodes with attributes: position and attributes.
     """
 
     names: list[str]
@@ -32,12 +32,12 @@ class NodeColumns(NamedTuple):
     producers: list[int]
     input_names: list[str]
     consumers: list[int]
-    attributes: dict[int, list[onnx.AttributeProto]]
+    attributes: list[tuple[int, list[onnx.AttributeProto]]]
 
 
 def node_columns(nodes: Sequence[onnx.NodeProto]) -> NodeColumns:
     """The columns of a list of nodes."""
-    columns = NodeColumns([], defaultdict(list), [], [], [], [], {})
+    columns = NodeColumns([], defaultdict(list), [], [], [], [], [])
     for first in range(0, len(nodes), _BLOCK):
         block = nodes[first : first + _BLOCK]
         columns.names.extend([node.name for node in block])
@@ -49,5 +49,5 @@ def node_columns(nodes: Sequence[onnx.NodeProto]) -> NodeColumns:
         columns.input_names.extend(chain.from_iterable(inputs))
         columns.consumers.extend([position for position, names in enumerate(inputs, first) for _ in names])
         attributes = enumerate([node.attribute for node in block], first)
-        columns.attributes.update([(position, held[:]) for position, held in attributes if held])
+        columns.attributes.extend([(position, held[:]) for position, held in attributes if held])
     return columns

@@ -55,7 +55,6 @@ class Scope:
     captured: dict[str, list[Use]] = field(default_factory=dict)
     by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     node_names: list[str] = field(default_factory=list)
-    attributes: dict[int, list[onnx.AttributeProto]] = field(default_factory=dict)
     holder: int = -1
     values: dict[str, Value] = field(default_factory=dict)
     resolved: dict[str, Value] = field(default_factory=dict)
@@ -266,7 +265,7 @@ class Node:
         self.outputs = tuple([Value(scope, name) if name else None for name in proto.output[:]])
         self._standard = None if self.op[0] else self.op[1]
         self.attributes: dict[str, onnx.AttributeProto] = {}
-        for stored in reversed(scope.attributes.get(position, ())):  # of two with one name the first one counts
+        for stored in proto.attribute[::-1]:  # of two with one name the first one counts
             self.attributes[stored.name] = stored
             if stored.ref_attr_name:
                 self._standard = None

@@ -23,5 +23,5 @@ def test_columns() -> None:
     assert columns.operators == {("", "Relu"): [0, 4], ("", ""): [1], ("", "Clip"): [2], ("l", "f"): [3]}
     assert (columns.input_names, columns.consumers) == (["x", "x", "", "most", "x"], [0, 2, 2, 2, 4])
     assert (columns.output_names, columns.producers) == (["y", "", "y", "y", "i"], [0, 2, 2, 4, 4])
-    [(position, attributes)] = columns.attributes.items()
+    [(position, attributes)] = columns.attributes
     assert (position, [attribute.name for attribute in attributes]) == (4, ["auto_pad", "kernel_shape"])
