@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from poolgrad_lowering.runtime.doctor import Backend, Diagnosis, Operator, Part
 
 _TYPES = {"float32", "float16", "bfloat16"}
+"""The element types for which the provider asks CANN."""
 
 
 def to_text(diagnosis: Diagnosis) -> str:

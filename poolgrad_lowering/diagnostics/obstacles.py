@@ -139,7 +139,7 @@ class Obstacle(Diagnostic):
         "use ONNX's operators only.",
     )
     WRONG_TARGET = (
-        "The model was lowered to an operator that the target does not have, or has not for the element type.",
+        "The model was lowered to an operator that the target does not have, or not for the element type.",
         "Export the original model, or lower it for this target.",
     )
 

@@ -104,9 +104,9 @@ def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTy
     kernel = tuple(attributes.get("kernel_shape", ()))
     if attributes.get("auto_pad") != b"SAME_LOWER" or len(sizes) != len(kernel):
         return {}
-    none, ones = (0,) * len(kernel), (1,) * len(kernel)
+    zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
     strides, dilations = (tuple(attributes.get(name, ones)) for name in ("strides", "dilations"))
-    pool = PoolAttributes(kernel, strides, none, none, dilations, ceil=False, auto_pad="SAME_LOWER", storage_order=0)
+    pool = PoolAttributes(kernel, strides, zeros, zeros, dilations, ceil=False, auto_pad="SAME_LOWER", storage_order=0)
     windows = [pool.axis(number, Dim(size)) for number, size in enumerate(sizes)]
     pads = [(window.begin, window.end) for window in windows if window is not None]
     return {"auto_pad": "NOTSET", "pads": [pad for side in zip(*pads, strict=True) for pad in side]}

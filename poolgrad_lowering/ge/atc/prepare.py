@@ -111,7 +111,7 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
         yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no prototype of {node.op_type} for graphs"
     elif not PROTOTYPES[node.op_type].takes_layout(target):
         yield Obstacle.CHANNELS_LAST, f"{target.name} takes {node.op_type} with the channels last only"
-    element_type = types.elements.get(node.output[0])  # that of x, y and the gradients
+    element_type = value_type(node, types)
     if element_type in TYPES[VALUE] and not target.supports(node.op_type, element_type):
         yield Obstacle.WRONG_TARGET, f"{target.name} has no {node.op_type} for {type_name(element_type)}"
     sizes = shape_operand(node)
@@ -121,6 +121,11 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
     if _argmax_type(node, types) == TensorProto.INT64 and TensorProto.INT64 not in support.index_types:
         yield Obstacle.ARGMAX_TYPE, f"its argmax is int64, and {target.name} takes int32 only"
+
+
+def value_type(node: NodeProto, types: ValueTypes) -> int | None:
+    """Return the element type of x, y and the gradients of a dialect node; None if it is not known."""
+    return types.elements.get(next(iter(node.output), ""))
 
 
 def _argmax_type(node: NodeProto, types: ValueTypes) -> int | None:

@@ -22,7 +22,7 @@ from poolgrad_lowering.diagnostics.text import first_of
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles
+from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles, value_type
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import ValueTypes, value_types
@@ -131,7 +131,7 @@ def _bodies(model: ModelProto, operators: Operators) -> str:
 def _run_by_provider(model: ModelProto, target: Target, types: ValueTypes) -> set[str]:
     """Return the operators of domain `npu` of which the provider runs a node on the target."""
     nodes = (node for node in _nodes(model) if node.domain == DOMAIN and node.op_type in PROVIDER_OPERATORS)
-    return {node.op_type for node in nodes if target.supports(node.op_type, types.elements.get(node.output[0]))}
+    return {node.op_type for node in nodes if target.supports(node.op_type, value_type(node, types))}
 
 
 def _without_kernel(own: Set[str], run: Set[str], target: Target) -> str:

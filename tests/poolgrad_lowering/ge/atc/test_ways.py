@@ -86,6 +86,14 @@ def test_a_lowered_model_on_another_product(tmp_path: Path, target: str, works: 
     assert bool(reasons["cann"]) is not works
 
 
+def test_a_lowered_node_without_outputs(tmp_path: Path) -> None:
+    """Its element type is not known: it counts as one that the target takes."""
+    model = lower(torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])).model
+    bare = model.graph.node.add(domain="npu", op_type="MaxPool3DGradWithArgmax", name="bare")
+    bare.input.extend(["X", "dY", "dY"])
+    assert found(saved(tmp_path, model))["provider"] == ""
+
+
 def test_operators_inside_functions_count(tmp_path: Path) -> None:
     model = parse(
         "g (float[2] X) => (float[2] Y) { Y = local.f(X) }",
