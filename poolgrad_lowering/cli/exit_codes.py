@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     DONE = 0
     FAILED = 1
     BAD_INPUT = 2
+    DEFECT = 3
     INTERRUPTED = 130
 
 
@@ -22,5 +23,7 @@ MEANINGS: dict[ExitCode, str] = {
     "convert a model, a training step differs from eager PyTorch, one of several models could not be lowered, `doctor` "
     "found no working backend, or `self-test` failed",
     ExitCode.BAD_INPUT: "bad input or usage; nothing is written",
+    ExitCode.DEFECT: "a form raised an error on an anchor, which is refused; everything else is done and written. "
+    "Report the error, whose traceback is in standard error",
     ExitCode.INTERRUPTED: "interrupted from the keyboard (Ctrl-C); unfinished files are not written",
 }

@@ -81,7 +81,12 @@ def _print_export(
 
     `written` are lines about a model that converts, `refused` says why one does not.
     """
-    from poolgrad_lowering.cli.report_text import print_proofs, print_report, print_warnings  # noqa: PLC0415 - as above
+    from poolgrad_lowering.cli.report_text import (  # noqa: PLC0415 - as above
+        print_defects,
+        print_proofs,
+        print_report,
+        print_warnings,
+    )
 
     print_warnings(report.lowering, options)
     if options.json:
@@ -93,8 +98,9 @@ def _print_export(
                 print_line(line)
         _print_obstacles(report.obstacles)
         print_report(report.lowering)
+    defects = print_defects(report.lowering)
     if report.converts:
-        return ExitCode.DONE
+        return defects
     outcome = "the model is written as --force says" if options.force else "no model written (--force writes it)"
     print_error(f"{refused}; {outcome}")
     return ExitCode.FAILED

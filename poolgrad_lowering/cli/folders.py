@@ -79,6 +79,8 @@ def run_folder(work: Callable[..., list[FileResult]], status: str, options: argp
 
 def _print_files(results: list[FileResult], status: str, options: argparse.Namespace) -> ExitCode:
     """Print the totals, or everything as JSON, and return the exit code."""
+    from poolgrad_lowering.cli.report_text import print_defects  # noqa: PLC0415 - `--help` must not load onnx
+
     failed = sum(result.error is not None for result in results)
     reports = [result.report for result in results if result.report is not None]
     refused = Counter[str]()
@@ -101,4 +103,5 @@ def _print_files(results: list[FileResult], status: str, options: argparse.Names
             print_line(f"refused: {', '.join(f'{code} {count}' for code, count in by_code.items())}")
         if options.html is not None:
             print_line(f"wrote {options.html / 'index.html'}")
-    return ExitCode.FAILED if failed else ExitCode.DONE
+    defects = print_defects(*reports)
+    return ExitCode.FAILED if failed else defects

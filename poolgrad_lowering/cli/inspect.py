@@ -26,7 +26,13 @@ def _inspect(options: argparse.Namespace) -> ExitCode:
         from poolgrad_lowering.entry.folders import inspect_folder  # noqa: PLC0415 - as above
 
         return run_folder(partial(inspect_folder, options.model, **inspection), "inspected", options)
-    from poolgrad_lowering.cli.report_text import print_placement, print_report, print_warnings, print_ways  # noqa: PLC0415 - as above
+    from poolgrad_lowering.cli.report_text import (  # noqa: PLC0415 - as above
+        print_defects,
+        print_placement,
+        print_report,
+        print_warnings,
+        print_ways,
+    )
     from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
     report = inspect_file(options.model, plan_path=options.plan, html_path=options.html, **inspection)
@@ -37,7 +43,7 @@ def _inspect(options: argparse.Namespace) -> ExitCode:
         print_report(report)
         print_ways(report)
         print_placement(report)
-    return ExitCode.DONE
+    return print_defects(report)
 
 
 COMMANDS = {

@@ -28,6 +28,15 @@ def print_warnings(report: Report, options: argparse.Namespace, model: str = "")
         print_error(": ".join(filter(None, ("warning", printable(model), tensor, text))))
 
 
+def print_defects(*reports: Report) -> ExitCode:
+    """Say on how many anchors of the reports a form failed, and return the exit code: DONE if on none."""
+    count = sum(len(report.defects) for report in reports)
+    if not count:
+        return ExitCode.DONE
+    print_error(f"error: a form failed on {counted(count, 'anchor')}: this is a defect, please report the traceback")
+    return ExitCode.DEFECT
+
+
 def print_report(report: Report) -> None:
     """Print what kind of model it is, a row for each anchor, the operators that change or are left, and the totals."""
     for note in report.notes:
@@ -114,7 +123,7 @@ def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[
         print_line(
             "wrote the model to standard output" if options.given_output == STREAM else f"wrote {options.output}"
         )
-    return ExitCode.DONE
+    return print_defects(report)
 
 
 def _row(anchor: AnchorReport) -> tuple[str, str, str]:

@@ -85,6 +85,10 @@ class Code(Diagnostic):
         " or the model's folder is not known.",
         "Put the complete file next to the model. For a model in memory, pass its folder to `lower` as base_dir.",
     )
+    FORM_FAILED = (
+        "A form of this package raised an error, which is a defect. The log has the traceback.",
+        "Report it with the model and the traceback. The gradient stays as it is; all others are not affected.",
+    )
     FORWARD_BODY = (
         "The gradient is lowered, but its forward pool stays: its maximum is a ReduceMax, and no function body gives "
         "the same bits, or another pool of the model needs another body.",
@@ -298,6 +302,10 @@ class Code(Diagnostic):
     )
 
 
+DEFECTS = (Code.FORM_FAILED, Code.PLUGIN_FAILED)
+"""The codes of errors in forms, which no model may cause."""
+
+
 @dataclass(frozen=True)
 class Refusal:
     """The reason why an anchor is not lowered, or an operator not defined.
@@ -320,9 +328,10 @@ class Refusal:
     def rank(self) -> int:
         """Sort key: of the refusals of several forms, the first one with the lowest rank is reported.
 
-        That of a form that does not recognise the source of the indices is less specific than any other.
+        That of a form that does not recognise the source of the indices is less specific than any other. That a form
+        failed is no property of the graph, and must be seen.
         """
-        return int(self.code in (Code.INDICES_SOURCE, Code.UNRELATED_INDICES))
+        return -1 if self.code in DEFECTS else int(self.code in (Code.INDICES_SOURCE, Code.UNRELATED_INDICES))
 
 
 class Refuse(Exception):  # noqa: N818 - raised as what it says

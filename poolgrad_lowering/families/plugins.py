@@ -2,28 +2,22 @@
 
 """Forms of other packages, registered under the entry point group `poolgrad_lowering.patterns`.
 
-An entry point names a `Pattern`, or a module with a `PATTERN`. An entry that cannot be loaded is skipped and reported;
-a form that raises an error refuses the anchor. Neither stops a lowering.
+An entry point names a `Pattern`, or a module with a `PATTERN`. An entry that cannot be loaded is skipped and reported:
+it does not stop a lowering.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Gradient, Pattern
-from poolgrad_lowering.families.registry import FAMILIES
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.families.gradient import Pattern
 
 logger = logging.getLogger(__name__)
 
 GROUP = "poolgrad_lowering.patterns"
-
-_GRADIENTS = tuple(family.gradient for family in FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ def load_plugins(taken: Iterable[str]) -> tuple[tuple[Pattern, ...], tuple[Broke
         loaded = _load(entry, names)
         if isinstance(loaded, Pattern):
             names.add(loaded.name)
-            patterns.append(_with_errors_as_refusals(loaded))
+            patterns.append(loaded)
         else:
             logger.warning("form '%s' of another package is not used: %s", loaded.name, loaded.reason)
             broken.append(loaded)
@@ -78,22 +72,3 @@ def _is_well_formed(pattern: Pattern) -> bool:
     )
     named = isinstance(pattern.name, str) and bool(pattern.name) and isinstance(pattern.priority, int)
     return pairs and named and callable(pattern.match)
-
-
-def _with_errors_as_refusals(pattern: Pattern) -> Pattern:
-    """Return the form with a `match` that refuses the anchor instead of raising an error or returning a wrong type."""
-
-    def match(facts: Facts, node: Node) -> Gradient | None:
-        what = "form '{}' failed on '{}': {}"
-        try:
-            found: object = pattern.match(facts, node)
-        except Refuse:
-            raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise Refuse(Code.PLUGIN_FAILED, what, pattern.name, node.label, reason) from error
-        if found is None or (isinstance(found, Gradient) and isinstance(found, _GRADIENTS)):
-            return found
-        raise Refuse(Code.PLUGIN_FAILED, what, pattern.name, node.label, found)
-
-    return replace(pattern, match=match)

@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 from onnx import FunctionProto
 
 from poolgrad_lowering.analysis.facts import Facts
@@ -16,7 +20,14 @@ from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Ver
 from poolgrad_lowering.ir.graphs import fresh
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope
-from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.patterns import all_patterns, own_patterns
+
+logger = logging.getLogger(__name__)
+
+_FAILED = "form '{}' failed on '{}': {}"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def match_anchors(index: ModelIndex, facts: Facts, choices: Choices) -> list[Verdict]:
@@ -51,11 +62,11 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choic
     refusals: list[Refusal] = []
     for pattern in patterns:
         with facts.watched() as reads:
-            gradient = attempt(_match, facts, anchor, pattern)
+            gradient = _attempt(pattern, anchor, _match, facts, anchor, pattern)
         if isinstance(gradient, Refusal):
             refusals.append(_missing_constant(facts, reads, gradient))
         elif gradient is not None:
-            op = attempt(_select, gradient, choices)
+            op = _attempt(pattern, anchor, _select, gradient, choices)
             if isinstance(op, Refusal):
                 refusal = _missing_constant(facts, reads, op)
                 return Refused(identifier(anchor, taken), anchor, pattern.name, refusal)
@@ -66,11 +77,27 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choic
     return Refused(identifier(anchor, taken), anchor, None, min(refusals, key=lambda refusal: refusal.rank))
 
 
+def _attempt(
+    pattern: Pattern, anchor: Node, step: Callable[P, T], *arguments: P.args, **options: P.kwargs
+) -> T | Refusal:
+    """As `attempt`, for what a form decides on an anchor: any error in it is the refusal of this anchor alone."""
+    try:
+        return attempt(step, *arguments, **options)
+    except Exception as error:
+        code = Code.FORM_FAILED if pattern in own_patterns() else Code.PLUGIN_FAILED
+        refusal = Refusal(code, _FAILED, (pattern.name, anchor.label, f"{type(error).__name__}: {error}"))
+        logger.exception("%s", refusal.reason)
+        return refusal
+
+
 def _match(facts: Facts, anchor: Node, pattern: Pattern) -> Gradient | None:
     """Return the gradient that a form finds at the anchor, verified. Raises `Refuse`."""
-    gradient = pattern.match(facts, anchor)
-    if gradient is not None:
-        family_of(gradient).verify(facts, gradient)
+    gradient: object = pattern.match(facts, anchor)
+    if gradient is None:
+        return None
+    if not isinstance(gradient, Gradient):
+        raise TypeError(f"it returned {gradient!r}")
+    family_of(gradient).verify(facts, gradient)
     return gradient
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from poolgrad_lowering.diagnostics.codes import DEFECTS
 from poolgrad_lowering.diagnostics.data_warning import DataWarning
 from poolgrad_lowering.diagnostics.status import Status, reading_order
 from poolgrad_lowering.diagnostics.tables import html_table, with_layers
@@ -20,6 +21,7 @@ from poolgrad_lowering.families.plugins import BrokenPlugin
 from poolgrad_lowering.standard.result import Standardised
 
 SCHEMA_VERSION = 1
+_DEFECTS = {code.value for code in DEFECTS}
 _LISTS = ("anchors", "broken_plugins", "warnings", "ways", "notes", "operators")
 """The fields of a report that are lists of records."""
 
@@ -183,6 +185,11 @@ class Report:
     def unrelated(self) -> tuple[AnchorReport, ...]:
         """The anchors that are proven to be no gradient of a pool."""
         return self._with(Status.UNRELATED)
+
+    @property
+    def defects(self) -> tuple[AnchorReport, ...]:
+        """The anchors on which a form raised an error."""
+        return tuple(anchor for anchor in self.refused if anchor.code in _DEFECTS)
 
     @property
     def incomplete(self) -> bool:

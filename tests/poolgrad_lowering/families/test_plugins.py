@@ -164,7 +164,7 @@ def test_of_two_forms_with_one_name_the_first_entry_counts(register: Register) -
     ("value", "reason"),
     [
         ("acme_forms:RAISES", "form 'raises' failed on 'dx': ZeroDivisionError: division by zero"),
-        ("acme_forms:ANSWERS", "form 'answers' failed on 'dx': yes"),
+        ("acme_forms:ANSWERS", "form 'answers' failed on 'dx': TypeError: it returned 'yes'"),
     ],
 )
 def test_a_form_that_fails_on_a_node(register: Register, value: str, reason: str) -> None:
