@@ -35,10 +35,11 @@ from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered
 from poolgrad_lowering.families.max_pool.matching.scatter import Scatter
 from poolgrad_lowering.families.max_pool.matching.scatter_nd import plane_gradient
 from poolgrad_lowering.families.max_pool.matching.views import view_sources
-from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_counts, adaptive_table, factorisations
+from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_counts, adaptive_table
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.axis import factorisations
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:

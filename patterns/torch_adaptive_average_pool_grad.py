@@ -10,97 +10,124 @@ what is repeated.
     gathered = Reshape(Gather(Reshape(mean, [N, C, windows]), table, axis = -1), [N, C, elements of a plane, taps])
     dX = Reshape(ReduceSum(Where(mask, gathered, 0), axes = [-1]), shape of X)
 
-What must hold: table, mask and the divisors are constant and, element by element, those of adaptive pooling from X's
-sizes to dY's. The operator of Ascend needs a tensor of X's shape, which this form has not: it gets one of zeros.
+What must hold: table, mask and the divisors are computed from constants and, element by element, those of adaptive
+pooling from X's sizes to dY's. Where no value has X's sizes, as between tokens and images, they are those with which the
+tables are such. The operator of Ascend needs a tensor of X's shape, which this form has not: it gets one of zeros.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.avg_pool.matching.division import Division, division
+from poolgrad_lowering.families.avg_pool.matching.division import Quotient, quotients
+from poolgrad_lowering.families.avg_pool.matching.planes import written_gradient
 from poolgrad_lowering.families.avg_pool.matching.spread import results
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.attributes import integer, integers
-from poolgrad_lowering.ir.dims import static_dims
+from poolgrad_lowering.ir.dims import is_static, static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.axis import adaptive_bounds
+from poolgrad_lowering.windows.axis import adaptive_bounds, factorisations
 
-Table = npt.NDArray[Any]
+Sizes = tuple[int, ...]
+
+
+class _Tables(NamedTuple):
+    """The planes of quotients, the numbers of the windows of each element, a row each, and which of them count."""
+
+    means: Value
+    windows: int
+    numbers: npt.NDArray[Any]
+    mask: npt.NDArray[Any]
 
 
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that the sum computes; raises `Refuse` where it cannot be lowered. None for any other sum."""
-    found = _tables(facts, node)
-    if found is None:
+    tables = _tables(facts, node)
+    if tables is None:
         return None
-    divided, table, mask = found
-    dx, sizes = _result(facts, node, divided, len(table))
-    if not _are_windows(divided, table, mask, sizes):
-        what = "the tables of '{}' are not those of adaptive pooling from {} to {}"
-        raise Refuse(Code.WINDOW_TABLES, what, node.label, list(sizes), list(divided.counts))
-    return divided.gradient(facts, dx, sizes, AdaptiveWindows())
+    sums = [value for value, _ in results(facts, node, None)]
+    tried: tuple[Sizes, Sizes] | None = None
+    for quotient, counts in _divided(facts, tables):
+        for sizes in _plane_sizes(facts, sums, len(tables.numbers), len(counts)):
+            if _are_windows(quotient, tables, sizes, counts):
+                found = written_gradient(facts, quotient.dividends, sums, (counts, sizes), AdaptiveWindows())
+                if found is None:
+                    what = "no value behind '{}' has the element type of '{}'"
+                    raise Refuse(Code.DX_SHAPE, what, node.label, quotient.dividends[0].name)
+                return found
+            tried = tried or (sizes, counts)
+    if tried is None:
+        return None
+    what = "the tables of '{}' are not those of adaptive pooling from {} to {}"
+    raise Refuse(Code.WINDOW_TABLES, what, node.label, *map(list, tried))
 
 
-def _tables(facts: Facts, node: Node) -> tuple[Division, Table, Table] | None:
-    """The division, and table and mask with a row for each element of a plane; None if the node sums anything else."""
+def _tables(facts: Facts, node: Node) -> _Tables | None:
+    """The tables of a sum over gathered windows; None if the node sums anything else."""
     kept = node.input(0)
     choice = None if kept is None else kept.producer
     if choice is None or not choice.is_a("Where") or integer(node, "keepdims") != 0:
         return None
     condition, gathered, nothing = (choice.input(position) for position in range(3))
-    if not facts.is_zero(nothing):
-        return None
-    gather = facts.behind_views(gathered, "Gather")
+    gather = facts.behind_views(gathered, "Gather") if facts.is_zero(nothing) else None
     if gather is None:
         return None
-    means, table, mask = gather.input(0), facts.table(gather.input(1)), facts.table(condition)
-    divided, rows = division(facts, means), facts.shape(means)
-    if table is None or mask is None or divided is None or rows is None:
+    means, numbers, mask = gather.input(0), constant_value(facts, gather.input(1)), constant_value(facts, condition)
+    rows, view = facts.shape(means), facts.shape(gathered)
+    if numbers is None or mask is None or means is None or not rows or view is None:
         return None
-    is_last = integer(gather, "axis") in (-1, len(rows) - 1) and rows[-1].static == divided.divisors.size
+    is_last = integer(gather, "axis") in (-1, len(rows) - 1)
     axes = integers(node, "axes") if node.scope.opset < 13 else static_integers(facts, node, 1)
-    view, grid = facts.shape(gathered), mask.shape[-2:]
-    is_shared = len(grid) == 2 and mask.size == table.size == math.prod(grid)  # by all planes
-    if not is_last or not is_shared or view is None or view[-2:] != static_dims(grid):
+    grid, windows = mask.shape[-2:], rows[-1].static
+    is_shared = len(grid) == 2 and mask.size == numbers.size == math.prod(grid) > 0  # by all planes
+    if windows is None or not is_last or not is_shared or view[-2:] != static_dims(grid):
         return None
-    return (divided, table.reshape(grid), mask.reshape(grid)) if axes in ([-1], [len(view) - 1]) else None
+    is_summed = axes in ([-1], [len(view) - 1])
+    return _Tables(means, windows, numbers.reshape(grid), mask.reshape(grid).astype(bool)) if is_summed else None
 
 
-def _result(facts: Facts, node: Node, divided: Division, plane: int) -> tuple[Value, tuple[int, ...]]:
-    """The last value behind the sums with N, C and as many spatial axes as dY, and its spatial sizes."""
-    held = []
-    for value, _ in results(facts, node, None):
-        sizes = tuple(dim.static or 0 for dim in (facts.shape(value) or ())[2:])
-        if math.prod(sizes) == plane and divided.fits(facts, value, sizes):
-            held.append((value, sizes))
-    if not held:
-        what = "no value behind '{}' has the shape of a pooled input of '{}'"
-        raise Refuse(Code.DX_SHAPE, what, node.label, divided.grad.name)
-    return held[-1]
+def _divided(facts: Facts, tables: _Tables) -> Iterator[tuple[Quotient, Sizes]]:
+    """Yield the divisions of the planes' windows, with each number of windows along each of one to three axes."""
+    node = None
+    for value in tables.means.sources(facts.is_view):
+        node = value.producer
+    shape = None if node is None or not node.is_a("Div", "Mul") else facts.shape(node.output(0))
+    for axes in (1, 2, 3):
+        last = (shape or ())[-axes:]
+        counts = tuple(dim.coefficient for dim in last)
+        if len(last) == axes and is_static(last) and math.prod(counts) == tables.windows:
+            yield from ((found, counts) for found in quotients(facts, tables.means, counts) if found.scaled_by)
 
 
-def _are_windows(divided: Division, table: Table, mask: Table, sizes: Sequence[int]) -> bool:
+def _plane_sizes(facts: Facts, sums: Iterable[Value], plane: int, axes: int) -> Iterable[Sizes]:
+    """The sizes of a plane as a value has them behind N and C, or else all that it can have."""
+    shapes = [facts.shape(value) for value in sums]
+    known = [shape[2:] for shape in shapes if shape is not None and len(shape) == axes + 2 and is_static(shape[2:])]
+    sizes = [tuple(dim.coefficient for dim in last) for last in known]
+    return [each for each in sizes if math.prod(each) == plane][-1:] or factorisations(plane, axes)
+
+
+def _are_windows(quotient: Quotient, tables: _Tables, sizes: Sizes, counts: Sizes) -> bool:
     """Whether each element's row has the windows that contain it, and each window is divided by its elements."""
-    counts = divided.counts
     bounds = [adaptive_bounds(np.arange(count), size, count) for size, count in zip(sizes, counts, strict=True)]
     lengths = functools.reduce(np.multiply.outer, [end - begin for begin, end in bounds])
-    if not np.array_equal(lengths, divided.divisors):
+    if not quotient.scale.is_division_by(lengths):
         return False
-    numbers = np.arange(divided.divisors.size).reshape(counts)
-    for row, shown, element in zip(table, mask.astype(bool), product(*map(range, sizes)), strict=True):
+    numbers = np.arange(tables.windows).reshape(counts)
+    for row, shown, element in zip(tables.numbers, tables.mask, product(*map(range, sizes)), strict=True):
         along = [
             np.flatnonzero((begin <= place) & (place < end))
             for place, (begin, end) in zip(element, bounds, strict=True)

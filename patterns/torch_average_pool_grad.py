@@ -10,84 +10,122 @@ the batch of a ConvTranspose, with one weight of ones.
     sums = ConvTranspose(planes, ones[1, 1, kernel…])
     dX = Reshape(Pad(Slice(sums, …), …), shape of X)             # cuts off the padding; zeros behind the last window
 
-Planes may also be groups of (N, C, spatial…). For half types all of it is computed in float32, between two Casts.
+Planes may also be groups of (N, C, spatial…), and dY may have any number of axes before the spatial ones. One divisor
+of all windows may also be in the weight, as its reciprocal, in a Mul, or behind the sums; a divisor of 1 is not written.
+For half types all of it is computed in float32, between two Casts.
 
-What must hold: the weight is constant and all ones, the divisors are constant and those of an average pool over these
-windows, and nothing else reads a value in between.
+What must hold: weight and divisors are computed from constants, all elements of the weight are equal, the divisors are
+those of an average pool over these windows, and nothing else reads a value in between. Any other ConvTranspose with such
+a weight is no gradient of a pool: an upsampling, for example, whose planes are not divided.
 """
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.avg_pool.counting import elements
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.avg_pool.matching.division import Division, division
-from poolgrad_lowering.families.avg_pool.matching.spread import Spread, cropped, results, spread
+from poolgrad_lowering.families.avg_pool.matching.division import Quotient, held, quotients, scaled_operands
+from poolgrad_lowering.families.avg_pool.matching.planes import written_gradient
+from poolgrad_lowering.families.avg_pool.matching.spread import changed, results, spread
+from poolgrad_lowering.families.avg_pool.matching.written_windows import Stage, average, one_divisor, pool_of, stages
 from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.ir.dims import Shown, static_dims
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+Weight = npt.NDArray[np.generic]
 
 
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
-    """The gradient that a ConvTranspose with ones computes; raises `Refuse` where it cannot be lowered.
+    """The gradient that a ConvTranspose with equal weights computes; raises `Refuse` where it cannot be lowered.
 
-    None for any other ConvTranspose, and if its input is not divided by constants.
+    None for a ConvTranspose with other weights.
     """
-    made = spread(facts, node)
-    divided = None if made is None else division(facts, made.source)
-    if made is None or divided is None or divided.counts != made.counts:
+    weight, source = constant_value(facts, node.input(1)), node.input(0)
+    if source is None or weight is None or weight.ndim < 3 or not weight.size or (weight != weight.flat[0]).any():
         return None
-    dx, cut = _result(facts, node, made, divided)
-    windows, padded, divisor = _windows(node, cut, divided.divisors)
-    return divided.gradient(facts, dx, cut.sizes, windows, padded=padded, divisor=divisor)
+    _check_weight(facts, node, weight)
+    is_whole = _is_of_planes(facts, node, source) or _has_pool(facts, node, list(weight.shape[2:]))
+    if not is_whole and weight.flat[0] == 1 and not _is_scaled(facts, node, source):
+        raise Refuse(Code.UNRELATED_UPSAMPLING, "ConvTranspose '{}' adds what nothing divides", node.label)
+    made = spread(facts, node, weight.shape[2:])
+    made = replace(made, scale=made.scale.by(weight.reshape(-1)[:1], divides=False))
+    divided, found = list(quotients(facts, source, made.counts)), stages(results(facts, node, made, changed))
+    return average(facts, found, divided) or _with_one_divisor(facts, node, found, divided, is_whole=is_whole)
 
 
-def _result(facts: Facts, node: Node, made: Spread, divided: Division) -> tuple[Value, Spread]:
-    """The last value behind the sums that has the shape of a pooled input and a type that the gradient has."""
-    held = [(value, cut) for value, cut in results(facts, node, made, cropped) if divided.fits(facts, value, cut.sizes)]
-    if not held:
-        what = "no value behind ConvTranspose '{}' has the shape of a pooled input of '{}'"
-        raise Refuse(Code.DX_SHAPE, what, node.label, divided.grad.name)
-    return held[-1]
+def _with_one_divisor(
+    facts: Facts, node: Node, found: Sequence[Stage], divided: Sequence[Quotient], *, is_whole: bool
+) -> AveragePoolGradient:
+    """The gradient of a pool with a divisor of its own; raises `Refuse` if there is none.
+
+    Sums of what nothing divides are one only if they are those of all planes of a tensor, or of a pool's windows.
+    """
+    pools = [(made, values, pool) for made, values in found if (pool := pool_of(made)) is not None]
+    if not pools:
+        what = "the windows of ConvTranspose '{}' over {} elements are {}, more or fewer than a pool has"
+        raise Refuse(Code.OUTPUT_SIZE, what, node.label, list(found[0][0].sizes), list(found[0][0].counts))
+    quotient = next((each for each in divided if each.is_divided), divided[0])
+    scale = quotient.scale.then(pools[0][0].scale)
+    divisors = [one_divisor(made, quotient.scale.then(made.scale)) for made, _, _ in pools]
+    if not (is_whole or quotient.is_divided) or (divisors[0] is None and not quotient.is_divided):
+        what = "what ConvTranspose '{}' adds is divided by {}, and no pool has such windows"
+        raise Refuse(Code.UNRELATED_UPSAMPLING, what, node.label, scale.first)
+    if divisors[0] is None:
+        what = "the gradient is divided by {}, … before ConvTranspose '{}', its windows have {} elements"
+        raise Refuse(Code.AVERAGE_DIVISORS, what, scale.first, node.label, "×".join(map(str, pools[0][0].kernel)))
+    for (made, values, pool), divisor in zip(pools, divisors, strict=True):
+        sizes, by = (made.counts, made.sizes), divisor or 0
+        gradient = written_gradient(facts, quotient.dividends, values, sizes, pool, divisor=by) if by else None
+        if gradient is not None:
+            return gradient
+    what = "no value behind ConvTranspose '{}' has the element type of '{}'"
+    raise Refuse(Code.DX_SHAPE, what, node.label, quotient.dividends[0].name)
 
 
-def _windows(node: Node, made: Spread, divisors: npt.NDArray[np.float64]) -> tuple[PoolAttributes, bool, int]:
-    """The windows with the divisors: as an ONNX pool, whether the padding counts, and the divisor of all windows."""
-    pool = _pool(node, made)
-    rows = zip(made.kernel, made.strides, pool.begins, pool.ends, made.sizes, made.counts, strict=True)
-    axes = [
-        (AxisWindow(kernel, stride, begin, end, 1), size, count) for kernel, stride, begin, end, size, count in rows
-    ]
-    for padded in (False, True):
-        counts = functools.reduce(np.multiply.outer, [np.array(elements(*axis, padded=padded)) for axis in axes])
-        if np.array_equal(counts, divisors):
-            return pool, padded, 0
-    first = float(divisors.flat[0])
-    if first >= 1 and first.is_integer() and (divisors == first).all():
-        return pool, False, int(first)
-    what = "the gradient is divided by {}, … before ConvTranspose '{}', its windows have {} elements"
-    raise Refuse(Code.AVERAGE_DIVISORS, what, first, node.label, "×".join(map(str, made.kernel)))
+def _check_weight(facts: Facts, node: Node, weight: Weight) -> None:
+    """Raise `Refuse` unless each plane of the result comes from one plane, by a factor above 0."""
+    shape, bias = facts.shape(node.input(0)), node.input(2)
+    is_plain = weight.shape[1] == 1 and integer(node, "group") == weight.shape[0] and float(weight.flat[0]) > 0
+    if not is_plain or not (bias is None or facts.is_zero(bias)):
+        what = "ConvTranspose '{}' mixes channels, adds a bias, or has weights that are not above 0"
+        raise Refuse(Code.UNRELATED_UPSAMPLING, what, node.label)
+    if shape is None or len(shape) != weight.ndim or shape[1].static != weight.shape[0]:
+        what = "the shape {} of '{}' is not known, or not that of {} channels"
+        raise Refuse(Code.UNKNOWN_SHAPE, what, Shown(shape), getattr(node.input(0), "name", ""), weight.shape[0])
 
 
-def _pool(node: Node, made: Spread) -> PoolAttributes:
-    """The windows as an ONNX pool: PyTorch's, whose pads are equal at both ends, or with an end that fits."""
-    rows = list(zip(made.kernel, made.strides, made.begins, made.sizes, made.counts, strict=True))
-    fitting = tuple(max((count - 1) * stride + kernel - begin - size, 0) for kernel, stride, begin, size, count in rows)
-    for ends, ceil in ((made.begins, False), (made.begins, True), (fitting, False)):
-        windows = [AxisWindow(*row[:3], end, 1) for row, end in zip(rows, ends, strict=True)]
-        counts = [window.output_size(size, ceil=ceil) for window, size in zip(windows, made.sizes, strict=True)]
-        if tuple(counts) == made.counts:
-            return PoolAttributes.of(windows, ceil=ceil)
-    what = "the windows of ConvTranspose '{}' over {} elements are {}, more or fewer than a pool has"
-    raise Refuse(Code.OUTPUT_SIZE, what, node.label, Shown(static_dims(made.sizes)), list(made.counts))
+def _is_of_planes(facts: Facts, node: Node, source: Value) -> bool:
+    """Whether the batch are the planes of a tensor that has them in several axes."""
+    *_, first = source.sources(facts.is_view)
+    return integer(node, "group") == 1 and facts.shape(first) != facts.shape(source)
+
+
+def _has_pool(facts: Facts, node: Node, kernel: list[int]) -> bool:
+    """Whether an AveragePool before the node has these windows, and a result of the shape of the node's input."""
+    own, shape = PoolAttributes.read(node, kernel), facts.shape(node.input(0))
+    pools = map(node.scope.node, node.scope.by_op.get(("", "AveragePool"), ()))
+    found = [(PoolAttributes.read(pool), facts.shape(pool.output(0))) for pool in pools if pool.position < node.position]
+    return own is not None and any(
+        (windows.kernel, windows.strides) == (own.kernel, own.strides) and made == shape
+        for windows, made in found
+        if windows is not None
+    )
+
+
+def _is_scaled(facts: Facts, node: Node, source: Value) -> bool:
+    """Whether a constant scales the planes, or the result."""
+    before, result = held(facts, source)[-1].producer, node.output(0)
+    behind = None if result is None else result.only_reader
+    return any(any(scaled_operands(facts, near)) for near in (before, behind) if near is not None)
 
 
 PATTERN = Pattern(

@@ -294,6 +294,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(KEEP_SHAPE, lambda known, node, _: known.shape(node.input(0))),
     **dict.fromkeys(BROADCAST, _broadcast),
     "ArgMax": _arg_max,
+    "AveragePool": _max_pool,
     "Concat": _concat,
     "Constant": _constant_shape,
     "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),

@@ -290,6 +290,12 @@ class Code(Diagnostic):
         "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding.",
         Severity.NOTE,
     )
+    UNRELATED_UPSAMPLING = (
+        "Not a gradient of a pool: a transposed convolution with equal weights whose planes nothing divides by the "
+        "elements of a window, or that mixes channels. The node does not count as refused.",
+        "Nothing: the node enlarges an image, or is a layer with such weights.",
+        Severity.NOTE,
+    )
     WINDOW_IN_PADDING = (
         "With ceil_mode the last window starts in the padding, where runtimes disagree and Indices have no meaning.",
         "Make the end padding smaller, or round down (ceil_mode=0), so that every window starts in the input.",

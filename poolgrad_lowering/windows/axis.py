@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -49,3 +50,13 @@ def adaptive_bounds(number: Number, size: int, count: int) -> tuple[Number, Numb
     ⌊o·size/count⌋ … ⌈(o+1)·size/count⌉ − 1.
     """
     return number * size // count, -(-(number + 1) * size // count)
+
+
+def factorisations(number: int, rank: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a positive number as an ordered product of `rank` factors."""
+    if rank == 1:
+        yield (number,)
+        return
+    for factor in range(1, number + 1):
+        if number % factor == 0:
+            yield from ((factor, *rest) for rest in factorisations(number // factor, rank - 1))

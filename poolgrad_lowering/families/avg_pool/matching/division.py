@@ -4,100 +4,131 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.type_rules import HALF_TYPES
-from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shape, is_static, static_dims
-from poolgrad_lowering.ir.scopes import Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.ir.dims import Dim, static_dims
+from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
+
+Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Division:
-    """The quotient that `grad`, of `shape` (N, C, spatial…), gives by `divisors`, which have a value for each window.
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """What tensors are divided by, one number for each window, and the other numbers that they are multiplied with."""
 
-    `wide_of` is the value of a half type that `grad` is cast from, and `narrow` that type; None where it is not cast.
-    """
+    divisors: Array
+    factors: tuple[npt.NDArray[np.generic], ...] = ()
 
-    grad: Value
-    shape: Shape
-    divisors: npt.NDArray[np.float64]
-    wide_of: Value | None
-    narrow: int | None
+    def by(self, values: npt.NDArray[np.generic], *, divides: bool) -> Scale:
+        """Return the scale of a tensor that is also divided by, or multiplied with, `values`."""
+        if divides:
+            return Scale(self.divisors * values.astype(np.float64), self.factors)
+        is_one = bool((values == values.dtype.type(1)).all())
+        return self if is_one else Scale(self.divisors, (*self.factors, values))
+
+    def then(self, other: Scale) -> Scale:
+        """Return both scales as one."""
+        return Scale(self.divisors * other.divisors, (*self.factors, *other.factors))
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """The number of windows along each spatial axis."""
-        return self.divisors.shape
+    def first(self) -> float:
+        """What the first window is divided by, all in all."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(self.divisors.flat[0] / np.prod([float(factor.flat[0]) for factor in self.factors]))
 
-    def source(self, element_type: int | None) -> Value:
-        """Return the gradient in the element type of the result."""
-        return self.wide_of if self.wide_of is not None and element_type == self.narrow else self.grad
-
-    def fits(self, facts: Facts, value: Value, sizes: tuple[int, ...]) -> bool:
-        """Whether a value can be the result: of these spatial sizes, and of a type that the gradient has."""
-        is_typed = facts.element_type(value) in (None, TensorProto.FLOAT, self.narrow)
-        return is_typed and facts.shape(value) == (*self.shape[:2], *static_dims(sizes))
-
-    def gradient(
-        self,
-        facts: Facts,
-        dx: Value,
-        sizes: tuple[int, ...],
-        windows: PoolAttributes | AdaptiveWindows,
-        *,
-        padded: bool = False,
-        divisor: int = 0,
-    ) -> AveragePoolGradient:
-        """Return the gradient whose result is `dx`, of these spatial sizes; `padded` is its `count_include_pad`."""
-        element_type = facts.element_type(dx) or TensorProto.FLOAT
-        return AveragePoolGradient(
-            grad=Operand(self.source(element_type)),
-            dx=Operand(dx),
-            x=None,
-            element_type=element_type,
-            windows=windows,
-            x_shape=(*self.shape[:2], *static_dims(sizes)),
-            pooled_shape=self.shape,
-            count_include_pad=padded,
-            divisor=divisor,
-            spelled=True,
-        )
+    def is_division_by(self, wanted: npt.ArrayLike) -> bool:
+        """Whether each window is divided by `wanted`; a factor is the reciprocal, rounded to the factor's type."""
+        with np.errstate(all="ignore"):
+            if len(self.factors) == 1:
+                [factor] = self.factors
+                return bool(((self.divisors / wanted).astype(factor.dtype) == factor).all())
+            factors = np.prod([factor.astype(np.float64) for factor in self.factors], axis=0)
+            return np.array_equal(factors * wanted, self.divisors)
 
 
-def division(facts: Facts, quotient: Value | None) -> Division | None:
-    """Return the division whose result a value is, perhaps in another shape; None if it is none of the kind."""
-    node = facts.behind_views(quotient, "Div")
-    if node is None:
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """A tensor as the quotient of a gradient and constants.
+
+    `dividends` are the values that have the gradient, nearest first, some of them perhaps in another shape, or in a half
+    type from which it was cast to float32. `scaled_by` is the node that divides or multiplies it; None if none does.
+    """
+
+    dividends: tuple[Value, ...]
+    scale: Scale
+    scaled_by: Node | None = None
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether a Div divides it."""
+        return self.scaled_by is not None and self.scaled_by.is_a("Div")
+
+
+def quotients(facts: Facts, value: Value, counts: tuple[int, ...]) -> Iterator[Quotient]:
+    """Yield a value that has planes of `counts` windows: divided by nothing, and by the constants that scale it."""
+    values, one = held(facts, value), Scale(np.ones(counts))
+    yield Quotient(values, one)
+    node = values[-1].producer
+    if node is None or any(each.producer is not None and each.producer.is_a("Cast") for each in values[:-1]):
+        return  # what was divided before a cast is rounded
+    for operand, constants in scaled_operands(facts, node):
+        shape, of_windows = facts.shape(operand), _of_windows(constants, counts)
+        is_aligned = shape is not None and shape[-len(counts) :] == static_dims(counts)
+        if of_windows is not None and (is_aligned or constants.size == 1):
+            yield Quotient(held(facts, operand), one.by(of_windows, divides=node.is_a("Div")), node)
+
+
+def held(facts: Facts, value: Value) -> tuple[Value, ...]:
+    """The value and those of which it is a view, nearest first; behind one cast to float32 also those of a half type."""
+    found, is_cast = [value], False
+    for _ in range(MAX_CHAIN):
+        node = value.producer
+        source = None if node is None else node.input(0)
+        if node is None or source is None:
+            break
+        if _widens(facts, node, source) and not is_cast:
+            is_cast = True
+        elif not facts.is_view(node):
+            break
+        value = source
+        found.append(value)
+    return tuple(found)
+
+
+def scaled_operands(facts: Facts, node: Node) -> Iterator[tuple[Value, npt.NDArray[np.generic]]]:
+    """Yield the operands of a Mul or Div of which the other is a constant of floats that does not enlarge the result."""
+    if not node.is_a("Mul", "Div") or len(node.inputs) != 2:
+        return
+    for position in (0, 1) if node.is_a("Mul") else (0,):
+        operand = node.input(position)
+        shape = facts.shape(operand)
+        values = None if operand is None or shape is None else constant_value(facts, node.input(1 - position))
+        if operand is None or shape is None or values is None or np.issubdtype(values.dtype, np.integer):
+            continue
+        aligned = zip(values.shape[::-1], shape[::-1], strict=False)
+        if values.ndim <= len(shape) and all(extent == 1 or dim == Dim(extent) for extent, dim in aligned):
+            yield operand, values
+
+
+def _of_windows(values: npt.NDArray[np.generic], counts: tuple[int, ...]) -> npt.NDArray[np.generic] | None:
+    """The constants as one for each window; None if they are others for each plane, or for other windows."""
+    leading = values.shape[: max(values.ndim - len(counts), 0)]
+    if any(size != 1 for size in leading):
         return None
-    grad, divisors = node.input(0), facts.constant(node.input(1))
-    shape = facts.shape(grad)
-    if grad is None or divisors is None or shape is None or len(shape) < 3 or not is_static(shape[2:]):
-        return None
-    counts = tuple(dim.coefficient for dim in shape[2:])
-    leading = divisors.shape[: max(divisors.ndim - len(counts), 0)]
-    if divisors.ndim > len(shape) or any(size != 1 for size in leading):
-        return None
-    spatial = divisors.reshape(divisors.shape[len(leading) :]).astype(np.float64)
-    if any(size not in (1, count) for size, count in zip(spatial.shape[::-1], counts[::-1], strict=False)):
-        return None  # the quotient has other sizes than the gradient
-    wide_of, narrow = _narrow(facts, grad)
-    return Division(grad, shape, np.broadcast_to(spatial, counts), wide_of, narrow)
+    spatial = values.reshape(values.shape[len(leading) :])
+    fits = all(size in (1, count) for size, count in zip(spatial.shape[::-1], counts[::-1], strict=False))
+    return np.broadcast_to(spatial, counts) if fits else None
 
 
-def _narrow(facts: Facts, grad: Value) -> tuple[Value | None, int | None]:
-    """The value of a half type from which the gradient was cast to float32, and its type."""
-    node = grad.producer
-    is_widened = node is not None and node.is_a("Cast") and integer(node, "to") == TensorProto.FLOAT
-    source = node.input(0) if node is not None and is_widened else None
-    element_type = facts.element_type(source)
-    return (source, element_type) if element_type in HALF_TYPES else (None, None)
+def _widens(facts: Facts, node: Node, source: Value) -> bool:
+    is_wide = node.is_a("Cast") and integer(node, "to") == TensorProto.FLOAT
+    return is_wide and facts.element_type(source) in HALF_TYPES

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A ConvTranspose with a kernel of ones, and the nodes that cut its result to x: it adds each element to its window."""
+"""A ConvTranspose with a uniform kernel, and what follows it up to x: it adds each element to its window."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import numpy as np
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds, static_integers
 from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.avg_pool.matching.division import Scale, scaled_operands
 from poolgrad_lowering.ir.attributes import attribute, integer, integers, text
-from poolgrad_lowering.ir.dims import is_static
+from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
@@ -23,13 +26,12 @@ _PADS_AS_INPUT = 11
 """The first opset in which the pads of Pad are an input."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spread:
-    """A ConvTranspose over planes: element o of an axis is added to o·stride − begin … o·stride − begin + kernel − 1.
+    """Sums over planes: element o of an axis is added to o·stride − begin … o·stride − begin + kernel − 1.
 
-    `source` has the planes, as (N·C, 1, spatial…), or as (N, C, spatial…) with one group for each channel. `counts` and
-    `sizes` are the sizes of its spatial axes and of those of the result. `complete` says whether the result has all
-    elements of the last window.
+    `source` has the planes. `counts` and `sizes` are the sizes of its spatial axes and of those of the result.
+    `complete` says whether the result has all elements of the last window, `scale` what it is divided by afterwards.
     """
 
     source: Value
@@ -39,31 +41,24 @@ class Spread:
     begins: tuple[int, ...]
     sizes: tuple[int, ...]
     complete: tuple[bool, ...]
+    scale: Scale
 
     def cut(self, bounds: dict[int, tuple[int, int]]) -> Spread | None:
-        """Return what a Slice of the spatial axes with these bounds takes; None if it cuts another axis."""
+        """Return what a Slice with these bounds of axes takes, axes counted from the last, -1; None if of others."""
         begins, sizes, complete = list(self.begins), list(self.sizes), list(self.complete)
+        if any(axis < -len(sizes) for axis in bounds):
+            return None
         for axis, (start, end) in bounds.items():
-            number = axis - 2
-            if number < 0:
-                return None
-            first, last, _ = slice(start, end).indices(sizes[number])
-            complete[number] = complete[number] and last == sizes[number]
-            begins[number] += first
-            sizes[number] = max(last - first, 0)
+            first, last, _ = slice(start, end).indices(sizes[axis])
+            complete[axis] = complete[axis] and last == sizes[axis]
+            begins[axis] += first
+            sizes[axis] = max(last - first, 0)
         return replace(self, begins=tuple(begins), sizes=tuple(sizes), complete=tuple(complete))
 
-    def padded(self, pads: list[int]) -> Spread | None:
-        """Return what a Pad with zeros makes of it; None if it pads another axis, or zeros would replace elements."""
-        rank = 2 + len(self.kernel)
-        if len(pads) != 2 * rank or any(pads[:2]) or any(pads[rank : rank + 2]):
-            return None
-        before, after = pads[2:rank], pads[rank + 2 :]
-        cut = {
-            2 + axis: (max(-low, 0), self.sizes[axis] - max(-high, 0))
-            for axis, (low, high) in enumerate(zip(before, after, strict=True))
-        }
-        found = self.cut(cut)
+    def padded(self, before: Sequence[int], after: Sequence[int]) -> Spread | None:
+        """Return what a Pad of the spatial axes with zeros makes of it; None if zeros would replace elements."""
+        axes = range(-len(self.sizes), 0)
+        found = self.cut({axis: (max(-before[axis], 0), max(self.sizes[axis] + min(after[axis], 0), 0)) for axis in axes})
         grown = [max(high, 0) for high in after]
         if found is None or any(low > 0 for low in before):
             return None
@@ -72,80 +67,83 @@ class Spread:
         return replace(found, sizes=tuple(size + more for size, more in zip(found.sizes, grown, strict=True)))
 
 
-def spread(facts: Facts, node: Node) -> Spread | None:
-    """Return the windows to which a ConvTranspose with a constant kernel of ones adds; None for another weight.
+def spread(facts: Facts, node: Node, kernel: tuple[int, ...]) -> Spread:
+    """Return the windows to which a ConvTranspose with a uniform kernel adds the elements of each plane.
 
-    Raises `Refuse` if its attributes are of a kind that is not supported.
+    Raises `Refuse` if its attributes or sizes are of a kind that is not supported.
     """
-    source, weight = node.input(0), node.input(1)
-    ones = () if weight is None or node.input(2) is not None else _shape_of_ones(facts, weight)
-    if source is None or len(ones) < 3:
-        return None
-    shape, group = facts.shape(source), integer(node, "group")
-    axes = len(ones) - 2
-    if shape is None or len(shape) != len(ones) or ones[1] != 1 or group != ones[0]:
-        return None
-    if shape[1].static != group:
-        return None
-    known = [dim.static for dim in shape[2:] if dim.static is not None]
-    windows, more = PoolAttributes.read(node, list(ones[2:])), integers(node, "output_padding", [0] * axes)
-    are_windows = windows is not None and windows.auto_pad == "NOTSET" and windows.kernel == ones[2:]
+    source, axes = node.input(0), len(kernel)
+    shape = facts.shape(source)
+    known = [dim.static for dim in (shape or ())[2:] if dim.static is not None]
+    windows, more = PoolAttributes.read(node, list(kernel)), integers(node, "output_padding", [0] * axes)
+    are_windows = windows is not None and windows.auto_pad == "NOTSET" and windows.kernel == kernel
     is_read = are_windows and len(known) == axes and attribute(node, "output_shape") in (None, [])
-    if not is_read or windows is None or more is None or len(more) != axes:
+    if source is None or not is_read or windows is None or more is None or len(more) != axes:
         what = "ConvTranspose '{}' has symbolic spatial sizes, or attributes with which its windows are not read"
         raise Refuse(Code.POOL_ATTRIBUTES, what, node.label)
-    kernel, strides = windows.kernel, windows.strides
+    strides = windows.strides
     if any(step > 1 and taps > 1 for step, taps in zip(windows.dilations, kernel, strict=True)):
         raise Refuse(Code.DILATED_AVERAGE, "ConvTranspose '{}' has dilations {}", node.label, list(windows.dilations))
-    rows = zip(known, strides, kernel, strict=True)
-    whole = tuple((count - 1) * stride + taps for count, stride, taps in rows)
-    full = Spread(source, kernel, strides, tuple(known), (0,) * axes, whole, (True,) * axes)
+    whole = tuple((count - 1) * stride + taps for count, stride, taps in zip(known, strides, kernel, strict=True))
+    full = Spread(source, kernel, strides, tuple(known), (0,) * axes, whole, (True,) * axes, Scale(np.ones(1)))
     behind = [extra - pad for extra, pad in zip(more, windows.ends, strict=True)]
-    return full.padded([0, 0, *(-pad for pad in windows.begins), 0, 0, *behind])
-
-
-def _shape_of_ones(facts: Facts, weight: Value) -> tuple[int, ...]:
-    """The shape of a constant whose elements are all one; empty for any other value."""
-    held, shape = facts.constant(weight), facts.shape(weight)
-    filled = facts.fill(weight) if held is None else held
-    if filled is None or not filled.size or not (filled == 1).all() or shape is None or not is_static(shape):
-        return ()
-    return tuple(dim.coefficient for dim in shape)
+    cut = full.padded([-pad for pad in windows.begins], behind) if min(known) > 0 else None
+    if cut is None or min(cut.sizes) < 1:
+        what = "ConvTranspose '{}' has no element along an axis: {} windows"
+        raise Refuse(Code.OUTPUT_SIZE, what, node.label, known)
+    return cut
 
 
 def results(
     facts: Facts, node: Node, made: S, change: Callable[[Facts, Node, S], S | None] = lambda *_: None
 ) -> Iterator[tuple[Value, S]]:
-    """Yield the values that hold the result, nearest first: changed, then viewed, or cast to a half type.
+    """Yield the values that hold the result, nearest first: changed, viewed, or at last cast to a half type.
 
     `made` describes the first one, `change` returns what a node makes of it, None if nothing of the kind. Each is read
-    by one node only. There is at most one cast: a second one would read rounded values.
+    by one node only. There is at most one cast: what is behind it would read rounded values.
     """
-    value, is_viewed, is_cast = node.output(0), False, False
+    value, is_cast = node.output(0), False
     for _ in range(MAX_CHAIN):
-        reader = None if value is None else value.only_reader
-        if value is not None:
-            yield value, made
-        if reader is None or reader.input(0) != value:
+        if value is None:
             return
-        if facts.is_view(reader):
-            is_viewed = True
-        elif reader.is_a("Cast") and integer(reader, "to") in HALF_TYPES and not is_cast:
-            is_viewed = is_cast = True
-        elif (changed := change(facts, reader, made)) is not None and not is_viewed:
+        yield value, made
+        reader = value.only_reader
+        if reader is None:
+            return
+        if reader.is_a("Cast") and integer(reader, "to") in HALF_TYPES and not is_cast:
+            is_cast = True
+        elif not facts.is_view(reader) or reader.input(0) != value:
+            changed = None if is_cast else change(facts, reader, made)
+            if changed is None:
+                return
             made = changed
-        else:
-            return
         value = reader.output(0)
 
 
+def changed(facts: Facts, node: Node, made: Spread) -> Spread | None:
+    """What a node makes of the result, as `cropped` or `scaled`; None for any other node."""
+    return cropped(facts, node, made) or scaled(facts, node, made)
+
+
+def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
+    """What a Mul or Div by one constant makes of the result; None for any other node."""
+    found = [values.reshape(1) for _, values in scaled_operands(facts, node) if values.size == 1]
+    return replace(made, scale=made.scale.by(found[0], divides=node.is_a("Div"))) if found else None
+
+
 def cropped(facts: Facts, node: Node, made: Spread) -> Spread | None:
-    """What a Slice or a Pad with zeros makes of the result; None for any other node."""
+    """What a Slice or a Pad with zeros makes of planes; None for any other node."""
+    shape, axes = facts.shape(node.input(0)), len(made.kernel)
+    if shape is None or len(shape) < axes or shape[-axes:] != static_dims(made.sizes):
+        return None
     if node.is_a("Slice"):
-        bounds = slice_bounds(facts, node, 2 + len(made.kernel))
-        return None if bounds is None else made.cut(bounds)
+        bounds = slice_bounds(facts, node, len(shape))
+        return None if bounds is None else made.cut({axis - len(shape): each for axis, each in bounds.items()})
     if not node.is_a("Pad") or text(node, "mode", "constant") != "constant" or node.input(3) is not None:
         return None
     pads = integers(node, "pads") if node.scope.opset < _PADS_AS_INPUT else static_integers(facts, node, 1)
-    fill = node.input(2)
-    return None if pads is None or not (fill is None or facts.is_zero(fill)) else made.padded(pads)
+    fill, outer = node.input(2), len(shape) - axes
+    if pads is None or len(pads) != 2 * len(shape) or not (fill is None or facts.is_zero(fill)):
+        return None
+    before, after = pads[: len(shape)], pads[len(shape) :]
+    return None if any(before[:outer] + after[:outer]) else made.padded(before[outer:], after[outer:])

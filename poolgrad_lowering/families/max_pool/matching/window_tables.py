@@ -8,13 +8,13 @@ mean the same windows where each row has the same positions in the same order, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from poolgrad_lowering.analysis.evaluation import Array
 from poolgrad_lowering.analysis.movement_rules import NOWHERE
-from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
+from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds, factorisations
 
 
 def pool_table(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> Array:
@@ -41,16 +41,6 @@ def adaptive_counts(table: Array, sizes: Sequence[int]) -> tuple[int, ...] | Non
         if np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)):
             return counts
     return None
-
-
-def factorisations(number: int, rank: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a positive number as an ordered product of `rank` factors."""
-    if rank == 1:
-        yield (number,)
-        return
-    for factor in range(1, number + 1):
-        if number % factor == 0:
-            yield from ((factor, *rest) for rest in factorisations(number // factor, rank - 1))
 
 
 def _taps(window: AxisWindow, size: int, count: int) -> Array:
