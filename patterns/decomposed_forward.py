@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, constant_value
+from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES
 from poolgrad_lowering.analysis.checks import known_element_type
+from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers

@@ -11,8 +11,8 @@ what is repeated.
     dX = Reshape(ReduceSum(Where(mask, gathered, 0), axes = [-1]), shape of X)
 
 What must hold: table, mask and the divisors are computed from constants and, element by element, those of adaptive
-pooling from X's sizes to dY's. Where no value has X's sizes, as between tokens and images, they are those with which the
-tables are such. The operator of Ascend needs a tensor of X's shape, which this form has not: it gets one of zeros.
+pooling from X's sizes to dY's. Where no value has X's sizes, as between tokens and images, those are taken with which
+the tables are such. The operator of Ascend needs a tensor of X's shape, which this form has not: it gets one of zeros.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from poolgrad_lowering.analysis.arithmetic_rules import constant_value
+from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse

@@ -11,12 +11,12 @@ the batch of a ConvTranspose, with one weight of ones.
     dX = Reshape(Pad(Slice(sums, …), …), shape of X)             # cuts off the padding; zeros behind the last window
 
 Planes may also be groups of (N, C, spatial…), and dY may have any number of axes before the spatial ones. One divisor
-of all windows may also be in the weight, as its reciprocal, in a Mul, or behind the sums; a divisor of 1 is not written.
+of all windows may also be in the weight or in a Mul, as its reciprocal, or behind the sums; one of 1 is not written.
 For half types all of it is computed in float32, between two Casts.
 
 What must hold: weight and divisors are computed from constants, all elements of the weight are equal, the divisors are
-those of an average pool over these windows, and nothing else reads a value in between. Any other ConvTranspose with such
-a weight is no gradient of a pool: an upsampling, for example, whose planes are not divided.
+those of an average pool over these windows, and nothing else reads a value in between. Any other ConvTranspose with
+such a weight is no gradient of a pool: an upsampling, for example, whose planes are not divided.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from poolgrad_lowering.analysis.arithmetic_rules import constant_value
+from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
@@ -113,7 +113,9 @@ def _has_pool(facts: Facts, node: Node, kernel: list[int]) -> bool:
     """Whether an AveragePool before the node has these windows, and a result of the shape of the node's input."""
     own, shape = PoolAttributes.read(node, kernel), facts.shape(node.input(0))
     pools = map(node.scope.node, node.scope.by_op.get(("", "AveragePool"), ()))
-    found = [(PoolAttributes.read(pool), facts.shape(pool.output(0))) for pool in pools if pool.position < node.position]
+    found = [
+        (PoolAttributes.read(pool), facts.shape(pool.output(0))) for pool in pools if pool.position < node.position
+    ]
     return own is not None and any(
         (windows.kernel, windows.strides) == (own.kernel, own.strides) and made == shape
         for windows, made in found

@@ -15,10 +15,9 @@ import numpy as np
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, are_within, broadcast_shape, is_affordable
-from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import Node
 
 _CASTS: dict[int | None, type[np.generic]] = {
     TensorProto.FLOAT: np.float32,
@@ -26,11 +25,6 @@ _CASTS: dict[int | None, type[np.generic]] = {
     TensorProto.INT64: np.int64,
 }
 _NUMBERS = ("i", "f")  # kinds of numpy
-
-
-def constant_value(facts: Facts, value: Value | None) -> Array | None:
-    """Return a value that is computed from constants only; None for any other, and for an absent one."""
-    return Evaluation(facts, ARITHMETIC_RULES, {}).value(value)
 
 
 def _of_two(compute: Callable[[Array, Array], Array | None], known: Evaluation, node: Node) -> Array | None:
@@ -80,7 +74,7 @@ def _as_type(data: Array | None, element_type: int | None) -> Array | None:
 
 def _range(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Range of integers upwards, of constants alone: it is not elementwise."""
-    bounds = [constant_value(known.facts, node.input(position)) for position in range(3)]
+    bounds = [known.constant(node.input(position)) for position in range(3)]
     numbers = [int(bound) for bound in bounds if bound is not None and bound.dtype == np.int64 and bound.size == 1]
     if len(numbers) < 3 or numbers[2] < 1 or not is_affordable([len(range(*numbers))]):
         return None
@@ -90,7 +84,7 @@ def _range(known: Evaluation, node: Node) -> Array | None:
 def _gather_elements(known: Evaluation, node: Node) -> Array | None:
     """ONNX's GatherElements from a constant; a gather from a computed tensor could change the order of its elements."""
     data, positions, axis = (
-        constant_value(known.facts, node.input(0)),
+        known.constant(node.input(0)),
         known.value(node.input(1)),
         integer(node, "axis"),
     )

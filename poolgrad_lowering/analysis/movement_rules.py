@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolgrad_lowering.analysis.arithmetic_rules import constant_value
+from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, are_within, is_affordable
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.ir.attributes import integer, integers, text

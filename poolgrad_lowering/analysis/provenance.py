@@ -15,7 +15,7 @@ from enum import Enum
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.arithmetic_rules import constant_value
+from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, attempt

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.arithmetic_rules import constant_value
+from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.ir.attributes import integer
@@ -59,8 +59,8 @@ class Scale:
 class Quotient:
     """A tensor as the quotient of a gradient and constants.
 
-    `dividends` are the values that have the gradient, nearest first, some of them perhaps in another shape, or in a half
-    type from which it was cast to float32. `scaled_by` is the node that divides or multiplies it; None if none does.
+    `dividends` are the values that have the gradient, nearest first; some of them perhaps in another shape, or in a
+    half type from which it was cast to float32. `scaled_by` is the node that divides or multiplies it; None if none does.
     """
 
     dividends: tuple[Value, ...]
@@ -88,7 +88,7 @@ def quotients(facts: Facts, value: Value, counts: tuple[int, ...]) -> Iterator[Q
 
 
 def held(facts: Facts, value: Value) -> tuple[Value, ...]:
-    """The value and those of which it is a view, nearest first; behind one cast to float32 also those of a half type."""
+    """The value and those of which it is a view, nearest first; behind one cast to float32 those of a half type too."""
     found, is_cast = [value], False
     for _ in range(MAX_CHAIN):
         node = value.producer
@@ -105,7 +105,7 @@ def held(facts: Facts, value: Value) -> tuple[Value, ...]:
 
 
 def scaled_operands(facts: Facts, node: Node) -> Iterator[tuple[Value, npt.NDArray[np.generic]]]:
-    """Yield the operands of a Mul or Div of which the other is a constant of floats that does not enlarge the result."""
+    """Yield the operands of a Mul or Div whose other operand is a constant of floats that does not enlarge the result."""
     if not node.is_a("Mul", "Div") or len(node.inputs) != 2:
         return
     for position in (0, 1) if node.is_a("Mul") else (0,):

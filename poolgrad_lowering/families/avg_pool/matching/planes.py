@@ -60,17 +60,20 @@ def written_gradient(
             views = sum(operand.shape is not None for operand in operands)
             if (best is not None and best[0] <= views) or any(_is_stuck(each) for each in operands):
                 continue
-            best = views, AveragePoolGradient(
-                grad=operands[1],
-                dx=operands[0],
-                x=None,
-                element_type=next(iter(types), TensorProto.FLOAT),
-                windows=windows,
-                x_shape=shapes[0],
-                pooled_shape=shapes[1],
-                count_include_pad=padded,
-                divisor=divisor,
-                spelled=True,
+            best = (
+                views,
+                AveragePoolGradient(
+                    grad=operands[1],
+                    dx=operands[0],
+                    x=None,
+                    element_type=next(iter(types), TensorProto.FLOAT),
+                    windows=windows,
+                    x_shape=shapes[0],
+                    pooled_shape=shapes[1],
+                    count_include_pad=padded,
+                    divisor=divisor,
+                    spelled=True,
+                ),
             )
     return None if best is None else best[1]
 

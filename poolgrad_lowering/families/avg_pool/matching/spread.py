@@ -58,7 +58,9 @@ class Spread:
     def padded(self, before: Sequence[int], after: Sequence[int]) -> Spread | None:
         """Return what a Pad of the spatial axes with zeros makes of it; None if zeros would replace elements."""
         axes = range(-len(self.sizes), 0)
-        found = self.cut({axis: (max(-before[axis], 0), max(self.sizes[axis] + min(after[axis], 0), 0)) for axis in axes})
+        found = self.cut(
+            {axis: (max(-before[axis], 0), max(self.sizes[axis] + min(after[axis], 0), 0)) for axis in axes}
+        )
         grown = [max(high, 0) for high in after]
         if found is None or any(low > 0 for low in before):
             return None
