@@ -7,7 +7,8 @@ Graph: PyTorch's operators, kept in domain org.pytorch.aten. ORTModule runs 2-D 
     dX = avg_pool2d_backward(grad, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     dX = _adaptive_avg_pool2d_backward(grad, x)                                                   # or 3d, of both
 
-What must hold: the windows are constant, and the shape of x is known. The elements of x are not read.
+What must hold: the windows are constant, and the shape of x is known, (N, C, spatial…) or (C, spatial…). The elements of
+x are not read.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.sizes import pooled_shape
-from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, out_of_range, pool_arguments
+from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows
 
@@ -38,16 +40,19 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     grad, x, dx = node.input(_GRAD), node.input(_X), node.output(0)
     if grad is None or x is None or dx is None:
         raise Refuse(Code.ARITY, "{} '{}' lacks an operand", operator, node.label)
-    x_shape = pooled_input_shape(facts, x, rank)
+    own = facts.shape(x)
+    is_batched = own is None or len(own) != rank + 1  # PyTorch takes (C, spatial…) too
+    x_shape = pooled_input_shape(facts, x, rank) if own is None or is_batched else (Dim(1), *own)
     (attributes, sizes), counts, divisor = _average(facts, node, x, rank)
+    view = View.SAME if is_batched else View.FLAT
     return AveragePoolGradient(
-        grad=Operand(grad),
-        dx=Operand(dx),
-        x=Operand(x),
+        grad=Operand(grad, view),
+        dx=Operand(dx, view, own),
+        x=Operand(x) if is_batched else None,
         element_type=stated_element_type(facts, grad, x, dx),
         windows=attributes,
         x_shape=x_shape,
-        pooled_shape=(*x_shape[:2], *sizes) if sizes else pooled_shape(facts, grad, attributes, x_shape),
+        pooled_shape=(*x_shape[:2], *sizes) if sizes else pooled_shape(facts, grad, attributes, x_shape, view),
         count_include_pad=counts,
         divisor=divisor,
     )

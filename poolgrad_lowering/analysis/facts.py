@@ -37,12 +37,12 @@ from poolgrad_lowering.analysis.shape_rules import (
     is_opaque,
     shape_rule,
 )
-from poolgrad_lowering.analysis.type_rules import same_typed_input, stated_type
+from poolgrad_lowering.analysis.type_rules import same_typed, same_typed_input, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Value, canonical_domain
+from poolgrad_lowering.ir.scopes import LOCAL, MAX_CHAIN, Node, Scope, Value, canonical_domain
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 T = TypeVar("T")
@@ -188,7 +188,22 @@ class Facts(Memo):
         if node is None:
             return self._passed(value, self.element_type)
         found = self.inferred_type(value)
-        return None if found is None else found.tensor_type.elem_type or None
+        stated = None if found is None else found.tensor_type.elem_type
+        return stated or (None if self._is_computed(node) else self._neighbouring_type(value))
+
+    def _neighbouring_type(self, value: Value) -> int | None:
+        """Return the element type that the nodes around a value demand of it, whose own operator tells none."""
+        pending = [value]
+        for near in pending:
+            node, tensor = near.producer, near.scope.initializer(near.name)
+            known = tensor.data_type if tensor is not None else self._checked_type(near)
+            if node is not None and not known and not self.is_function(node):
+                known = stated_type(node, near) or 0
+            if known:
+                return known
+            if len(pending) < MAX_CHAIN:
+                pending += [other for other in dict.fromkeys(same_typed(near)) if other not in pending]
+        return None
 
     def _checked_type(self, value: Value) -> int:
         """Return the element type that the model declares for a value if it is right wherever the model loads, else 0.

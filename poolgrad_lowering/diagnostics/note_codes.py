@@ -18,7 +18,8 @@ class NoteCode(Diagnostic):
         Severity.NOTE,
     )
     FORWARD_GRAPH = (
-        "The model has pools, and no node that can be the gradient of one.",
+        "The model has pools, and no node in a known form of a gradient of one (docs/forms.md): a forward graph, or "
+        "gradients in a form that is not known.",
         "How to export a training step: `poolgrad export-torch`, or docs/convert.md, “Where a training graph comes "
         "from”.",
         Severity.NOTE,
@@ -33,7 +34,7 @@ class NoteCode(Diagnostic):
     MISSING_ATTRIBUTES = "A tool has removed attributes of the dialect's operators.", _LOWER_LAST, Severity.WARNING
     MISTYPED_BODIES = "A tool has changed types: the function bodies take others.", _LOWER_LAST, Severity.WARNING
     NO_BODIES = "A tool has removed the function bodies of the dialect's operators.", _LOWER_LAST, Severity.WARNING
-    NO_POOL = "The model has no pool, and no node that can be the gradient of one.", "Nothing.", Severity.NOTE
+    NO_POOL = "The model has no pool, and no node in a known form of a gradient of one.", "Nothing.", Severity.NOTE
     RENAMED_OPERATORS = "A tool has renamed the dialect's operators to unknown ones.", _LOWER_LAST, Severity.WARNING
     TARGET_WITHOUT_OPERATORS = (
         "The target has no operator for any gradient.",

@@ -24,7 +24,17 @@ _BACKWARD = (
     *("value_selecting_reduction_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"),
     *("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward"),
 )
-_GRADIENTS = ("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "MaxPoolGradWithArgmax")
+_LIKE_FIRST = (
+    *("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "MaxPoolGradWithArgmax"),
+    *("BiasAddGrad", "EluGrad", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "InvGrad"),
+    *("LRNGrad", "LeakyReluGrad", "MirrorPadGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "RsqrtGrad", "SeluGrad"),
+    *("ResizeNearestNeighborGrad", "SigmoidGrad", "SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
+    *("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter"),
+)
+_LIKE_SECOND = (
+    *("AvgPool3DGrad", "AvgPoolGrad", "Conv2DBackpropInput", "Conv3DBackpropInputV2"),
+    *("DepthwiseConv2dNativeBackpropInput", "ResizeBilinearGrad", "ResizeBicubicGrad"),
+)
 
 
 def aten_name(node: Node) -> str | None:
@@ -43,8 +53,14 @@ def gives_positions(node: Node) -> bool:
     return aten_name(node) in _WITH_POSITIONS
 
 
-def keeps_element_type(node: Node) -> bool:
-    """Whether it is a pool or a gradient whose first result has the element type of its first operand."""
+def typed_like(node: Node) -> int | None:
+    """The position of the input whose element type the first result of a pool or of a gradient has; else None.
+
+    TensorFlow's gradients are those that tf2onnx leaves; onnxruntime training's of the same name have the same types.
+    """
     domain, op_type = node.op
-    is_gradient = domain in TENSORFLOW_DOMAINS and op_type in _GRADIENTS
-    return is_gradient or aten_name(node) in (*_WITH_POSITIONS, *_BACKWARD)
+    if aten_name(node) in (*_WITH_POSITIONS, *_BACKWARD):
+        return 0
+    if domain not in TENSORFLOW_DOMAINS:
+        return None
+    return 0 if op_type in _LIKE_FIRST else 1 if op_type in _LIKE_SECOND else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notes on a model as a whole: a forward graph, a model that is lowered already, damage by another tool.
+"""Notes on a model as a whole: no gradients in it, a model that is lowered already, damage by another tool.
 
 They come from operators and names alone, and never decide what is lowered. The operators are counted before and after
 the lowering.
@@ -103,7 +103,7 @@ def _without_gradients(operators: Operators) -> tuple[NoteCode, str]:
         if op_type.endswith("MaxPool") or op_type == "AveragePool"
     }
     if not pools:
-        return NoteCode.NO_POOL, "the model has no MaxPool or AveragePool, and no node that can be the gradient of one"
+        return NoteCode.NO_POOL, "the model has no MaxPool or AveragePool, and no node of the forms of gradients"
     shown = ", ".join(f"{number} {op_type}" for op_type, number in pools.items())
     code = NoteCode.FORWARD_GRAPH
-    return code, code.with_advice(f"this is a forward graph: {shown}, no gradient of one")
+    return code, code.with_advice(f"no node has a known form of a pool's gradient, as in a forward graph: {shown}")

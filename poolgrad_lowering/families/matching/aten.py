@@ -34,8 +34,12 @@ def aten_operator(facts: Facts, node: Node) -> str | None:
 
 
 def number_list(facts: Facts, node: Node, position: int) -> list[int] | None:
-    """A list argument; empty where the input is absent, None where it is no constant."""
-    return [] if node.input(position) is None else static_integers(facts, node, position)
+    """A list argument; empty where the input is absent, None where it is no constant.
+
+    An empty list may be a tensor of any type: exporters write it as one of float32.
+    """
+    is_empty = node.input(position) is None or facts.shape(node.input(position)) == (Dim(0),)
+    return [] if is_empty else static_integers(facts, node, position)
 
 
 def flag(facts: Facts, node: Node, position: int) -> bool | None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Vectorized gathers, scatters and sort, which onnx's reference evaluator computes one element at a time, and Flatten.
+"""Vectorized gathers, scatters and sort, which onnx's reference evaluator computes one element at a time; Flatten and
+Resize.
 
 If a scatter has duplicate indices, updates are applied in row-major order, as in onnx's evaluator and in onnxruntime.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_resize import Resize as OnnxResize
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 
@@ -113,6 +115,42 @@ class TopK(OpRun):
         return np.take_along_axis(data, order, axis), order.astype(np.int64)
 
 
+_COORDINATES: dict[str | None, Callable[[IntArray, float], AnyArray]] = {
+    None: lambda places, scale: places / scale,  # opset 10 has no attribute
+    "asymmetric": lambda places, scale: places / scale,
+    "half_pixel": lambda places, scale: (places + 0.5) / scale - 0.5,
+    "pytorch_half_pixel": lambda places, scale: (places + 0.5) / scale - 0.5,
+}
+_NEAREST: dict[str | None, Callable[[AnyArray], AnyArray]] = {
+    None: np.floor,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
+}
+
+
+class Resize(OnnxResize):
+    """Resize to nearest elements, infinite ones too, which onnx's reference evaluator multiplies with 0.
+
+    Any other Resize is left to it.
+    """
+
+    def _run(self, x: AnyArray, *operands: AnyArray | None, **attributes: Any) -> Any:  # type: ignore[override]
+        given = {name: value for name, value in attributes.items() if value is not None}
+        way, rounding = given.get("coordinate_transformation_mode"), given.get("nearest_mode")
+        scales, sizes = operands[min(1, len(operands) - 1)], operands[2] if len(operands) > 2 else None
+        if sizes is not None and given.get("keep_aspect_ratio_policy", "stretch") == "stretch" and x.size:
+            scales = sizes / np.array(x.shape, np.float64)
+        is_read = scales is not None and scales.size == x.ndim and x.size and "axes" not in given
+        if given.get("mode", "nearest") != "nearest" or way not in _COORDINATES or not is_read:
+            return super()._run(x, *operands, **attributes)  # type: ignore[no-untyped-call]
+        for axis, scale in enumerate(map(float, np.asarray(scales))):
+            places = _NEAREST[rounding](_COORDINATES[way](np.arange(math.floor(x.shape[axis] * scale)), scale))
+            x = x.take(np.clip(places.astype(np.int64), 0, x.shape[axis] - 1), axis)
+        return (x,)
+
+
 class ConcatTraining(OpRun):
     """onnxruntime training's Concat, which also outputs the length of each input."""
 
@@ -128,6 +166,7 @@ OPERATORS = (
     ConcatTraining,
     GatherElements,
     GatherND,
+    Resize,
     type("Scatter", (ScatterElements,), {}),
     ScatterElements,
     ScatterND,

@@ -60,7 +60,7 @@ class Quotient:
     """A tensor as the quotient of a gradient and constants.
 
     `dividends` are the values that have the gradient, nearest first; some of them perhaps in another shape, or in a
-    half type from which it was cast to float32. `scaled_by` is the node that divides or multiplies it; None if none does.
+    half type from which it was cast to float32. `scaled_by` is the node that divides or multiplies it, None if none.
     """
 
     dividends: tuple[Value, ...]
@@ -105,7 +105,7 @@ def held(facts: Facts, value: Value) -> tuple[Value, ...]:
 
 
 def scaled_operands(facts: Facts, node: Node) -> Iterator[tuple[Value, npt.NDArray[np.generic]]]:
-    """Yield the operands of a Mul or Div whose other operand is a constant of floats that does not enlarge the result."""
+    """Yield each operand of a Mul or Div whose other one is a constant of floats that does not enlarge the result."""
     if not node.is_a("Mul", "Div") or len(node.inputs) != 2:
         return
     for position in (0, 1) if node.is_a("Mul") else (0,):

@@ -19,9 +19,11 @@ def pooled_shape(
 ) -> Shape:
     """Return the shape of the pooled output: as the windows give it, or as the incoming gradient has it.
 
-    A size that nothing tells is a symbol equal only to itself.
+    A size that nothing tells is a symbol equal only to itself. A flat gradient has no batch axis.
     """
     shape, rank = facts.shape(grad), len(x_shape)
+    if shape is not None and view is View.FLAT:
+        shape = (Dim(1), *shape)
     if shape is not None and len(shape) != rank:
         raise Refuse(Code.GRAD_SHAPE, "'{}' has shape {}, x {}", grad.name, Shown(shape), Shown(x_shape))
     if shape is not None and view is View.CHANNELS_LAST:
