@@ -280,7 +280,7 @@ class Facts(Memo):
         if _is_complete(derived):
             return derived
         found = derived
-        if rule is None or (derived is None and node.is_a("Conv")):
+        if rule is None or (derived is None and node.is_a("Conv", "Resize", "Tile", "Upsample")):
             found = self._inference.shape(self, value)
         if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
             return found

@@ -240,6 +240,26 @@ def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
     return None if source is None or axes is None else tuple(source[axis] for axis in axes)
 
 
+def _resize(known: Known, node: Node, value: Value) -> Shape | None:
+    """Of a Resize or Upsample by constant scales of all axes; axes with the scale 1 keep symbolic sizes."""
+    source = known.shape(node.input(0))
+    is_old = node.is_a("Upsample") or node.scope.opset < 11
+    scales = known.constant(node.input(1 if is_old else 2))
+    if source is None or scales is None or scales.shape != (len(source),) or len(node.inputs) > 3:
+        return None
+    return tuple(
+        dim if scale == 1 else opaque(value, axis) if dim.static is None else Dim(int(np.floor(dim.static * scale)))
+        for axis, (dim, scale) in enumerate(zip(source, scales, strict=True))
+    )
+
+
+def _tile(known: Known, node: Node, _: Value) -> Shape | None:
+    source, repeats = known.shape(node.input(0)), known.integers(node.input(1))
+    if source is None or repeats is None or len(source) != len(repeats):
+        return None
+    return tuple(size(pair) for pair in zip(source, repeats, strict=True))
+
+
 def _concat(known: Known, node: Node, value: Value) -> Shape | None:
     shapes = [known.shape(operand) for operand in node.inputs]
     parts = [shape for shape in shapes if shape is not None]
@@ -305,11 +325,14 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "GatherElements": lambda known, node, _: known.shape(node.input(1)),
     "MaxPool": _max_pool,
     "Reshape": _reshape,
+    "Resize": _resize,
     "Shape": _shape_shape,
     "Slice": _slice,
     "Squeeze": _squeeze,
+    "Tile": _tile,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
+    "Upsample": _resize,
 }
 
 

@@ -69,7 +69,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class AveragePlan:
-    """A gradient of an average pool in one form. `symbols`: 1 for a symbolic batch, 2 for spatial sizes too."""
+    """A gradient of an average pool in one form. `symbols`: 1 for a symbolic batch, 2 for spatial sizes too.
+
+    `leading` is the number of axes before the spatial ones, `scale` what divides where one divisor is that of all
+    windows, `computed` whether nodes compute the constants.
+    """
 
     form: str
     axes: tuple[Axis, ...]
@@ -83,6 +87,9 @@ class AveragePlan:
     symbols: int = 0
     target: str = "atlas-a2"
     bare: bool = False
+    leading: int = 2
+    scale: str = "div"
+    computed: bool = False
     seed: int = field(default=0, compare=False)
 
     @property
@@ -99,6 +106,10 @@ class AveragePlan:
     def channels_last(self) -> bool:
         """Whether the form has the channels last."""
         return self.form == "tensorflow" and not self.bare
+
+    def outer(self, batch: Any) -> list[Any]:
+        """The axes before the spatial ones, N being `batch`."""
+        return [[self.batch[1]], [batch, self.batch[1]], [batch, 1, self.batch[1]]][self.leading - 1]
 
     def divisors(self) -> Array:
         """The divisor of each window."""
@@ -136,7 +147,8 @@ def is_drawn(plan: AveragePlan) -> bool:
     return all(plan.pooled_shape) and not has_empty_window(plan)
 
 
-FORMS = ("ort", "aten", "tensorflow", "torch", "aten adaptive", "torch adaptive")
+FORMS = ("ort", "aten", "tensorflow", "torch", "aten adaptive", "torch adaptive", "resize", "repeat")
+SCALES = ("div", "weight", "mul", "behind", "mul behind")
 
 
 @st.composite
@@ -148,7 +160,7 @@ def average_plans(draw: st.DrawFn) -> AveragePlan:
 @st.composite
 def _plans(draw: st.DrawFn) -> AveragePlan:
     form = draw(st.sampled_from(FORMS))
-    ranks = {"ort": (1, 2, 3), "torch": (1, 2, 3), "torch adaptive": (1, 2, 3)}.get(form, (2, 3))
+    ranks = {"ort": (1, 2, 3), "torch": (1, 2, 3), "torch adaptive": (1, 2, 3), "resize": (1, 2, 3), "repeat": (1, 2, 3)}.get(form, (2, 3))
     rank = draw(st.sampled_from(ranks))
     largest = {1: 14, 2: 9, 3: 5}[rank]
     is_adaptive, is_equal = "adaptive" in form, form in ("aten", "torch")
@@ -157,6 +169,10 @@ def _plans(draw: st.DrawFn) -> AveragePlan:
     axes = []
     for _ in range(rank):
         size = draw(st.integers(1, largest))
+        if form in ("resize", "repeat"):
+            kernel = draw(st.integers(1 if len(axes) < rank - 1 else 2, 4))  # the last one repeats
+            axes.append(Axis(size * kernel, kernel, kernel))
+            continue
         if is_adaptive:
             axes.append(Axis(size, adaptive=draw(st.integers(1, largest if form == "aten adaptive" else size))))
             continue
@@ -179,7 +195,12 @@ def _plans(draw: st.DrawFn) -> AveragePlan:
     )
     if plan.element_type == BFLOAT and plan.opset < 13:
         plan = replace(plan, element_type=FLOAT)
-    if is_adaptive:
+    if form not in ("ort", "tensorflow"):
+        leading = draw(st.integers(1, 2 if "aten" in form else 3))
+        plan = replace(plan, leading=leading, batch=(plan.batch[0] if leading > 1 else 1, plan.batch[1]))
+    if form in ("torch", "torch adaptive", "resize", "repeat"):
+        plan = replace(plan, scale=draw(st.sampled_from(SCALES)), computed=draw(st.booleans()))
+    if is_adaptive or form in ("resize", "repeat"):
         return plan
     if form != "tensorflow":
         plan = replace(plan, ceil=draw(st.booleans()), padded=draw(st.booleans()))
@@ -216,7 +237,27 @@ class _Graph:
         return output
 
     def constant(self, name: str, values: Any, dtype: Any = np.int64) -> str:
+        return self._stored(name, np.array(values, dtype))
+
+    def computed(self, name: str, values: Any, dtype: Any = np.int64) -> str:
+        """A constant that nodes compute if the plan says so."""
         array = np.array(values, dtype)
+        if not self.plan.computed:
+            return self._stored(name, array)
+        if array.dtype == np.bool_:
+            return self.node("Not", [self._stored(f"not_{name}", ~array)], name)
+        if array.ndim and (array == array.flat[0]).all():
+            shape, value = self._stored(f"{name}_shape", np.array(array.shape)), array.reshape(-1)[:1]
+            if self.plan.seed % 2:
+                return self.node("ConstantOfShape", [shape], name, value=numpy_helper.from_array(value))
+            return self.node("Expand", [self._stored(f"one_{name}", value.reshape(())), shape], name)
+        if array.dtype == np.float32:
+            half, two = self._stored(f"half_{name}", np.asarray(array / 2, np.float32)), self._stored(f"two_{name}", np.array(2, np.float32))
+            return self.node("Mul", [half, two], name)
+        one = self._stored(f"one_{name}", np.array(1, array.dtype))
+        return self.node("Sub", [self._stored(f"more_{name}", array + 1), one], name)
+
+    def _stored(self, name: str, array: Array) -> str:
         if self.plan.bare:
             return self.node("Constant", [], name, value=numpy_helper.from_array(array, name))
         self.initializers.append(numpy_helper.from_array(array, name))
@@ -253,8 +294,9 @@ def _named(plan: AveragePlan, shape: tuple[int, ...], prefix: str) -> list[int |
     names: list[int | str] = list(shape)
     if plan.symbols:
         names[0] = "N"
-    if plan.symbols == 2:
+    if plan.symbols == 2 and plan.leading == 2:
         names[2:] = [f"{prefix}{axis}" for axis in range(len(plan.axes))]
+    names[:2] = plan.outer(names[0])
     return [*names[:1], *names[2:], names[1]] if plan.channels_last else names
 
 
@@ -317,21 +359,39 @@ def _tensorflow(graph: _Graph, grad: str, _: str, dx: str) -> None:
     )
 
 
+def _divided(graph: _Graph, grad: str) -> tuple[str, float]:
+    """Write the division by the windows' divisors, and return what it makes, and by what is still to be multiplied."""
+    plan = graph.plan
+    wide = graph.node("Cast", [grad], "wide", to=FLOAT) if plan.element_type != FLOAT else grad
+    divisors = plan.divisors().astype(np.float32)
+    first = divisors.flat[0]
+    if plan.scale == "div" or (divisors != first).any() or plan.divisor:
+        return graph.node("Div", [wide, graph.computed("d", divisors, np.float32)], "mean"), 1.0
+    if plan.scale == "mul":
+        return graph.node("Mul", [graph.computed("d", np.float32(1) / first, np.float32), wide], "mean"), 1.0
+    return wide, float(np.float32(1) / first)
+
+
+def _behind(graph: _Graph, value: str, left: float) -> str:
+    """Write the division behind the sums, if the plan has it there."""
+    if left == 1.0:
+        return value
+    if graph.plan.scale == "behind":
+        return graph.node("Div", [value, graph.computed("d", round(1 / left), np.float32)], "divided")
+    return graph.node("Mul", [value, graph.computed("d", left, np.float32)], "divided")
+
+
 def _torch(graph: _Graph, grad: str, _: str, dx: str) -> None:
     """As `poolgrad_lowering.torch` writes it, or with one group for each channel and the pads of ConvTranspose."""
     plan, rank = graph.plan, len(graph.plan.axes)
-    batch, channels = (-1 if plan.symbols else plan.batch[0]), plan.batch[1]
-    wide = grad
-    if plan.element_type != FLOAT:
-        wide = graph.node("Cast", [grad], "wide", to=FLOAT)
-    divisors = plan.divisors().astype(np.float32)
-    mean = graph.node("Div", [wide, graph.constant("d", divisors, np.float32)], "mean")
+    mean, left = _divided(graph, grad)
     kernel, strides = [axis.kernel for axis in plan.axes], [axis.stride for axis in plan.axes]
     counts = plan.pooled_shape[2:]
-    groups = channels if plan.seed % 2 else 1
+    groups = plan.batch[1] if plan.seed % 2 and plan.leading == 2 else 1
     if groups == 1:
         mean = graph.node("Reshape", [mean, graph.constant("ps", [-1, 1, *counts])], "planes")
-    weight = graph.constant("w", np.ones((groups, 1, *kernel)), np.float32)
+    in_weight = plan.scale == "weight"
+    weight = graph.computed("w", np.full((groups, 1, *kernel), left if in_weight else 1), np.float32)
     made = [(count - 1) * step + taps for count, step, taps in zip(counts, strides, kernel, strict=True)]
     begins = [axis.begin for axis in plan.axes]
     ends = [size - (axis.size + axis.begin) for size, axis in zip(made, plan.axes, strict=True)]
@@ -346,7 +406,13 @@ def _torch(graph: _Graph, grad: str, _: str, dx: str) -> None:
         if min(ends) < 0:
             pads = [0] * (rank + 2) + [0, 0, *(max(-end, 0) for end in ends)]
             sums = graph.node("Pad", [sums, graph.constant("pads", pads)], "padded")
-    shape = graph.constant("xs", [batch, channels, *plan.x_shape[2:]])
+    _write_result(graph, _behind(graph, sums, 1.0 if in_weight else left), dx)
+
+
+def _write_result(graph: _Graph, sums: str, dx: str) -> None:
+    """Write the view as dx, and the Cast."""
+    plan = graph.plan
+    shape = graph.constant("xs", [*plan.outer(-1 if plan.symbols else plan.batch[0]), *plan.x_shape[2:]])
     if plan.element_type == FLOAT:
         graph.node("Reshape", [sums, shape], dx)
     else:
@@ -355,7 +421,7 @@ def _torch(graph: _Graph, grad: str, _: str, dx: str) -> None:
 
 def _torch_adaptive(graph: _Graph, grad: str, _: str, dx: str) -> None:
     plan = graph.plan
-    batch, channels = (-1 if plan.symbols else plan.batch[0]), plan.batch[1]
+    outer = plan.outer(-1 if plan.symbols else plan.batch[0])
     wide = graph.node("Cast", [grad], "wide", to=FLOAT) if plan.element_type != FLOAT else grad
     along = [axis.windows(ceil=False) for axis in plan.axes]
     numbers = np.arange(math.prod(map(len, along))).reshape([len(each) for each in along])
@@ -370,22 +436,46 @@ def _torch_adaptive(graph: _Graph, grad: str, _: str, dx: str) -> None:
     most = max(map(len, rows))
     table = [row + row[-1:] * (most - len(row)) for row in rows]
     mask = [[tap < len(row) for tap in range(most)] for row in rows]
-    mean = graph.node("Div", [wide, graph.constant("d", plan.divisors(), np.float32)], "mean")
-    flat = graph.node("Reshape", [mean, graph.constant("fs", [batch, channels, numbers.size])], "flat")
-    picked = graph.node("Gather", [flat, graph.constant("t", np.reshape(table, -1))], "picked", axis=-1)
-    shape = graph.constant("gs", [batch, channels, len(rows), most])
+    mean = graph.node("Div", [wide, graph.computed("d", plan.divisors(), np.float32)], "mean")
+    flat = graph.node("Reshape", [mean, graph.constant("fs", [*outer, numbers.size])], "flat")
+    picked = graph.node("Gather", [flat, graph.computed("t", np.reshape(table, -1))], "picked", axis=-1)
+    shape = graph.constant("gs", [*outer, len(rows), most])
     gathered = graph.node("Reshape", [picked, shape], "gathered")
     nothing = graph.constant("nothing", 0.0, np.float32)
-    kept = graph.node("Where", [graph.constant("m", mask, np.bool_), gathered, nothing], "kept")
+    kept = graph.node("Where", [graph.computed("m", mask, np.bool_), gathered, nothing], "kept")
     if plan.opset < 13:
         sums = graph.node("ReduceSum", [kept], "sums", axes=[-1], keepdims=0)
     else:
         sums = graph.node("ReduceSum", [kept, graph.constant("last", [-1])], "sums", keepdims=0)
-    xs = graph.constant("xs", [batch, channels, *plan.x_shape[2:]])
-    if plan.element_type == FLOAT:
-        graph.node("Reshape", [sums, xs], dx)
-    else:
-        graph.node("Cast", [graph.node("Reshape", [sums, xs], "wide_dx")], dx, to=plan.element_type)
+    _write_result(graph, sums, dx)
+
+
+def _resize(graph: _Graph, grad: str, _: str, dx: str) -> None:
+    """The nearest element, in each way that repeats all alike."""
+    plan = graph.plan
+    mean, left = _divided(graph, grad)
+    ways = [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("pytorch_half_pixel", "round_prefer_ceil")]
+    way, rounding = ways[plan.seed % 3]
+    scales = graph.constant("scales", [1] * plan.leading + [axis.kernel for axis in plan.axes], np.float32)
+    ways_of = {"coordinate_transformation_mode": way, "nearest_mode": rounding}
+    roi = graph.constant("roi", [], np.float32) if plan.opset < 13 else ""
+    sums = graph.node("Resize", [mean, roi, scales], "sums", mode="nearest", **ways_of)
+    _write_result(graph, _behind(graph, sums, left), dx)
+
+
+def _repeat(graph: _Graph, grad: str, _: str, dx: str) -> None:
+    """An axis of one element behind each spatial one, which Expand or Tile enlarges."""
+    plan = graph.plan
+    outer, kernel = plan.outer(-1 if plan.symbols else plan.batch[0]), [axis.kernel for axis in plan.axes]
+    mean, left = _divided(graph, grad)
+    counts = plan.pooled_shape[2:]
+    split = graph.constant("split", [*outer, *(size for count in counts for size in (count, 1))])
+    view = graph.node("Reshape", [mean, split], "view")
+    ones = [1] * plan.leading + [size for taps in kernel for size in (1, taps)]
+    repeated = graph.node(("Expand", "Tile")[plan.seed % 2], [view, graph.constant("repeats", ones)], "repeated")
+    shape = graph.constant("js", [*outer, *plan.x_shape[2:]])
+    joined = graph.node("Reshape", [repeated, shape], "joined")
+    _write_result(graph, _behind(graph, joined, left), dx)
 
 
 _WRITERS = {
@@ -395,6 +485,8 @@ _WRITERS = {
     "tensorflow": _tensorflow,
     "torch": _torch,
     "torch adaptive": _torch_adaptive,
+    "resize": _resize,
+    "repeat": _repeat,
 }
 
 
@@ -428,6 +520,10 @@ def feeds_and_result(plan: AveragePlan, grad: Array) -> tuple[dict[str, Array], 
     x = np.random.default_rng(plan.seed).standard_normal(plan.x_shape).astype(edge)
     if plan.channels_last:
         grad, wanted = np.moveaxis(grad, 1, -1), np.moveaxis(wanted, 1, -1)
+    else:
+        grad, wanted, x = (
+            each.reshape(*plan.outer(plan.batch[0]), *each.shape[2:]) for each in (grad, wanted, x)
+        )
     feeds = {"dy": np.ascontiguousarray(grad).astype(edge), "x": x}
     names = [value.name for value in build_average(plan).graph.input]
     return {name: feeds[name] for name in names}, np.ascontiguousarray(wanted)

@@ -15,7 +15,7 @@ from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.type_rules import HALF_TYPES
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Dim, static_dims
+from poolgrad_lowering.ir.dims import Dim, Shape, static_dims
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 
 Array = npt.NDArray[np.float64]
@@ -81,9 +81,8 @@ def quotients(facts: Facts, value: Value, counts: tuple[int, ...]) -> Iterator[Q
     if node is None or any(each.producer is not None and each.producer.is_a("Cast") for each in values[:-1]):
         return  # what was divided before a cast is rounded
     for operand, constants in scaled_operands(facts, node):
-        shape, of_windows = facts.shape(operand), _of_windows(constants, counts)
-        is_aligned = shape is not None and shape[-len(counts) :] == static_dims(counts)
-        if of_windows is not None and (is_aligned or constants.size == 1):
+        of_windows = _of_windows(constants, facts.shape(operand), counts)
+        if of_windows is not None:
             yield Quotient(held(facts, operand), one.by(of_windows, divides=node.is_a("Div")), node)
 
 
@@ -119,14 +118,16 @@ def scaled_operands(facts: Facts, node: Node) -> Iterator[tuple[Value, npt.NDArr
             yield operand, values
 
 
-def _of_windows(values: npt.NDArray[np.generic], counts: tuple[int, ...]) -> npt.NDArray[np.generic] | None:
-    """The constants as one for each window; None if they are others for each plane, or for other windows."""
+def _of_windows(
+    values: npt.NDArray[np.generic], shape: Shape | None, counts: tuple[int, ...]
+) -> npt.NDArray[np.generic] | None:
+    """The constants that scale a tensor of `shape`, one for each window; None if they are others for each plane."""
+    if values.size and (values == values.flat[0]).all():
+        return np.full(counts, values.flat[0])
     leading = values.shape[: max(values.ndim - len(counts), 0)]
-    if any(size != 1 for size in leading):
+    if shape is None or shape[-len(counts) :] != static_dims(counts) or any(size != 1 for size in leading):
         return None
-    spatial = values.reshape(values.shape[len(leading) :])
-    fits = all(size in (1, count) for size, count in zip(spatial.shape[::-1], counts[::-1], strict=False))
-    return np.broadcast_to(spatial, counts) if fits else None
+    return np.broadcast_to(values.reshape(values.shape[len(leading) :]), counts)
 
 
 def _widens(facts: Facts, node: Node, source: Value) -> bool:

@@ -128,8 +128,9 @@ def changed(facts: Facts, node: Node, made: Spread) -> Spread | None:
 
 
 def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
-    """What a Mul or Div by one constant makes of the result; None for any other node."""
-    found = [values.reshape(1) for _, values in scaled_operands(facts, node) if values.size == 1]
+    """What a Mul or Div by one number makes of the result; None for any other node."""
+    constants = [values for _, values in scaled_operands(facts, node) if values.size]
+    found = [values.reshape(-1)[:1] for values in constants if (values == values.flat[0]).all()]
     return replace(made, scale=made.scale.by(found[0], divides=node.is_a("Div"))) if found else None
 
 
