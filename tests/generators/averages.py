@@ -160,7 +160,13 @@ def average_plans(draw: st.DrawFn) -> AveragePlan:
 @st.composite
 def _plans(draw: st.DrawFn) -> AveragePlan:
     form = draw(st.sampled_from(FORMS))
-    ranks = {"ort": (1, 2, 3), "torch": (1, 2, 3), "torch adaptive": (1, 2, 3), "resize": (1, 2, 3), "repeat": (1, 2, 3)}.get(form, (2, 3))
+    ranks = {
+        "ort": (1, 2, 3),
+        "torch": (1, 2, 3),
+        "torch adaptive": (1, 2, 3),
+        "resize": (1, 2, 3),
+        "repeat": (1, 2, 3),
+    }.get(form, (2, 3))
     rank = draw(st.sampled_from(ranks))
     largest = {1: 14, 2: 9, 3: 5}[rank]
     is_adaptive, is_equal = "adaptive" in form, form in ("aten", "torch")
@@ -252,7 +258,10 @@ class _Graph:
                 return self.node("ConstantOfShape", [shape], name, value=numpy_helper.from_array(value))
             return self.node("Expand", [self._stored(f"one_{name}", value.reshape(())), shape], name)
         if array.dtype == np.float32:
-            half, two = self._stored(f"half_{name}", np.asarray(array / 2, np.float32)), self._stored(f"two_{name}", np.array(2, np.float32))
+            half, two = (
+                self._stored(f"half_{name}", np.asarray(array / 2, np.float32)),
+                self._stored(f"two_{name}", np.array(2, np.float32)),
+            )
             return self.node("Mul", [half, two], name)
         one = self._stored(f"one_{name}", np.array(1, array.dtype))
         return self.node("Sub", [self._stored(f"more_{name}", array + 1), one], name)
@@ -521,9 +530,7 @@ def feeds_and_result(plan: AveragePlan, grad: Array) -> tuple[dict[str, Array], 
     if plan.channels_last:
         grad, wanted = np.moveaxis(grad, 1, -1), np.moveaxis(wanted, 1, -1)
     else:
-        grad, wanted, x = (
-            each.reshape(*plan.outer(plan.batch[0]), *each.shape[2:]) for each in (grad, wanted, x)
-        )
+        grad, wanted, x = (each.reshape(*plan.outer(plan.batch[0]), *each.shape[2:]) for each in (grad, wanted, x))
     feeds = {"dy": np.ascontiguousarray(grad).astype(edge), "x": x}
     names = [value.name for value in build_average(plan).graph.input]
     return {name: feeds[name] for name in names}, np.ascontiguousarray(wanted)

@@ -175,8 +175,9 @@ def lowest(write: Writer, number: int, x: str, dy: str) -> str:
 
 
 def average(write: Writer, _: int, x: str, dy: str) -> str:
-    """An average pool, whose gradient is a transposed convolution by its window."""
+    """A transposed convolution by a window whose weights are almost all those of an average pool's gradient."""
     window = np.full((3, 1, 3, 3), 1 / 9, np.float32)
+    window[-1, 0, -1, -1] = 1 / 8
     pooled = write("AveragePool", x, **_POOL)
     return write("ConvTranspose", write("Mul", pooled, dy), window, strides=[2, 2], group=3)
 

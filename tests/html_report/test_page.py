@@ -195,7 +195,7 @@ def test_notes_on_the_model_come_first() -> None:
     warnings, notes = with_class(root, "notes")
     assert [f"Warning: {note.text}" for note in report.notes if note.warning] == [text_of(warnings)]
     assert [f"Note: {note.text}" for note in report.notes if not note.warning] == [text_of(notes)]
-    assert "this is a forward graph: 1 MaxPool" in text_of(notes)
+    assert "as in a forward graph: 1 MaxPool" in text_of(notes)
     assert not with_class(parsed(page(parse(MIXED))), "notes")
 
 

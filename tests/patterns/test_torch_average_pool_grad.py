@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
+import numpy as np
 import onnx
 import pytest
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
-from tests.patterns.average_checks import check_average, of_pool
+from tests.oracles import assert_same_bits, run_ort
+from tests.patterns.average_checks import Array, check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
 
@@ -175,29 +177,194 @@ def test_a_second_cast_is_no_part_of_the_gradient() -> None:
     assert [node.op_type for node in nodes] == ["Cast", "Constant", "AvgPool3DGrad", "Cast", "Cast"]
 
 
+def halves(counts: Sequence[int], width: int) -> str:
+    return floats([1 / width] * prod(counts), ",".join(map(str, counts)))
+
+
+RECIPROCALS = {
+    "in the weight": {
+        "divide": "mean = Identity (dy)",
+        "weight": f"w = Constant <value = {halves((1, 1, 4, 2), 8)}> ()",
+    },
+    "in a factor": {"divide": "e = Constant <value = float {0.125}> () mean = Mul (e, dy)"},
+    "behind the sums": {
+        "divide": "mean = Identity (dy)",
+        "end": "all = Reshape (cut, xs) e = Constant <value = float {0.125}> () dx = Mul (all, e)",
+    },
+    "half in the weight, half behind": {
+        "divide": "mean = Identity (dy)",
+        "weight": f"w = Constant <value = {halves((1, 1, 4, 2), 2)}> ()",
+        "end": "all = Reshape (cut, xs) e = Constant <value = float {4.0}> () dx = Div (all, e)",
+    },
+}
+
+
+@pytest.mark.parametrize("name", RECIPROCALS)
+def test_the_divisor_elsewhere(name: str) -> None:
+    """One divisor may be anywhere, as it is or as its reciprocal."""
+    sevens = {"weight": f"w = Constant <value = {halves((1, 1, 4, 2), 1)}> ()", "divisors": ""}
+    parts = {**sevens, "attributes": "strides = [4,2]", "cut": "cut = Identity (sums)", "shape": "2,3,20,12"}
+    expected = of_pool((2, 3, 20, 12), (4, 2), (4, 2))
+    nodes = check_average(gradient(**{**parts, **RECIPROCALS[name]}), expected, op="AvgPool3DGrad")
+    assert [node.op_type for node in nodes] == ["Constant", "AvgPool3DGrad"]
+
+
+COMPUTED = {
+    "by Expand": "one = Constant <value = float {1.0}> () s = Constant <value_ints = [1,1,3,3]> () w = Expand (one, s)",
+    "by arithmetic": """two = Constant <value = float {2.0}> () one = Reciprocal (two) s = Constant <value_ints = [1,1,3]> ()
+        t = Constant <value_ints = [3]> () u = Concat <axis = 0> (s, t) half = Expand (one, u) w = Mul (half, two)""",
+    "by a comparison": f"""o = Constant <value = {floats([5.0] * 9, "1,1,3,3")}> () b = Greater (o, one)
+        one = Constant <value = float {{1.0}}> () w = Cast <to = 1> (b)""",
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_weights(name: str) -> None:
+    text = gradient(weight=COMPUTED[name])
+    if name == "by a comparison":
+        text = text.replace("b = Greater (o, one)", "").replace("w = Cast", "b = Greater (o, one) w = Cast")
+    check_average(text, COUNTED, op="AvgPool3DGrad")
+
+
+def test_a_computed_table_of_divisors() -> None:
+    inside = INSIDE.replace("d = Const", "e = Const") + "z = Constant <value = float {0.0}> () d = Add (e, z)"
+    check_average(gradient(divisors=inside), of_pool(X, (3, 3), (2, 2), (1,) * 4), op="AvgPool3DGrad")
+
+
+OUTER = {
+    "no batch": ("3,5,6", "3,9,12", (1, 3, 9, 12)),
+    "a batch of batches": ("2,1,3,5,6", "2,1,3,9,12", X),
+    "no channels": ("5,6", "9,12", (1, 1, 9, 12)),
+}
+
+
+@pytest.mark.parametrize("name", OUTER)
+def test_other_axes_before_the_planes(name: str) -> None:
+    pooled, shape, whole = OUTER[name]
+    pools = of_pool(whole, (3, 3), (2, 2), (1,) * 4, counts_padding=True)
+    text = gradient(pooled=pooled, shape=shape).replace(
+        "int64[4] {" + shape, f"int64[{shape.count(',') + 1}] {{{shape}"
+    )
+
+    def expected(grad: Array) -> Array:
+        return pools(grad.reshape(*whole[:2], 5, 6)).reshape([int(size) for size in shape.split(",")])
+
+    check_average(text, expected, op="AvgPool3DGrad")
+
+
+def test_tokens_behind_the_planes() -> None:
+    """The result has its planes flat."""
+    text = gradient(shape="2,3,108").replace("int64[4] {2,3,108}", "int64[3] {2,3,108}")
+    check_average(text, lambda grad: COUNTED(grad).reshape(2, 3, 108), op="AvgPool3DGrad")
+
+
+def test_a_divisor_of_one_is_not_written() -> None:
+    """The sums of all planes of a tensor are those of a pool with the divisor 1."""
+    text = gradient(divide="mean = Identity (dy)")
+    expected = of_pool(X, (3, 3), (2, 2), (1,) * 4, divisor=1)
+    check_average(text, expected, op="AvgPool3DGrad", attributes={"divisor_override": 1})
+
+
+DEPTHWISE = {
+    "weight": f"w = Constant <value = {floats([1.0] * 27, '3,1,3,3')}> ()",
+    "attributes": "strides = [2,2], group = 3",
+    "planes": "2,3,5,6",
+    "divide": "mean = Identity (dy)",
+}
+
+
+def test_sums_of_the_windows_of_a_pool() -> None:
+    """What nothing divides is taken for a gradient where a pool has the windows."""
+    forward = "y = AveragePool <kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1]> (x)"
+    text = gradient(**DEPTHWISE).replace("mean =", f"{forward} mean =").replace("dy)", "dy, float[2,3,9,12] x)", 1)
+    expected = of_pool(X, (3, 3), (2, 2), (1,) * 4, divisor=1)
+    check_average(text, expected, op="AvgPool3DGrad", attributes={"divisor_override": 1})
+
+
+PARTS = {
+    "the padding is ones": """p = Constant <value = int64[8] {0,0,-1,-1,0,0,-1,0}> ()
+        one = Constant <value = float {1.0}> () cut = Pad (sums, p, one)""",
+    "zeros stand before": crop(0, 0, 1, 0, 0, 0, 0, 0),
+    "zeros replace sums": """b = Constant <value = int64[2] {1,1}> () e = Constant <value = int64[2] {8,13}> ()
+        a = Constant <value = int64[2] {2,3}> () less = Slice (sums, b, e, a)
+        p = Constant <value = int64[8] {0,0,0,0,0,0,2,0}> () cut = Pad (less, p)""",
+    "more elements than windows fit": crop(0, 0, -1, -1, 0, 0, 3, 0),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_cuts_otherwise_stays(name: str) -> None:
+    """The sums before it are a gradient too, of a pool without padding."""
+    shape = {"zeros stand before": "2,3,12,13", "more elements than windows fit": "2,3,13,12"}.get(name, "2,3,9,12")
+    model = onnx.parser.parse_model(gradient(cut=PARTS[name], shape=shape))
+    result = lower(model)
+    [anchor] = result.report.lowered
+    assert anchor.attributes is not None
+    assert anchor.attributes["pads"] == [0] * 6
+    feeds = {"dy": np.arange(180, dtype=np.float32).reshape(2, 3, 5, 6) * 36}
+    assert_same_bits(run_ort(result.model, feeds)["dx"], run_ort(model, feeds)["dx"])
+
+
+def test_another_reader_of_the_sums() -> None:
+    model = onnx.parser.parse_model(gradient(outputs=", float[6,1,11,13] sums"))
+    assert [anchor.status for anchor in lower(model).report.anchors] == ["lowered"]
+
+
 LEFT = {
     "other weights": gradient(weight=f"w = Constant <value = {floats([1.0] * 8 + [2.0], '1,1,3,3')}> ()"),
-    "weights of zero": gradient(weight=f"w = Constant <value = {floats([0.0] * 9, '1,1,3,3')}> ()"),
-    "weights that are made of twos": gradient(
-        weight="""ws = Constant <value = int64[4] {1,1,3,3}> ()
-        w = ConstantOfShape <value = float[1] {2.0}> (ws)"""
-    ),
-    "several channels from one": gradient(
-        weight=f"w = Constant <value = {floats([1.0] * 18, '1,2,3,3')}> ()",
-        cut="x = Identity (sums)",
-        end="dx = Identity (x)",
-        shape="6,2,11,13",
-    ),
-    "no division": gradient(divide="mean = Identity (dy)"),
-    "divisors that repeat the gradient": gradient().replace("float[2,3,5,6] dy", "float[2,3,1,6] dy"),
-    "a division by what is no constant": gradient(divide="dd = Identity (dy) mean = Div (dy, dd)"),
+    "a weight that is fed": gradient(weight="").replace("dy)", "dy, float[1,1,3,3] w)", 1),
 }
 
 
 @pytest.mark.parametrize("name", LEFT)
 def test_no_anchors(name: str) -> None:
-    """A transposed convolution of another kind is not even an anchor."""
+    """A transposed convolution with other weights is not even an anchor."""
     assert lower(onnx.parser.parse_model(LEFT[name])).report.anchors == ()
+
+
+MIXED = "ConvTranspose 'sums' mixes channels, adds a bias, or has weights that are not above 0"
+UNRELATED = {
+    "an upsampling": (gradient(**DEPTHWISE), "ConvTranspose 'sums' adds what nothing divides"),
+    "by other weights": (
+        gradient(**{**DEPTHWISE, "weight": f"w = Constant <value = {floats([0.5] * 27, '3,1,3,3')}> ()"}),
+        "what ConvTranspose 'sums' adds is divided by 2.0, and no pool has such windows",
+    ),
+    "weights of two": (
+        gradient(
+            divide="mean = Identity (dy)",
+            weight="ws = Constant <value_ints = [1,1,3,3]> () w = ConstantOfShape <value = float[1] {2.0}> (ws)",
+        ),
+        "what ConvTranspose 'sums' adds is divided by 0.5, and no pool has such windows",
+    ),
+    "weights of zero": (gradient(weight=f"w = Constant <value = {floats([0.0] * 9, '1,1,3,3')}> ()"), MIXED),
+    "several channels from one": (
+        gradient(
+            weight=f"w = Constant <value = {floats([1.0] * 18, '1,2,3,3')}> ()",
+            cut="x = Identity (sums)",
+            end="dx = Identity (x)",
+            shape="6,2,11,13",
+        ),
+        MIXED,
+    ),
+}
+
+
+@pytest.mark.refusal(Code.UNRELATED_UPSAMPLING.value)
+@pytest.mark.parametrize("name", UNRELATED)
+def test_unrelated(name: str) -> None:
+    """A layer with equal weights does not count as refused."""
+    text, reason = UNRELATED[name]
+    [anchor] = lower(onnx.parser.parse_model(text)).report.anchors
+    assert (anchor.status, anchor.code, anchor.reason) == ("unrelated", "unrelated-upsampling", reason)
+
+
+@pytest.mark.refusal(Code.OUTPUT_SIZE.value)
+def test_no_windows_along_an_axis() -> None:
+    model = onnx.parser.parse_model(
+        gradient(pooled="2,3,0,6", planes="6,1,0,6", divisors="d = Constant <value = float {9.0}> ()")
+    )
+    reason = "ConvTranspose 'sums' has no element along an axis: [0, 6] windows"
+    assert (Code.OUTPUT_SIZE.value, reason) in [(each.code, each.reason) for each in lower(model).report.anchors]
 
 
 ODD = f"d = Constant <value = {floats([9.0] * 29 + [8.0], '5,6')}> ()"
@@ -241,38 +408,6 @@ NEAR_MISSES: NearMisses = {
         Code.POOL_ATTRIBUTES,
         "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
         gradient(attributes="strides = [2,2], output_padding = [0]"),
-    ),
-    "padded_with_ones": (
-        Code.DX_SHAPE,
-        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
-        gradient(
-            cut="""p = Constant <value = int64[8] {0,0,-1,-1,0,0,-1,0}> ()
-        one = Constant <value = float {1.0}> () cut = Pad (sums, p, one)"""
-        ),
-    ),
-    "another_reader": (
-        Code.DX_SHAPE,
-        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
-        gradient(outputs=", float[6,1,11,13] sums"),
-    ),
-    "zeros_before": (
-        Code.DX_SHAPE,
-        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
-        gradient(cut=crop(0, 0, 1, 0, 0, 0, 0, 0), shape="2,3,12,13"),
-    ),
-    "zeros_in_place_of_sums": (
-        Code.DX_SHAPE,
-        "no value behind ConvTranspose 'sums' has the shape of a pooled input of 'dy'",
-        gradient(
-            cut="""b = Constant <value = int64[2] {1,1}> () e = Constant <value = int64[2] {8,13}> ()
-        a = Constant <value = int64[2] {2,3}> () less = Slice (sums, b, e, a)
-        p = Constant <value = int64[8] {0,0,0,0,0,0,2,0}> () cut = Pad (less, p)"""
-        ),
-    ),
-    "fewer_windows_than_fit": (
-        Code.OUTPUT_SIZE,
-        "the windows of ConvTranspose 'sums' over [13, 12] elements are [5, 6], more or fewer than a pool has",
-        gradient(cut=crop(0, 0, -1, -1, 0, 0, 3, 0), shape="2,3,13,12"),
     ),
 }
 

@@ -56,6 +56,7 @@ def test_one_anchor_is_refused(failing: str, caplog: pytest.LogCaptureFixture) -
     assert ", in _fails\n" in caplog.text
 
 
+@pytest.mark.refusal(Code.FORM_FAILED.value)
 def test_so_does_an_error_behind_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Choices, "select", _fails)
     assert [anchor.code for anchor in lower(MODEL).report.anchors] == ["form-failed"] * 2
@@ -75,6 +76,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.refusal(Code.FORM_FAILED.value)
 @pytest.mark.usefixtures("failing")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_exit_code(

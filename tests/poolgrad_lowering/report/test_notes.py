@@ -55,7 +55,8 @@ def test_a_forward_graph() -> None:
     )
     [(code, text)] = noted(model).items()
     assert code == "forward-graph"
-    assert text.startswith("this is a forward graph: 2 MaxPool, no gradient of one. How to export a training step: ")
+    what = "no node has a known form of a pool's gradient, as in a forward graph: 2 MaxPool"
+    assert text.startswith(f"{what}. How to export a training step: ")
     assert "`poolgrad export-torch`, or docs/convert.md" in text
     assert not warned(model)
 
@@ -102,7 +103,7 @@ def test_a_forward_graph_of_average_pools() -> None:
         parse("g (float[1,1,4] X) => (Y) { Z = AveragePool<kernel_shape = [2]>(X) Y = GlobalAveragePool(Z) }")
     ).items()
     assert code == "forward-graph"
-    assert text.startswith("this is a forward graph: 1 AveragePool, no gradient of one.")
+    assert text.startswith("no node has a known form of a pool's gradient, as in a forward graph: 1 AveragePool. ")
 
 
 def test_no_pool() -> None:
