@@ -157,40 +157,20 @@ def average_plans(draw: st.DrawFn) -> AveragePlan:
     return draw(_plans().filter(is_drawn))
 
 
+_RANKS = {"aten": (2, 3), "aten adaptive": (2, 3), "tensorflow": (2, 3)}
+_REPEATING, _SPELLED = ("resize", "repeat"), ("torch", "torch adaptive", "resize", "repeat")
+
+
 @st.composite
 def _plans(draw: st.DrawFn) -> AveragePlan:
     form = draw(st.sampled_from(FORMS))
-    ranks = {
-        "ort": (1, 2, 3),
-        "torch": (1, 2, 3),
-        "torch adaptive": (1, 2, 3),
-        "resize": (1, 2, 3),
-        "repeat": (1, 2, 3),
-    }.get(form, (2, 3))
-    rank = draw(st.sampled_from(ranks))
+    rank = draw(st.sampled_from(_RANKS.get(form, (1, 2, 3))))
     largest = {1: 14, 2: 9, 3: 5}[rank]
-    is_adaptive, is_equal = "adaptive" in form, form in ("aten", "torch")
     if draw(st.integers(0, 9)) == 0 and rank == 2:
         largest = 13
-    axes = []
-    for _ in range(rank):
-        size = draw(st.integers(1, largest))
-        if form in ("resize", "repeat"):
-            kernel = draw(st.integers(1 if len(axes) < rank - 1 else 2, 4))  # the last one repeats
-            axes.append(Axis(size * kernel, kernel, kernel))
-            continue
-        if is_adaptive:
-            axes.append(Axis(size, adaptive=draw(st.integers(1, largest if form == "aten adaptive" else size))))
-            continue
-        kernel = draw(st.integers(1, min(size + 2, largest)))
-        most = kernel // 2 if is_equal else kernel - 1
-        begin = draw(st.integers(0, most))
-        axes.append(
-            Axis(size, kernel, draw(st.integers(1, 4)), begin, begin if is_equal else draw(st.integers(0, most)))
-        )
     plan = AveragePlan(
         form,
-        tuple(axes),
+        tuple(draw(_axes(form, largest, is_last=number == rank - 1)) for number in range(rank)),
         batch=(draw(st.integers(1, 2)), draw(st.integers(1, 3))),
         target=draw(st.sampled_from(("atlas-a2", "ascend950"))),
         element_type=draw(st.sampled_from((FLOAT, FLOAT, HALF, BFLOAT))),
@@ -201,12 +181,40 @@ def _plans(draw: st.DrawFn) -> AveragePlan:
     )
     if plan.element_type == BFLOAT and plan.opset < 13:
         plan = replace(plan, element_type=FLOAT)
-    if form not in ("ort", "tensorflow"):
-        leading = draw(st.integers(1, 2 if "aten" in form else 3))
+    return draw(_counting(draw(_spelling(plan))))
+
+
+@st.composite
+def _axes(draw: st.DrawFn, form: str, largest: int, *, is_last: bool) -> Axis:
+    size = draw(st.integers(1, largest))
+    if form in _REPEATING:
+        kernel = draw(st.integers(2 if is_last else 1, 4))  # the last one repeats
+        return Axis(size * kernel, kernel, kernel)
+    if "adaptive" in form:
+        return Axis(size, adaptive=draw(st.integers(1, largest if form == "aten adaptive" else size)))
+    is_equal = form in ("aten", "torch")
+    kernel = draw(st.integers(1, min(size + 2, largest)))
+    most = kernel // 2 if is_equal else kernel - 1
+    begin = draw(st.integers(0, most))
+    return Axis(size, kernel, draw(st.integers(1, 4)), begin, begin if is_equal else draw(st.integers(0, most)))
+
+
+@st.composite
+def _spelling(draw: st.DrawFn, plan: AveragePlan) -> AveragePlan:
+    """Draw the axes before the spatial ones, and where the constants are."""
+    if plan.form not in ("ort", "tensorflow"):
+        leading = draw(st.integers(1, 2 if "aten" in plan.form else 3))
         plan = replace(plan, leading=leading, batch=(plan.batch[0] if leading > 1 else 1, plan.batch[1]))
-    if form in ("torch", "torch adaptive", "resize", "repeat"):
+    if plan.form in _SPELLED:
         plan = replace(plan, scale=draw(st.sampled_from(SCALES)), computed=draw(st.booleans()))
-    if is_adaptive or form in ("resize", "repeat"):
+    return plan
+
+
+@st.composite
+def _counting(draw: st.DrawFn, plan: AveragePlan) -> AveragePlan:
+    """Draw the rounding, what counts, and the pads."""
+    form = plan.form
+    if "adaptive" in form or form in _REPEATING:
         return plan
     if form != "tensorflow":
         plan = replace(plan, ceil=draw(st.booleans()), padded=draw(st.booleans()))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Gradients of average pools without overlap, which repeat elements: text in and node out; what enlarges images stays."""
+"""Gradients of average pools without overlap repeat elements: text in and node out; what enlarges images stays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poolgrad_lowering import lower
 from tests.patterns.average_checks import check_average, of_pool
 
 EXPECTED = of_pool((2, 3, 8, 12), (2, 3), (2, 3))
-SCALES = "s = Constant <value_floats = [1.0, 1.0, 2.0, 3.0]> ()"
+SCALES = "s = Constant <value = float[4] {1.0, 1.0, 2.0, 3.0}> ()"
 NEAREST = 'Resize <mode = "nearest", coordinate_transformation_mode = "{}", nearest_mode = "{}"> (mean, , s)'
 
 
