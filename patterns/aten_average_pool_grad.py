@@ -7,8 +7,8 @@ Graph: PyTorch's operators, kept in domain org.pytorch.aten. ORTModule runs 2-D 
     dX = avg_pool2d_backward(grad, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     dX = _adaptive_avg_pool2d_backward(grad, x)                                                   # or 3d, of both
 
-What must hold: the windows are constant, and the shape of x is known, (N, C, spatial…) or (C, spatial…). The elements of
-x are not read.
+What must hold: the windows are constant, and the shape of x, (N, C, spatial…) or (C, spatial…), is known. The elements
+of x are not read.
 """
 
 from __future__ import annotations

@@ -211,10 +211,10 @@ def test_the_divisor_elsewhere(name: str) -> None:
 
 COMPUTED = {
     "by Expand": "one = Constant <value = float {1.0}> () s = Constant <value_ints = [1,1,3,3]> () w = Expand (one, s)",
-    "by arithmetic": """two = Constant <value = float {2.0}> () one = Reciprocal (two) s = Constant <value_ints = [1,1,3]> ()
-        t = Constant <value_ints = [3]> () u = Concat <axis = 0> (s, t) half = Expand (one, u) w = Mul (half, two)""",
+    "by arithmetic": """two = Constant <value = float {2.0}> () one = Reciprocal (two)
+        s = Constant <value_ints = [1,1,3]> () t = Constant <value_ints = [3]> () u = Concat <axis = 0> (s, t) half = Expand (one, u) w = Mul (half, two)""",
     "by a comparison": f"""one = Constant <value = float {{1.0}}> ()
-        o = Constant <value = {floats([5.0] * 9, "1,1,3,3")}> () b = Greater (o, one) w = Cast <to = 1> (b)""",
+        o = Constant <value = {floats([5.0] * 9, "1,1,3,3")}> () more = Greater (o, one) w = Cast <to = 1> (more)""",
 }
 
 
@@ -224,7 +224,7 @@ def test_computed_weights(name: str) -> None:
 
 
 def test_a_computed_table_of_divisors() -> None:
-    inside = INSIDE.replace("d = Const", "e = Const") + "z = Constant <value = float {0.0}> () d = Add (e, z)"
+    inside = INSIDE.replace("d = Const", "f = Const") + "z = Constant <value = float {0.0}> () d = Add (f, z)"
     check_average(gradient(divisors=inside), of_pool(X, (3, 3), (2, 2), (1,) * 4), op="AvgPool3DGrad")
 
 
