@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
@@ -66,7 +68,39 @@ def test_windows(name: str) -> None:
     assert len(moved) == (2 if channels_last else 0)
 
 
+AROUND = {
+    "TensorFlow's gradient before": "dy = ReluGrad (f, f) d = {} dx = Identity (d)",
+    "one of filters": "dy = Conv2DBackpropInput (s, f, f) d = {} dx = Identity (d)",
+    "an operand beside": "dy = Unknown (f) d = {} dx = Mul (d, q)",
+    "an operand beside, farther on": "dy = Unknown (f) d = {} r = Relu (d) i = Identity (r) dx = Sub (q, i)",
+    "the result of the graph": "dy = Unknown (f) d = {} dx = Identity (d)",
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_the_type_by_what_is_around(name: str) -> None:
+    """An operator that tf2onnx leaves tells no type; the nodes around the gradient demand one."""
+    is_typed = name == "the result of the graph"
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,5,6,3] f, float[2,9,12,3] q) => ({"float[2,9,12,3] " if is_typed else ""}dx)
+        <int32[4] s = {{2,9,12,3}}> {{
+        {AROUND[name].format(f"AvgPoolGrad <{SAME}> (s, dy)")}
+    }}"""
+    [anchor] = lower(onnx.parser.parse_model(text)).report.anchors
+    assert (anchor.status, anchor.op) == ("lowered", "AvgPool3DGrad")
+
+
+UNKNOWN = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,5,6,3] f) => (float dx) <int32[4] s = {{2,9,12,3}}> {{
+        dy = Unknown (f) d = AvgPoolGrad <{}> (s, dy) dx = Other (d)
+    }}"""
+
 NEAR_MISSES: NearMisses = {
+    "nothing_tells_the_type": (
+        Code.UNKNOWN_DTYPE,
+        "the element type of 'd' is not known",
+        UNKNOWN.format(SAME),
+    ),
     "no_padding": (
         Code.POOL_ATTRIBUTES,
         "AvgPoolGrad 'dx' has missing or malformed attributes",

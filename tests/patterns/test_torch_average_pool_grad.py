@@ -212,7 +212,8 @@ def test_the_divisor_elsewhere(name: str) -> None:
 COMPUTED = {
     "by Expand": "one = Constant <value = float {1.0}> () s = Constant <value_ints = [1,1,3,3]> () w = Expand (one, s)",
     "by arithmetic": """two = Constant <value = float {2.0}> () one = Reciprocal (two)
-        s = Constant <value_ints = [1,1,3]> () t = Constant <value_ints = [3]> () u = Concat <axis = 0> (s, t) half = Expand (one, u) w = Mul (half, two)""",
+        s = Constant <value_ints = [1,1,3]> () t = Constant <value_ints = [3]> () u = Concat <axis = 0> (s, t)
+        half = Expand (one, u) w = Mul (half, two)""",
     "by a comparison": f"""one = Constant <value = float {{1.0}}> ()
         o = Constant <value = {floats([5.0] * 9, "1,1,3,3")}> () more = Greater (o, one) w = Cast <to = 1> (more)""",
 }
