@@ -144,7 +144,7 @@ class Resize(OnnxResize):
             scales = sizes / np.array(x.shape, np.float64)
         is_read = scales is not None and scales.size == x.ndim and x.size and "axes" not in given
         if given.get("mode", "nearest") != "nearest" or way not in _COORDINATES or not is_read:
-            return super()._run(x, *operands, **attributes)  # type: ignore[no-untyped-call]
+            return super()._run(x, *operands, **attributes)  # type: ignore[arg-type]
         for axis, scale in enumerate(map(float, np.asarray(scales))):
             places = _NEAREST[rounding](_COORDINATES[way](np.arange(math.floor(x.shape[axis] * scale)), scale))
             x = x.take(np.clip(places.astype(np.int64), 0, x.shape[axis] - 1), axis)

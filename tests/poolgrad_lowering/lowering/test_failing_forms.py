@@ -15,7 +15,7 @@ import pytest
 from poolgrad_lowering import lower, patterns
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.families.registry import Choices
 from poolgrad_lowering.lowering import match
 from tests.pool_graphs import parse
@@ -64,8 +64,8 @@ def test_so_does_an_error_behind_the_form(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_error_is_not_hidden_by_the_refusal_of_another_form() -> None:
     codes = [code for code in Code if code not in (Code.FORM_FAILED, Code.PLUGIN_FAILED)]
-    ranks = [match.Refusal(code, "", ()).rank for code in codes]
-    assert match.Refusal(Code.FORM_FAILED, "", ()).rank < min(ranks)
+    ranks = [Refusal(code, "", ()).rank for code in codes]
+    assert Refusal(Code.FORM_FAILED, "", ()).rank < min(ranks)
 
 
 COMMANDS = {

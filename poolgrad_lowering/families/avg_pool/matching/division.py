@@ -45,14 +45,16 @@ class Scale:
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(self.divisors.flat[0] / np.prod([float(factor.flat[0]) for factor in self.factors]))
 
-    def is_division_by(self, wanted: npt.ArrayLike) -> bool:
+    def is_division_by(self, wanted: npt.NDArray[np.generic]) -> bool:
         """Whether each window is divided by `wanted`; a factor is the reciprocal, rounded to the factor's type."""
+        numbers = wanted.astype(np.float64)
         with np.errstate(all="ignore"):
             if len(self.factors) == 1:
                 [factor] = self.factors
-                return bool(((self.divisors / wanted).astype(factor.dtype) == factor).all())
-            factors = np.prod([factor.astype(np.float64) for factor in self.factors], axis=0)
-            return np.array_equal(factors * wanted, self.divisors)
+                return bool(((self.divisors / numbers).astype(factor.dtype) == factor).all())
+            for factor in self.factors:
+                numbers *= factor.astype(np.float64)
+            return np.array_equal(numbers, np.broadcast_to(self.divisors, numbers.shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,7 @@ def written_gradient(
     best: tuple[int, AveragePoolGradient] | None = None
     pairs = product(reversed(results), reversed(grads))
     for dx, grad in pairs:
-        types = {facts.element_type(grad), facts.element_type(dx)} - {None, 0}
+        types = {known for value in (grad, dx) if (known := facts.element_type(value))}
         if len(types) > 1:
             continue
         for batch in _batches(facts, grad, dx, sizes):
