@@ -142,7 +142,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.families.max_pool.matching.window_tables.adaptive_counts: "
     "np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)) → "
     "same_windows(table, adaptive_table(sizes, counts))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.families.max_pool.matching.window_tables.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.windows.axis.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
     "poolgrad_lowering.families.max_pool.matching.window_tables._taps: "
     "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
     "poolgrad_lowering.families.max_pool.matching.window_tables._taps: "

@@ -30,7 +30,7 @@ def model(name: str, values: list[float], opset: int = 18, **attributes: str) ->
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-@pytest.mark.parametrize(("way", "rounding"), product(WAYS, ROUNDINGS))
+@pytest.mark.parametrize(("way", "rounding"), list(product(WAYS, ROUNDINGS)))
 @pytest.mark.parametrize(("name", "values"), [("scales", [1, 1, 2, 3]), ("sizes", [1, 2, 6, 6])])
 def test_nearest(way: str, rounding: str, name: str, values: list[float]) -> None:
     resize = model(name, values, coordinate_transformation_mode=way, nearest_mode=rounding)

@@ -14,11 +14,10 @@ from poolgrad_lowering.analysis.movement_rules import NOWHERE
 from poolgrad_lowering.families.max_pool.matching.window_tables import (
     adaptive_counts,
     adaptive_table,
-    factorisations,
     pool_table,
     same_windows,
 )
-from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.axis import AxisWindow, factorisations
 from tests.oracles import max_pool_indices
 from tests.window_facts import axes
 
