@@ -13,6 +13,9 @@ import onnx
 from onnx import ModelProto, helper, numpy_helper
 
 import poolgrad_lowering
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Value
 
 Array = npt.NDArray[Any]
 Shape = Sequence[int | str | None] | None
@@ -84,6 +87,27 @@ def standardised(model: ModelProto) -> ModelProto:
     nodes = [node for node in result.model.graph.node if node.domain != "npu"]
     assert all(onnx.defs.has(node.op_type, node.domain) for node in nodes)
     return result.model
+
+
+def assert_derived(model: ModelProto, found: Mapping[str, Array], *, unknown: bool = False) -> None:
+    """Require that the shapes and types of results follow from the model alone, without what it declares of them.
+
+    `unknown`: whether sizes depend on values, or are symbolic, so that some of them may be unknown.
+    """
+    bare = ModelProto.FromString(model.SerializeToString())
+    for value in bare.graph.output:
+        value.ClearField("type")
+    index = ModelIndex(bare)
+    facts, scope = Facts(index), index.scopes[0]
+    for name, array in found.items():
+        value = Value(scope, name)
+        shape = facts.shape(value)
+        assert shape is not None, name
+        sizes = [dim.static for dim in shape]
+        assert len(sizes) == array.ndim, name
+        assert unknown or None not in sizes, (name, shape)
+        assert all(size in {None, extent} for size, extent in zip(sizes, array.shape, strict=True)), (name, shape)
+        assert facts.element_type(value) == helper.np_dtype_to_tensor_dtype(array.dtype), name
 
 
 def assert_close(found: Array, expected: Array, dtype: npt.DTypeLike, tolerance: float | None = None) -> None:

@@ -31,12 +31,8 @@ from poolgrad_lowering.analysis.integer_rules import integer_rule
 from poolgrad_lowering.analysis.memo import Memo, Reads
 from poolgrad_lowering.analysis.node_inference import NodeInference, defines
 from poolgrad_lowering.analysis.shape_chains import Reached, ShapeChains
-from poolgrad_lowering.analysis.shape_rules import (
-    NEW_SIZES,
-    SHAPE_OF_INPUT,
-    is_opaque,
-    shape_rule,
-)
+from poolgrad_lowering.analysis.shape_rules import NEW_SIZES, is_opaque, shape_rule
+from poolgrad_lowering.analysis.training_results import named, sources_of_training_shape, training_shape
 from poolgrad_lowering.analysis.type_rules import same_typed, same_typed_input, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
@@ -240,8 +236,7 @@ class Facts(Memo):
     def _sources_of_shape(self, node: Node) -> Sequence[str]:
         """Return the values whose shapes a node's shape may follow from."""
         if not self._is_computed(node):
-            source = node.input(SHAPE_OF_INPUT.get(node.op, len(node.inputs)))
-            return () if source is None else (source.name,)
+            return [source.name for source in sources_of_training_shape(node) if source is not None]
         sizes = self.constant(node.input(1)) if node.is_a("Reshape") else None
         if sizes is not None and all(size > 0 for size in sizes.flat):
             return ()
@@ -266,9 +261,7 @@ class Facts(Memo):
         if node.is_a("Constant") and (tensor := self._stored(value)) is not None:
             return _stored_shape(tensor)
         if not self._is_computed(node):
-            position = SHAPE_OF_INPUT.get(node.op) if value == node.output(0) else None
-            kept = None if position is None else self.shape(node.input(position))
-            return kept or self.declared_shape(value)
+            return named(training_shape(self, node, value), self.declared_shape(value))
         return self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
 
     def _computed_shape(self, value: Value, node: Node) -> Shape | None:

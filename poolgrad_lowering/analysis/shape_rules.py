@@ -126,10 +126,11 @@ def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
     pool = known.pool(node)
     if source is None or pool is None or len(source) != len(pool.kernel) + 2:
         return None
-    return source[:2] + _pooled(value, pool, source)
+    return source[:2] + pooled_shape(value, pool, source)
 
 
-def _pooled(value: Value, window: PoolAttributes, source: Shape) -> Shape:
+def pooled_shape(value: Value, window: PoolAttributes, source: Shape) -> Shape:
+    """Return the spatial sizes of a value that windows over a tensor of shape `source` (N, C, ...) give."""
     sizes = enumerate(pooled_sizes(window, source[2:]), start=2)
     return tuple(opaque(value, axis) if dim is None else dim for axis, dim in sizes)
 
@@ -153,7 +154,8 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
     return tuple(dims)
 
 
-def _broadcast(known: Known, node: Node, value: Value) -> Shape | None:
+def broadcast(known: Known, node: Node, value: Value) -> Shape | None:
+    """Return the shape to which all inputs broadcast."""
     shapes = [known.shape(operand) for operand in node.inputs]
     if not shapes or "broadcast" in node.attributes:  # below opset 7 the first input's shape, or it does not run
         return shapes[0] if shapes else None
@@ -190,7 +192,7 @@ def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
         return None
     if not len(source) == len(weights) == len(window.kernel) + 2:
         return None
-    return (source[0], weights[0], *_pooled(value, window, source))
+    return (source[0], weights[0], *pooled_shape(value, window, source))
 
 
 def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
@@ -219,8 +221,9 @@ def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
     return (*source[:axis], *((Dim(1),) if kept else ()), *source[axis + 1 :])
 
 
-def _gather(known: Known, node: Node, _: Value) -> Shape | None:
-    data, positions, axis = known.shape(node.input(0)), known.shape(node.input(1)), integer(node, "axis")
+def gathered(known: Known, node: Node, _: Value) -> Shape | None:
+    """Return the shape of the rows of the first input, along the attribute `axis`, at the second one's indices."""
+    data, positions, axis = known.shape(node.input(0)), known.shape(node.input(1)), integer(node, "axis", 0)
     if data is None or positions is None or axis is None or not -len(data) <= axis < len(data):
         return None
     axis %= len(data)
@@ -260,7 +263,8 @@ def _tile(known: Known, node: Node, _: Value) -> Shape | None:
     return tuple(size(pair) for pair in zip(source, repeats, strict=True))
 
 
-def _concat(known: Known, node: Node, value: Value) -> Shape | None:
+def concatenated(known: Known, node: Node, value: Value) -> Shape | None:
+    """Return the shape of the inputs one after the other along the attribute `axis`."""
     shapes = [known.shape(operand) for operand in node.inputs]
     parts = [shape for shape in shapes if shape is not None]
     axis = integer(node, "axis")
@@ -290,38 +294,21 @@ BROADCAST = (
 )
 """Operators whose output has the shape to which the inputs broadcast."""
 
-_LIKE_FIRST = ("BatchNormInternal", "BiasGelu", "FastGelu", "Gelu", "QuickGelu", "Scale")
-_LIKE_SECOND = (
-    *("ConvGrad", "ConvTransposeGrad", "DropoutGrad", "FastGeluGrad", "GeluGrad", "LeakyReluGrad", "LogSoftmaxGrad"),
-    *("LogSoftmaxGrad_13", "QuickGeluGrad", "ReluGrad", "ResizeGrad", "SigmoidGrad", "SoftmaxGrad", "SoftmaxGrad_13"),
-    "TanhGrad",
-)
-SHAPE_OF_INPUT: dict[tuple[str, str], int] = {
-    **{("com.microsoft", name): 0 for name in _LIKE_FIRST},
-    **{("com.microsoft", name): 1 for name in _LIKE_SECOND},
-    ("", "ReluGrad"): 1,
-    ("", "SimplifiedLayerNormalization"): 0,
-}
-"""Operators of training runtimes whose first output has the shape of an input: the position of that input.
-
-Of a gradient it is an operand of the forward pass, whose shape follows from fewer nodes than that of dY.
-"""
-
 NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPool")
 """Operators that compute sizes by a formula of the sizes of their inputs."""
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(KEEP_SHAPE, lambda known, node, _: known.shape(node.input(0))),
-    **dict.fromkeys(BROADCAST, _broadcast),
+    **dict.fromkeys(BROADCAST, broadcast),
     "ArgMax": _arg_max,
     "AveragePool": _max_pool,
-    "Concat": _concat,
+    "Concat": concatenated,
     "Constant": _constant_shape,
     "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),
     "Conv": _convolved,
     "Expand": lambda known, node, value: common_shape(value, known.shape(node.input(0)), known.integers(node.input(1))),
     "Flatten": _flatten,
-    "Gather": _gather,
+    "Gather": gathered,
     "GatherElements": lambda known, node, _: known.shape(node.input(1)),
     "MaxPool": _max_pool,
     "Reshape": _reshape,

@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto
 from onnx.defs import OpSchema
 
+from poolgrad_lowering.analysis.training_results import training_type
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.producers import gives_positions, typed_like
@@ -34,8 +35,8 @@ def stated_type(node: Node, value: Value) -> int | None:
         return int(TensorProto.FLOAT) if stored is None and node.is_a("ConstantOfShape") else None
     if value == node.output(1) and gives_positions(node):
         return int(TensorProto.INT64)
-    _, number = _typing(node, value)
-    return number
+    _, number = training_type(node, value)
+    return number or _typing(node, value)[1]
 
 
 def same_typed_input(node: Node, value: Value) -> Value | None:
@@ -43,8 +44,9 @@ def same_typed_input(node: Node, value: Value) -> Value | None:
     like = typed_like(node)
     if like is not None:
         return node.input(like) if value == node.output(0) else None
+    source, _ = training_type(node, value)
     position, _ = _typing(node, value)
-    return None if position is None else node.input(position)
+    return source if position is None else node.input(position)
 
 
 def same_typed(value: Value) -> Iterator[Value]:

@@ -17,10 +17,12 @@ import poolgrad_lowering
 from models.training_operators import OPERATORS, example
 from tests.oracles import assert_same_bits, max_pool, pool_gradient, run_ort, run_reference
 from tests.oracles import training_operators as oracle
-from tests.standard_models import Array, assert_close, one_node, standardised
+from tests.standard_models import Array, assert_close, assert_derived, one_node, standardised
 
 F16, F32, F64 = np.float16, np.float32, np.float64
 BATCH = 2
+SIZES = {"shape", "a", "a3", "axes", "b", "dims", "split", "unflatten_dims"}
+"""Operands from which sizes of results follow: where a caller gives them, the sizes are not known before."""
 
 
 def normal(*shape: int, dtype: Any = F32, seed: int = 0) -> Array:
@@ -53,10 +55,14 @@ def check(
     tolerance; others are equal in all bits. onnxruntime's CPU computes many operators of float16 in float32, onnx's
     evaluator, which `run` may be, does not."""
     outputs = {name: array.astype(dtype) if array.dtype == F64 else array for name, array in expected.items()}
-    lowered = standardised(one_node(op_type, feeds, outputs, **model))
+    original = one_node(op_type, feeds, outputs, **model)
+    lowered = standardised(original)
     inputs = {value.name for value in lowered.graph.input}
     found = run(lowered, {name: array for name, array in feeds.items() if name in inputs and array is not None})
     assert list(found) == list(expected)
+    if op_type != "InPlaceAccumulatorV2":  # its first output is a flag, the definition's is the buffer
+        computed = SIZES.intersection(value.name for value in original.graph.input)
+        assert_derived(original, found, unknown=bool(computed) or "shapes" in model)
     for name, array in expected.items():
         if array.dtype == F64:
             assert_close(found[name], array, dtype, tolerance)
@@ -177,6 +183,10 @@ OLDEST = {"GatherElementsGrad": 16, "GatherGrad": 16, "GatherNDGrad": 16, "MaxPo
 """The opset from which on an operator has a definition, if that is not 11."""
 
 
+LAYER_NORMALIZATION = 17
+"""The first opset with this operator, whose statistics have no rule before."""
+
+
 def operands(operator: str, model: Any) -> dict[str, Array]:
     """Random operands for an example: positive ones where a division or a root is by them, labels below 3."""
     kinds = {TensorProto.FLOAT: F32, TensorProto.DOUBLE: F64}
@@ -212,6 +222,8 @@ def test_examples(operator: str, opset: int) -> None:
         return
     feeds = operands(operator, model)
     found = run_ort(standardised(model), feeds)
+    if operator != "InPlaceAccumulatorV2" and (opset >= LAYER_NORMALIZATION or operator != "LayerNormalization"):
+        assert_derived(model, found, unknown=True)
     expected = oracle.as_given(EXAMPLES[operator](*feeds.values()))
     for result, array in zip(found.values(), expected, strict=True):
         if array.dtype == F64 and result.dtype != F64:

@@ -15,6 +15,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 import poolgrad_lowering
 from models.training_operators import OPERATORS, example
+from poolgrad_lowering.analysis.training_results import RESULT_SHAPES
+from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
 from poolgrad_lowering.standard.result import Standardised
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 from tests.oracles import run_ort
@@ -71,6 +73,37 @@ def test_no_operator_is_defined_and_undefined() -> None:
     assert not DEFINITIONS.keys() & UNDEFINED.keys()
     assert all(definition.op == op for op, definition in DEFINITIONS.items())
     assert all(undefined.op == op for op, undefined in UNDEFINED.items())
+
+
+def test_every_definition_has_rules_for_its_results() -> None:
+    """ATen's functions have rules of their own, and ONNX infers what its own operators give."""
+    known = {op for op in DEFINITIONS if onnx.defs.has(op[1], op[0])}
+    assert RESULT_SHAPES.keys() == DEFINITIONS.keys() - known - {(ATEN_DOMAIN, ATEN_GENERIC)}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_operator_behind_another_has_a_definition(operator: str) -> None:
+    """Nothing is declared of the value between them: its shape and its type follow from the operands."""
+    model = example(operator)
+    [first] = [value for value in model.graph.output if value.name in last_outputs(model)][:1]
+    kind = first.type.tensor_type.elem_type
+    if kind not in (TensorProto.FLOAT, TensorProto.DOUBLE) or operator == "InPlaceAccumulatorV2":
+        return  # a vector of axes, or a flag
+    between = first.name
+    rank = len(first.type.tensor_type.shape.dim)
+    model.graph.output.remove(first)
+    behind = helper.make_node("LogSoftmaxGrad_13", [between, between], ["behind"], domain="com.microsoft", axis=-1)
+    if rank:
+        model.graph.node.append(behind)
+        model.graph.output.append(helper.make_tensor_value_info("behind", kind, [None] * rank))
+        report = result(model)[1]
+        assert not report.left
+        assert report.replaced["com.microsoft.LogSoftmaxGrad_13"] == 1 + (operator == "LogSoftmaxGrad_13")
+
+
+def last_outputs(model: ModelProto) -> set[str]:
+    """The results of nodes of training runtimes."""
+    return {name for node in model.graph.node if (node.domain, node.op_type) in DEFINITIONS for name in node.output}
 
 
 # -- names, types, metadata
