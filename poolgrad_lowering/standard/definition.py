@@ -176,6 +176,10 @@ class Call:
             raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "'{}' is no constant", value.name)
         return found
 
+    def known_dims(self, name: str) -> Shape | None:
+        """Return what `dims` does, None if the elements are not known."""
+        return self.facts.integers(self.operand(name))
+
     def numbers(self, name: str) -> list[float] | None:
         """Return the values of a constant vector, None if it is absent or no constant."""
         value = self.operand(name)

@@ -13,9 +13,13 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.ir.dims import size
 from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
-from poolgrad_lowering.standard.nodes import ints, multiply_along, reshape, unsqueeze
+from poolgrad_lowering.standard.nodes import cast, integer, ints, multiply_along, reshape, transpose, unsqueeze
+
+RESHAPE_TO_ZERO, SCATTER_THAT_ADDS = 14, 16
+"""The first opsets whose Reshape takes sizes of 0, and whose ScatterElements has a reduction."""
 
 
 def _concat_training(call: Call) -> str:
@@ -83,17 +87,56 @@ def _gather_grad(call: Call) -> str:
     """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
     rank = call.count("shape", 0)
     axis = call.axis(rank, 0)
+    known = call.known_dims("shape")
+    sizes = [None] * rank if known is None else [dim.static for dim in known]
+    if 0 in sizes:
+        return _scattered(call, "dX_wide = Identity(zeros)\n")
     text = ""
     if call.rank("indices") == 1:
         text += "rows = Identity(dY_wide)\n"
     else:
+        # -1 stands for the number of indices, unless another size may be 0, which leaves it open.
+        are_known = all(size for number, size in enumerate(sizes) if number != axis)
+        counts = not are_known and call.node.scope.opset >= RESHAPE_TO_ZERO
         text += ints("start", [0]) + ints("axis", [axis]) + ints("next", [axis + 1]) + ints("end", [rank])
-        text += "before = Slice(shape, start, axis)\nafter = Slice(shape, next, end)\n" + ints("any", [-1])
-        text += "rows_shape = Concat<axis = 0>(before, any, after)\nrows = Reshape(dY_wide, rows_shape)\n"
+        text += "before = Slice(shape, start, axis)\nafter = Slice(shape, next, end)\n"
+        text += "size = Size(indices)\n" + reshape("any", "size", [1]) if counts else ints("any", [-1])
+        text += "rows_shape = Concat<axis = 0>(before, any, after)\n"
+        text += f"rows = Reshape{'<allowzero = 1>' if counts else ''}(dY_wide, rows_shape)\n"
+    if call.node.scope.opset < SCATTER_THAT_ADDS:
+        return _scattered(call, text + _by_one_hot(call, rank, axis))
     text += reshape("column", "indices", [1 if number != axis else -1 for number in range(rank)])
-    text += "shape_of_rows = Shape(rows)\npositions = Expand(column, shape_of_rows)\n"
+    text += "shape_of_rows = Shape(rows)\n"
+    if None in sizes:  # onnxruntime does not expand 1 to 0
+        text += f"nothing = ConstantOfShape<value = {_ZEROS[call.element_type('indices')]}>(shape_of_rows)\n"
+        text += "positions = Add(column, nothing)\n"
+    else:
+        text += "positions = Expand(column, shape_of_rows)\n"
     text += f'dX_wide = ScatterElements<axis = {axis}, reduction = "add">(zeros, positions, rows)\n'
     return _scattered(call, text)
+
+
+def _by_one_hot(call: Call, rank: int, axis: int) -> str:
+    """A product with a matrix that is 1 where a row has an index: (axis, number of indices) by the rows.
+
+    An infinity or NaN in dY is also in the other rows of its column, since its product with 0 is NaN.
+    """
+    shape, indices = call.known_dims("shape"), call.shape_of(call.operand("indices"))
+    count = None if shape is None or indices is None else size([shape[axis], *indices]).static
+    call.require_few(count or 0)
+    order = [axis, *(number for number in range(rank) if number != axis)]
+    text = ints("first", [axis]) + ints("behind", [axis + 1]) + "extent = Slice(shape, first, behind)\n"
+    text += reshape("extent_number", "extent", []) + integer("zero", 0) + integer("one", 1)
+    text += "numbers = Range(zero, extent_number, one)\n" + reshape("upright", "numbers", [-1, 1])
+    text += reshape("given", "indices", [1, -1]) + cast("long", "given", TensorProto.INT64)
+    text += "negative = Less(long, zero)\nbehind_end = Add(long, extent_number)\n"
+    text += "places = Where(negative, behind_end, long)\nis_place = Equal(upright, places)\n"
+    text += cast("matrix", "is_place", call.computed_type("dY")) + transpose("leading", "rows", order)
+    text += "flat = Flatten<axis = 1>(leading)\nsums = MatMul(matrix, flat)\n"
+    text += "rest = Shape(leading)\n" + ints("second", [1]) + ints("last", [rank])
+    text += "rest_sizes = Slice(rest, second, last)\nwhole_shape = Concat<axis = 0>(extent, rest_sizes)\n"
+    text += "whole = Reshape<allowzero = 1>(sums, whole_shape)\n"
+    return text + transpose("dX_wide", "whole", map(order.index, range(rank)))
 
 
 def _gather_elements_grad(call: Call) -> str:

@@ -27,8 +27,13 @@ _OPERANDS = {
 }
 """The first opset in which an operator has operands in place of attributes, and the attributes' names."""
 
-_NEW_ATTRIBUTES = {"ReduceSum": (13, "noop_with_empty_axes"), "Split": (18, "num_outputs")}
-"""Attributes that say nothing for the nodes of bodies, and the first opset that has them."""
+_NEW_ATTRIBUTES = {
+    "ReduceSum": (13, "noop_with_empty_axes"),
+    "Reshape": (14, "allowzero"),
+    "Split": (18, "num_outputs"),
+}
+"""Attributes that say nothing for the nodes of bodies, or only for tensors without elements, and the first opset that
+has them."""
 
 _INFERRED_CHECK_OPSET = 11
 """The first opset for which bodies are written: below it, Pad and others have other operands."""
