@@ -191,6 +191,10 @@ _GRAPHS = {
         " axes = Constant <value = int64[1] {1}> () steps = Constant <value = int64[1] {2}> ()"
         " dX = com.microsoft.SliceGrad (dY, shape, starts, ends, axes, steps) }"
     ),
+    "SoftmaxCrossEntropyLoss": (
+        f"{_LOSS.format(x='X')} => (float loss, float[N,3,2] log_prob) {{"
+        ' loss, log_prob = SoftmaxCrossEntropyLoss <reduction = "mean", ignore_index = 1> (X, label, weight) }'
+    ),
     "SoftmaxCrossEntropyLossGrad": (
         f"float dY, {_LOSS.format(x='log_prob')} => (float[N,3,2] dX) {{"
         " dX = com.microsoft.SoftmaxCrossEntropyLossGrad"

@@ -15,7 +15,7 @@ from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.standard.definition import Call, Definition, converted, in_float32
-from poolgrad_lowering.standard.nodes import cast, ints, reduce, scalar, scalars, transpose
+from poolgrad_lowering.standard.nodes import as_scalar, cast, reduce, scalar, scalars, transpose
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBE = 0.044715
@@ -35,7 +35,7 @@ def _leaky_relu_grad(call: Call) -> str:
 
 
 def _sigmoid_grad(call: Call) -> str:
-    return scalar("one", 1, call.element_type("Y")) + "rest = Sub(one, Y)\nslope = Mul(Y, rest)\ndX = Mul(dY, slope)\n"
+    return scalar("one", 1, call.element_type("Y")) + "part = Mul(dY, Y)\nrest = Sub(one, Y)\ndX = Mul(part, rest)\n"
 
 
 def _tanh_grad(call: Call) -> str:
@@ -136,10 +136,10 @@ def _log_softmax_grad(call: Call, *, coerced: bool = False) -> str:
 
 
 def _dropout_grad(call: Call) -> str:
-    """dY / (1 − ratio) where the mask is set. Outside of training the ratio is 0 and the mask is set everywhere."""
+    """dY · mask / (1 − ratio). Outside of training the ratio is 0 and the mask is set everywhere."""
     element_type = call.element_type("dY")
     ratio, training = _constant(call, "ratio", 0.5), _constant(call, "training_mode", 1.0)
-    text = scalar("zero", 0, element_type)
+    text = cast("kept_elements", "mask", element_type)
     if training == 0:
         return "dX = Identity(dY)\n"
     if ratio is not None and not 0 <= ratio < 1:
@@ -151,9 +151,12 @@ def _dropout_grad(call: Call) -> str:
         text += (
             converted(call, "given", "ratio", element_type) if call.has("ratio") else scalar("given", 0.5, element_type)
         )
-        text += "dropped = Where(training_mode, given, zero)\n" if training is None else "dropped = Identity(given)\n"
-        text += "kept = Sub(one, dropped)\nfactor = Reciprocal(kept)\n"
-    return text + "scaled = Mul(dY, factor)\ndX = Where(mask, scaled, zero)\n"
+        if training is None:
+            text += scalar("zero", 0, element_type) + "dropped = Where(training_mode, given, zero)\n"
+        else:
+            text += "dropped = Identity(given)\n"
+        text += "kept = Sub(one, dropped)\ninverse = Reciprocal(kept)\n" + as_scalar("factor", "inverse")
+    return text + "part = Mul(dY, kept_elements)\ndX = Mul(part, factor)\n"
 
 
 def _constant(call: Call, name: str, absent: float) -> float | None:
@@ -162,12 +165,14 @@ def _constant(call: Call, name: str, absent: float) -> float | None:
 
 
 def _fake_quant_grad(call: Call) -> str:
-    return scalar("zero", 0, call.element_type("dY")) + "dX = Where(mask, dY, zero)\n"
+    return cast("kept_elements", "mask", call.element_type("dY")) + "dX = Mul(dY, kept_elements)\n"
 
 
 def _scale(call: Call) -> str:
     operator = "Div" if call.attribute("scale_down", 0) else "Mul"
-    return converted(call, "factor", "scale", call.element_type("X")) + f"Y = {operator}(X, factor)\n"
+    text = converted(call, "given", "scale", call.element_type("X"))
+    is_scalar = call.shape_of(call.operand("scale")) == ()
+    return text + ("factor = Identity(given)\n" if is_scalar else as_scalar("factor", "given")) + f"Y = {operator}(X, factor)\n"
 
 
 def _scaled_sum(call: Call) -> str:
@@ -283,8 +288,7 @@ def _in_place_accumulator(call: Call) -> str:
         return text + "new_buffer = Identity(sum)\n"
     if call.shape_of(call.operand("buffer")):
         return text + "new_buffer = Where(reset, term, sum)\n"
-    # The flag is a vector of one element, with which a scalar would become a vector.
-    return text + ints("scalar", []) + "flag = Reshape(reset, scalar)\nnew_buffer = Where(flag, term, sum)\n"
+    return text + as_scalar("flag", "reset") + "new_buffer = Where(flag, term, sum)\n"
 
 
 DEFINITIONS = (
@@ -295,9 +299,9 @@ DEFINITIONS = (
         "DivGrad", "dY A B", "dA dB", _div_grad, "dA = dY / B; dB = −dY · A / B², summed where they were broadcast"
     ),
     Definition(
-        "DropoutGrad", "dY mask ratio training_mode", "dX", _dropout_grad, "dY / (1 − ratio) where the mask is set"
+        "DropoutGrad", "dY mask ratio training_mode", "dX", _dropout_grad, "dY · mask / (1 − ratio)"
     ),
-    Definition("FakeQuantGrad", "dY mask", "dX", _fake_quant_grad, "dY where the mask is set"),
+    Definition("FakeQuantGrad", "dY mask", "dX", _fake_quant_grad, "dY · mask"),
     Definition(
         "FastGelu",
         "X B",

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Losses: cross entropy over axis 1, forward as onnxruntime's own operator, and its gradients."""
+"""Losses: cross entropy over axis 1, forward as ONNX's and as onnxruntime's own operator, and its gradients.
+
+ONNX's operator has a definition too: by its function body, which runtimes without a kernel run, the mean over no label
+is NaN, with which a step would update all weights. onnxruntime-training's kernel gives 0.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from poolgrad_lowering.standard.definition import Call, Definition, converted
-from poolgrad_lowering.standard.nodes import cast, integer, reduce, reshape, transpose, unsqueeze
+from poolgrad_lowering.standard.nodes import cast, integer, reduce, reshape, scalar, scalars, transpose, unsqueeze
 
 LOG_SOFTMAX_OF_ONE_AXIS = 13
 """The first opset whose LogSoftmax is over one axis."""
+IGNORED = -1
+"""The label that onnxruntime's kernels do not count if a node names none."""
 _REDUCTIONS = ("mean", "sum", "none")
 
 
@@ -21,40 +27,35 @@ def _reduction(call: Call) -> str:
     return str(reduction)
 
 
-def _ignored(call: Call) -> str:
-    """Whether labels are left out: `used` is set for those that count, `index` has class 0 in place of the others."""
+def _counted(call: Call, kind: int) -> str:
+    """`skipped` is set for labels that do not count, `index` has class 0 in their place, `weights` those of the labels.
+
+    The attribute is -1 where it is absent, as in onnxruntime's kernels. `weight_wide` and `zero` are read.
+    """
     element_type = call.element_type("label")
-    if call.has("ignore_index"):
-        text = converted(call, "ignored", "ignore_index", element_type)
-    elif _has_ignored(call):
-        text = integer("ignored", call.attribute("ignore_index", 0), element_type)
-    else:
-        return "index = Identity(label)\n"
-    return (
-        text
-        + integer("first", 0, element_type)
-        + "skipped = Equal(label, ignored)\nused = Not(skipped)\nindex = Where(skipped, first, label)\n"
+    text = (
+        converted(call, "ignored", "ignore_index", element_type)
+        if call.has("ignore_index")
+        else integer("ignored", call.attribute("ignore_index", IGNORED), element_type)
     )
+    text += integer("first", 0, element_type)
+    text += "skipped = Equal(label, ignored)\nindex = Where(skipped, first, label)\n"
+    if call.has("weight"):
+        return text + "weights = Gather<axis = 0>(weight_wide, index)\n"
+    return text + scalar("weights", 1, kind)
 
 
-def _has_ignored(call: Call) -> bool:
-    return call.has("ignore_index") or call.attribute("ignore_index") is not None
+def _mean_of(result: str, total: str) -> str:
+    """A total over the sum of the weights that count, which is 1 where it would be 0, as in onnxruntime's kernels."""
+    return (
+        "counting = Where(skipped, zero, weights)\ncount = ReduceSum<keepdims = 0>(counting)\n"
+        f"is_zero = Equal(count, zero)\ndivisor = Where(is_zero, one, count)\n{result} = Div({total}, divisor)\n"
+    )
 
 
 def _widened(call: Call, names: Sequence[str], kind: int) -> str:
     """The operands that are there in the element type of the computation, with `_wide` behind their names."""
     return "".join(converted(call, f"{name}_wide", name, kind) for name in names if call.has(name))
-
-
-def _weights(call: Call, kind: int) -> str:
-    """The weight of each label, 0 for those that do not count, as `weights`; empty if all are 1."""
-    text = ""
-    if call.has("weight"):
-        text += "weights_of_classes = Gather<axis = 0>(weight_wide, index)\n"
-        if not _has_ignored(call):
-            return text + "weights = Identity(weights_of_classes)\n"
-        return text + cast("counted", "used", kind) + "weights = Mul(weights_of_classes, counted)\n"
-    return cast("weights", "used", kind) if _has_ignored(call) else ""
 
 
 def _one_hot(call: Call, scores: str, kind: int) -> str:
@@ -77,25 +78,17 @@ def _result(call: Call, name: str, source: str, scores: str, kind: int) -> str:
 
 def _loss_grad(call: Call) -> str:
     reduction, kind = _reduction(call), call.computed_type("log_prob")
-    weights = _weights(call, kind)
-    text = _widened(call, ("dY", "log_prob", "weight", "bias"), kind)
-    text += _ignored(call) + weights + _one_hot(call, "log_prob", kind)
+    text = scalars(kind, zero=0, one=1) + _widened(call, ("dY", "log_prob", "weight", "bias"), kind)
+    text += _counted(call, kind) + _one_hot(call, "log_prob", kind)
     text += "odds = Exp(log_prob_wide)\ndifference = Sub(odds, hot)\n"
-    if reduction == "mean":
-        if weights:
-            text += "count = ReduceSum<keepdims = 0>(weights)\n"
-        else:
-            text += "labels = Size(label)\n" + cast("count", "labels", kind)
-        text += "unit = Div(dY_wide, count)\n"
-    else:
-        text += "unit = Identity(dY_wide)\n"
-    if weights:
-        text += "factor = Mul(unit, weights)\n"
-    if weights or reduction == "none":
-        text += unsqueeze("factor_column", "factor" if weights else "unit", [1])
+    text += _mean_of("unit", "dY_wide") if reduction == "mean" else "unit = Identity(dY_wide)\n"
+    if call.has("weight") or reduction == "none":
+        text += "factor = Mul(unit, weights)\n" if call.has("weight") else "factor = Identity(unit)\n"
+        text += unsqueeze("factor_column", "factor", [1])
     else:
         text += "factor_column = Identity(unit)\n"
-    text += "gradient = Mul(difference, factor_column)\n"
+    text += "product_ = Mul(difference, factor_column)\n" + unsqueeze("skipped_column", "skipped", [1])
+    text += "gradient = Where(skipped_column, zero, product_)\n"
     text += "whole = Add(gradient, bias_wide)\n" if call.has("bias") else "whole = Identity(gradient)\n"
     return text + _result(call, "dX", "whole", "log_prob", kind)
 
@@ -114,27 +107,26 @@ def _log_softmax(call: Call) -> str:
 
 def _loss(call: Call) -> str:
     reduction, kind = _reduction(call), call.computed_type("X")
-    weights = _weights(call, kind)
-    text = _widened(call, ("X", "weight"), kind)
-    text += _log_softmax(call) + _ignored(call) + weights + _one_hot(call, "X", kind)
-    text += "chosen = Mul(logarithms, hot)\n" + reduce("ReduceSum", "likelihood", "chosen", [1])
-    text += "losses = Neg(likelihood)\n"
-    text += "weighted = Mul(losses, weights)\n" if weights else "weighted = Identity(losses)\n"
+    text = scalars(kind, zero=0, one=1) + _widened(call, ("X", "weight"), kind)
+    text += _log_softmax(call) + _counted(call, kind) + unsqueeze("index_column", "index", [1])
+    text += "chosen = GatherElements<axis = 1>(logarithms, index_column)\n"
+    text += reduce("ReduceSum", "likelihood", "chosen", [1]) + "losses = Neg(likelihood)\n"
+    text += "weighted = Mul(losses, weights)\n" if call.has("weight") else "weighted = Identity(losses)\n"
+    text += "each = Where(skipped, zero, weighted)\n"
     if reduction == "none":
-        text += "loss = Identity(weighted)\n"
+        text += "loss = Identity(each)\n"
     else:
-        text += f"{'loss' if reduction == 'sum' else 'total'} = ReduceSum<keepdims = 0>(weighted)\n"
-    if reduction == "mean" and weights:
-        text += "count = ReduceSum<keepdims = 0>(weights)\nloss = Div(total, count)\n"
-    elif reduction == "mean":
-        text += "labels = Size(label)\n" + cast("count", "labels", kind) + "loss = Div(total, count)\n"
+        text += f"{'loss' if reduction == 'sum' else 'total'} = ReduceSum<keepdims = 0>(each)\n"
+    if reduction == "mean":
+        text += _mean_of("loss", "total")
     return text + _result(call, "Y", "loss", "X", kind) + _result(call, "log_prob", "logarithms", "X", kind)
 
 
-_LOSS = "−log softmax(X)[label], weighted, and reduced over the labels that count"
-_LOSS_GRADIENT = "(exp(log_prob) − onehot(label)) · weight · dY / Σ weight"
+_LOSS = "−log softmax(X)[label], weighted, and reduced over the labels that count; a mean over none is 0"
+_LOSS_GRADIENT = "(exp(log_prob) − onehot(label)) · weight · dY / Σ weight; 0 for labels that do not count"
 
 DEFINITIONS = (
+    Definition("SoftmaxCrossEntropyLoss", "X label weight", "Y log_prob", _loss, _LOSS, domain=""),
     Definition("SoftmaxCrossEntropyLossGrad", "dY log_prob label weight bias", "dX", _loss_grad, _LOSS_GRADIENT),
     Definition("SoftmaxCrossEntropyLossInternal", "X label weight ignore_index", "Y log_prob", _loss, _LOSS),
     Definition(

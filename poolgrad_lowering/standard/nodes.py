@@ -51,6 +51,11 @@ def reshape(result: str, source: str, shape: Sequence[int]) -> str:
     return ints(f"{result}_shape", shape) + f"{result} = Reshape({source}, {result}_shape)\n"
 
 
+def as_scalar(result: str, source: str) -> str:
+    """Return the nodes of a scalar from a tensor of one element, with which a scalar would become a vector."""
+    return reshape(result, source, [])
+
+
 def unsqueeze(result: str, source: str, axes: Sequence[int]) -> str:
     """Return the nodes of an Unsqueeze; without axes, of a copy."""
     if not axes:

@@ -2,9 +2,11 @@
 
 """Normalizations over the batch and over layers, forward and backward. Halves are computed in float32.
 
-With x̂ = (X − μ) · σ⁻¹ over n elements, and A = dY · scale:
+With x̂ = (X − μ) · σ⁻¹ over n elements, and A = dY · scale · σ⁻¹:
 
-    dX = σ⁻¹ · (A − mean(A) − x̂ · mean(A · x̂)),  dscale = Σ dY · x̂,  dbias = Σ dY
+    dX = A − mean(A) − x̂ · mean(A · x̂),  dscale = Σ dY · x̂,  dbias = Σ dY
+
+The products are in the order of onnxruntime's kernels, so that they overflow for the same operands.
 """
 
 from __future__ import annotations
@@ -105,7 +107,8 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
     body += converted(call, "inverse", "inv_std", call.computed_type("X"))
     body += "deviation = Sub(X_wide, centre)\n" if centred else "deviation = Identity(X_wide)\n"
     body += (
-        "normal = Mul(deviation, inverse)\nscaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
+        "normal = Mul(deviation, inverse)\nby_scale = Mul(dY_wide, scale_wide)\nscaled = Mul(by_scale, inverse)\n"
+        "product_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
         + "along = Mul(normal, mean_product)\n"
     )
@@ -114,7 +117,7 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
     else:
         body += "rest = Identity(scaled)\n"
     body += (
-        "across = Sub(rest, along)\ndX_wide = Mul(across, inverse)\nproduct_scale = Mul(dY_wide, normal)\n"
+        "dX_wide = Sub(rest, along)\nproduct_scale = Mul(dY_wide, normal)\n"
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
@@ -130,11 +133,11 @@ def _invertible_layer_normalization_grad(call: Call) -> str:
     body = (
         converted(call, "inverse", "inv_std", call.computed_type("Y"))
         + "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
-        "scaled = Mul(dY_wide, scale_wide)\nproduct_ = Mul(scaled, normal)\n"
+        "by_scale = Mul(dY_wide, scale_wide)\nscaled = Mul(by_scale, inverse)\nproduct_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
         + reduce("ReduceMean", "mean_scaled", "scaled", inner, keep=True)
-        + "along = Mul(normal, mean_product)\nrest = Sub(scaled, mean_scaled)\nacross = Sub(rest, along)\n"
-        + "dX_wide = Mul(across, inverse)\nproduct_scale = Mul(dY_wide, normal)\n"
+        + "along = Mul(normal, mean_product)\nrest = Sub(scaled, mean_scaled)\n"
+        + "dX_wide = Sub(rest, along)\nproduct_scale = Mul(dY_wide, normal)\n"
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
@@ -177,7 +180,7 @@ DEFINITIONS = (
         "dY X scale mean inv_std",
         "dX dscale dB",
         _layer_normalization_grad,
-        "dX = σ⁻¹ · (A − mean(A) − x̂ · mean(A · x̂)), A = dY · scale; dscale = Σ dY · x̂; dB = Σ dY",
+        "dX = A − mean(A) − x̂ · mean(A · x̂), A = dY · scale · σ⁻¹; dscale = Σ dY · x̂; dB = Σ dY",
     ),
     Definition(
         "SimplifiedLayerNormalization",
@@ -192,6 +195,6 @@ DEFINITIONS = (
         "dY X scale inv_std",
         "dX dscale",
         lambda call: _layer_normalization_grad(call, centred=False),
-        "dX = σ⁻¹ · (A − x̂ · mean(A · x̂)), A = dY · scale; dscale = Σ dY · x̂",
+        "dX = A − x̂ · mean(A · x̂), A = dY · scale · σ⁻¹; dscale = Σ dY · x̂",
     ),
 )

@@ -44,6 +44,7 @@ _MASKED = ("DropoutGrad",)
 """Operators whose flags depend on each other: outside of training a mask is set everywhere."""
 
 _LABELS: dict[str, tuple[int, int, int | None]] = {
+    "SoftmaxCrossEntropyLoss": (0, 1, None),
     "SoftmaxCrossEntropyLossGrad": (1, 2, None),
     "SoftmaxCrossEntropyLossInternal": (0, 1, 3),
     "SoftmaxCrossEntropyLossInternalGrad": (1, 2, 4),

@@ -45,8 +45,8 @@ ROWS = [
         "old-opset",
         "a scatter that adds",
         15,
-        """g (int64[2] s, int64[3] i, float[3,4] dY) => (float[A,B] dX) {
-        [n] dX = com.microsoft.GatherGrad <axis = 0> (s, i, dY) }""",
+        """g (int64[2] s, int64[3,4] i, float[3,4] dY) => (float[A,B] dX) {
+        [n] dX = com.microsoft.GatherElementsGrad <axis = 0> (dY, s, i) }""",
         "ScatterElements of opset 15 has no reduction",
     ),
     left(
@@ -336,14 +336,14 @@ def test_a_node_is_left(code: str, opset: int, text: str, reason: str) -> None:
 )
 def test_a_node_is_left_beside_one_that_is_not(code: str, opset: int, text: str, reason: str) -> None:
     """What its definition had written before it was refused is not there, also where others are replaced."""
-    model = parser.parse_model(HEAD.format(opset=opset) + text.replace("(", "(float[2] d, bool[2] mask, ", 1))
-    other = "g (float[2] d, bool[2] mask) => (float[2] beside) { beside = com.microsoft.FakeQuantGrad (d, mask) }"
+    model = parser.parse_model(HEAD.format(opset=opset) + text.replace("(", "(float[2] d, float[2] y, ", 1))
+    other = "g (float[2] d, float[2] y) => (float[2] beside) { beside = com.microsoft.ReluGrad (d, y) }"
     beside = parser.parse_model(HEAD.format(opset=opset) + other)
     model.graph.node.extend(beside.graph.node)
     model.graph.output.extend(beside.graph.output)
     lowered = poolgrad_lowering.lower(model, target=WITHOUT_OPERATORS, standard=True)
     assert lowered.report.standard is not None
-    assert lowered.report.standard.replaced == {"com.microsoft.FakeQuantGrad": 1}
+    assert lowered.report.standard.replaced == {"com.microsoft.ReluGrad": 1}
     assert [(node.code, node.reason) for node in lowered.report.standard.left] == [(code, reason)]
     assert [tensor.name for tensor in lowered.model.graph.initializer] == ["beside/zero"]
     assert lowered.model.graph.node[0] == model.graph.node[0]

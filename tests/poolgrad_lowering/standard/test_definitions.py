@@ -158,6 +158,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
         dY, X, scale, None, inv_std, axis=1
     )[:2],
     "SliceGrad": lambda dY, X: oracle.slice_grad(dY, X.shape, {1: slice(1, 5, 2)}),
+    "SoftmaxCrossEntropyLoss": lambda X, label, weight: oracle.loss(X, label, weight, 1),
     "SoftmaxCrossEntropyLossGrad": lambda dY, log_prob, label, weight: oracle.loss_grad(dY, log_prob, label, weight, 1),
     "SoftmaxCrossEntropyLossInternal": lambda X, label, weight, ignored: oracle.loss(X, label, weight, int(ignored)),
     "SoftmaxCrossEntropyLossInternalGrad": lambda dY, log_prob, label, weight, ignored: oracle.loss_grad(
@@ -179,20 +180,20 @@ OPERANDS: dict[str, dict[str, Array]] = {
     "PadAndUnflatten": {"indices": ints(5, 0, 2, 3, 1), "dims": ints(2, 3)},
     "ShrunkenGather": {"indices": ints(4, 0, 4)},
 }
-OLDEST = {"GatherElementsGrad": 16, "GatherGrad": 16, "GatherNDGrad": 16, "MaxPoolGrad": 16, "Trilu": 14}
+OLDEST = {"GatherElementsGrad": 16, "GatherNDGrad": 16, "MaxPoolGrad": 16, "Trilu": 14}
 """The opset from which on an operator has a definition, if that is not 11."""
 
 
-LAYER_NORMALIZATION = 17
-"""The first opset with this operator, whose statistics have no rule before."""
+SINCE = {"LayerNormalization": 17, "SoftmaxCrossEntropyLoss": 12}
+"""The first opset with these operators of ONNX, whose further results have no rule before."""
 
 
-def operands(operator: str, model: Any) -> dict[str, Array]:
+def operands(operator: str, model: Any, batch: int = BATCH) -> dict[str, Array]:
     """Random operands for an example: positive ones where a division or a root is by them, labels below 3."""
     kinds = {TensorProto.FLOAT: F32, TensorProto.DOUBLE: F64}
     feeds = {}
     for number, value in enumerate(model.graph.input):
-        shape = [dim.dim_value or BATCH for dim in value.type.tensor_type.shape.dim]
+        shape = [batch if dim.dim_param else dim.dim_value for dim in value.type.tensor_type.shape.dim]
         kind = value.type.tensor_type.elem_type
         if value.name in OPERANDS.get(operator, {}):
             feeds[value.name] = OPERANDS[operator][value.name]
@@ -222,7 +223,7 @@ def test_examples(operator: str, opset: int) -> None:
         return
     feeds = operands(operator, model)
     found = run_ort(standardised(model), feeds)
-    if operator != "InPlaceAccumulatorV2" and (opset >= LAYER_NORMALIZATION or operator != "LayerNormalization"):
+    if operator != "InPlaceAccumulatorV2" and opset >= SINCE.get(operator, 0):
         assert_derived(model, found, unknown=True)
     expected = oracle.as_given(EXAMPLES[operator](*feeds.values()))
     for result, array in zip(found.values(), expected, strict=True):

@@ -145,7 +145,7 @@ def test_values_between_nodes_keep_their_names() -> None:
     model = parse(CHAIN)
     lowered = standardised(model)
     assert {"between", "sum"} <= {name for node in lowered.graph.node for name in node.output}
-    assert [node.op_type for node in lowered.graph.node] == ["Greater", "Where", "Add", "Sub", "Mul", "Mul", "Neg"]
+    assert [node.op_type for node in lowered.graph.node] == ["Greater", "Where", "Add", "Mul", "Sub", "Mul", "Neg"]
     assert list(lowered.graph.value_info) == list(model.graph.value_info)
     assert [node for node in lowered.graph.node if node.op_type in ("Add", "Neg")] == [
         node for node in model.graph.node if node.op_type in ("Add", "Neg")
