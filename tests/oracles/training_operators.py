@@ -22,8 +22,8 @@ def broadcast_axes(a: Sequence[int], b: Sequence[int]) -> tuple[Array, Array]:
     common = np.broadcast_shapes(tuple(a), tuple(b))
     found = []
     for shape in (a, b):
-        padded = [0] * (len(common) - len(shape)) + list(shape)
-        axes = [axis for axis, (own, size) in enumerate(zip(padded, common, strict=True)) if own != size or own == 0]
+        padded = [None] * (len(common) - len(shape)) + list(shape)
+        axes = [axis for axis, (own, size) in enumerate(zip(padded, common, strict=True)) if own != size]
         found.append(np.array(axes, np.int64))
     return found[0], found[1]
 
@@ -286,7 +286,7 @@ def loss_weights(label: Array, weight: Array | None, ignored: int | None) -> Arr
 def loss(
     x: Array, label: Array, weight: Array | None = None, ignored: int | None = None, reduction: str = "mean"
 ) -> tuple[Array, Array]:
-    """The cross entropy of scores with classes on axis 1, and their logarithmic softmax."""
+    """The cross entropy of scores with classes on axis 1, and their logarithmic softmax. A mean over no label is 0."""
     log_prob, weights = log_softmax(x), loss_weights(label, weight, ignored)
     losses = np.zeros(label.shape)
     for (batch, *place), number in np.ndenumerate(label):
@@ -294,7 +294,7 @@ def loss(
             losses[place_of(batch, *place)] = (
                 -log_prob[place_of(batch, number, *place)] * weights[place_of(batch, *place)]
             )
-    reduced = {"none": losses, "sum": losses.sum(), "mean": losses.sum() / weights.sum()}
+    reduced = {"none": losses, "sum": losses.sum(), "mean": losses.sum() / (weights.sum() or 1)}
     return np.asarray(reduced[reduction]), log_prob
 
 
@@ -311,11 +311,12 @@ def loss_grad(  # noqa: PLR0917 - as the operator has them
     dx = np.zeros(log_prob.shape)
     for (batch, *place), number in np.ndenumerate(label):
         column = np.exp(log_prob[place_of(batch, slice(None), *place)].astype(np.float64))
-        if number != ignored:
-            column[number] -= 1
+        if number == ignored:
+            continue
+        column[number] -= 1
         unit = dy[place_of(batch, *place)] if reduction == "none" else dy
         dx[place_of(batch, slice(None), *place)] = column * unit * weights[place_of(batch, *place)]
-    return dx / weights.sum() if reduction == "mean" else dx
+    return dx / (weights.sum() or 1) if reduction == "mean" else dx
 
 
 # -- normalizations

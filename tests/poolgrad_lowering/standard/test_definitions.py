@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ import poolgrad_lowering
 from models.training_operators import OPERATORS, example
 from tests.oracles import assert_same_bits, max_pool, pool_gradient, run_ort, run_reference
 from tests.oracles import training_operators as oracle
-from tests.standard_models import Array, assert_close, assert_derived, one_node, standardised
+from tests.standard_models import TOLERANCES, Array, assert_close, assert_derived, one_node, standardised
 
 F16, F32, F64 = np.float16, np.float32, np.float64
 BATCH = 2
@@ -137,8 +138,8 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "LogSoftmaxGrad": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
     "LogSoftmaxGrad_13": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
     "MaxPoolGrad": lambda X, dY: (
-        np.where(np.repeat(X.reshape(2, 2, 2, 2).max(3), 2, 2) == X, np.repeat(dY, 2, 2), 0),
-        X.reshape(2, 2, 2, 2).max(3),
+        np.where(np.repeat(X.reshape(len(X), 2, 2, 2).max(3), 2, 2) == X, np.repeat(dY, 2, 2), 0),
+        X.reshape(len(X), 2, 2, 2).max(3),
     ),
     "PadAndUnflatten": oracle.pad_and_unflatten,
     "QuickGelu": lambda X: oracle.quick_gelu(X, 1.702),
@@ -231,6 +232,22 @@ def test_examples(operator: str, opset: int) -> None:
             assert_close(result, array, F32)
         else:
             assert_same_bits(result, array)
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("operator", [name for name in OPERATORS if any(dim.dim_param == "N" for value in example(name).graph.input for dim in value.type.tensor_type.shape.dim)])
+def test_examples_without_or_with_one_element_in_the_batch(operator: str, batch: int) -> None:
+    """A mean of no elements is open."""
+    model = example(operator)
+    feeds = operands(operator, model, batch)
+    found = run_ort(standardised(model), feeds)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = oracle.as_given(EXAMPLES[operator](*feeds.values()))
+    for result, array in zip(found.values(), expected, strict=True):
+        assert result.shape == array.shape
+        known = np.isfinite(array.astype(F64))
+        assert_close(result[known], array[known], result.dtype, TOLERANCES[np.dtype(F32)])
 
 
 # -- convolutions
@@ -733,6 +750,83 @@ def test_losses(reduction: str | None, ignored: int | None, weighted: bool, shap
     check("SoftmaxCrossEntropyLossInternalGrad", feeds, {"dX": gradient}, **of_attribute)
 
 
+SCORES = {
+    "no label counts": (normal(4, 3), [-1, -1, -1, -1], None),
+    "weights of zeros": (normal(4, 3), [0, -1, 2, 1], [0.0, 0.0, 0.0]),
+    "a class without weight": (normal(4, 3), [1, -1, 1, 1], [np.nan, 1.0, 2.0]),
+    "-inf for another class": (np.array([[1, -np.inf, 2], [0, 1, -np.inf]], F32), [0, 1], None),
+    "-inf for the class": (np.array([[1, -np.inf, 2], [0, 1, -np.inf]], F32), [1, 0], None),
+    "NaN beside a label that does not count": (np.array([[1, np.nan, 2], [0, 1, 3]], F32), [-1, 1], None),
+}
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("row", SCORES.values(), ids=SCORES)
+def test_losses_at_the_edges(row: tuple[Array, list[int], list[float] | None], reduction: str, named: bool) -> None:
+    """Label -1 does not count, whether a node says so or nothing."""
+    x, label, weight = row[0], np.array(row[1]), None if row[2] is None else np.array(row[2], F32)
+    with np.errstate(all="ignore"):
+        expected, log_prob = oracle.loss(x, label, weight, -1, reduction)
+        dy = normal(*expected.shape, seed=7)
+        gradient = oracle.loss_grad(dy, log_prob, label, weight, -1, reduction)
+    options: dict[str, Any] = {"reduction": reduction, **({"ignore_index": -1} if named else {})}
+    feeds = {"X": x, "label": label, "weight": weight}
+    outputs = {"Y": expected.astype(F32), "log_prob": x}
+    model = one_node("SoftmaxCrossEntropyLoss", feeds, outputs, domain="", **options)
+    found = run_ort(standardised(model), {name: array for name, array in feeds.items() if array is not None})
+    np.testing.assert_allclose(found["Y"], expected, rtol=2e-5)  # sums in another order than float64
+    np.testing.assert_allclose(found["log_prob"], log_prob, rtol=2e-5)
+    feeds = {"dY": dy, "log_prob": log_prob.astype(F32), "label": label, "weight": weight}
+    model = one_node("SoftmaxCrossEntropyLossGrad", feeds, {"dX": x}, **options)
+    found = run_ort(standardised(model), {name: array for name, array in feeds.items() if array is not None})
+    np.testing.assert_allclose(found["dX"], gradient, rtol=2e-5, atol=1e-7)  # differences of numbers near 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("operator", ["DropoutGrad", "FakeQuantGrad"])
+def test_what_a_mask_drops_is_a_product_with_zero(operator: str, value: float) -> None:
+    """As in onnxruntime's kernels: a gradient that is not finite stays visible."""
+    feeds = {"dY": np.array([value, 1, 2], F32), "mask": np.array([False, True, False])}
+    check(operator, feeds, {"dX": np.array([np.nan, 2 if operator == "DropoutGrad" else 1, 0], F32)})
+
+
+@pytest.mark.parametrize("scale", [np.array(2, F32), np.array([2], F32), np.array([2])], ids=["scalar", "one", "long"])
+@pytest.mark.parametrize("shape", [(), (3,), (0, 2)], ids=str)
+def test_scale_by_one_element(shape: tuple[int, ...], scale: Array) -> None:
+    """A scalar stays one."""
+    x = normal(*shape)
+    check("Scale", {"X": x, "scale": scale}, {"Y": 2 * x})
+
+
+EMPTY_GATHERS = {
+    "an empty row": ((5, 0), 0, (2, 3)),
+    "an empty row, a vector of indices": ((5, 0), 0, (3,)),
+    "no index": ((5, 4), 0, (2, 0)),
+    "no batch": ((0, 5, 4), 1, (2, 3)),
+    "no batch, one index": ((0, 5, 4), 1, ()),
+    "no batch and no row": ((0, 5, 0), 1, (2, 2)),
+    "a second axis of no element": ((2, 0, 5, 2), 2, (2, 1)),
+    "no place": ((3, 0, 2), 1, (0, 2)),
+}
+
+
+@pytest.mark.parametrize("opset", [11, 14, 15, 16, 18])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("row", EMPTY_GATHERS.values(), ids=EMPTY_GATHERS)
+def test_gather_grad_of_no_element(
+    row: tuple[tuple[int, ...], int, tuple[int, ...]], known: bool, opset: int
+) -> None:
+    """Below opset 14 a Reshape takes no size of 0, unless the sizes are known."""
+    shape, axis, places = row
+    if opset < 14 and not known:
+        return
+    dy = normal(*shape[:axis], *places, *shape[axis + 1 :])
+    feeds = {"shape": ints(*shape), "indices": np.zeros(places, np.int64), "dY": dy}
+    options = {"axis": axis, "opset": opset, "constants": ["shape"] if known else []}
+    check("GatherGrad", feeds, {"dX": np.zeros(shape, F32)}, **options)
+
+
 @pytest.mark.parametrize("operator", ["SoftmaxCrossEntropyLossGrad", "SoftmaxCrossEntropyLossInternalGrad"])
 def test_gradient_of_a_loss_with_a_bias(operator: str) -> None:
     log_prob, label, dy, bias = oracle.log_softmax(normal(4, 3)), integers(0, 3, 4), normal(), normal(4, 3, seed=2)
@@ -973,15 +1067,17 @@ GATHERS: dict[str, tuple[tuple[int, ...], Array, int]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize(("dtype", "opset"), [(F16, 15), (F16, 18), (F32, 11), (F32, 15), (F32, 18), (F64, 18)])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(("shape", "indices", "axis"), GATHERS.values(), ids=GATHERS)
-def test_gather_grad(shape: tuple[int, ...], indices: Array, axis: int, known: bool, dtype: Any) -> None:
+def test_gather_grad(  # noqa: PLR0917 - what is varied
+    shape: tuple[int, ...], indices: Array, axis: int, known: bool, dtype: Any, opset: int
+) -> None:
     at = axis % len(shape)
     dy = normal(*shape[:at], *indices.shape, *shape[at + 1 :], dtype=dtype)
     feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
     expected = {"dX": oracle.gather_grad(shape, indices, dy, at)}
-    check("GatherGrad", feeds, expected, dtype=dtype, constants=["shape"] if known else [], axis=axis)
+    check("GatherGrad", feeds, expected, dtype=dtype, constants=["shape"] if known else [], axis=axis, opset=opset)
 
 
 def test_gather_grad_of_int32_indices() -> None:
