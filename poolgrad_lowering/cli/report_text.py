@@ -63,7 +63,7 @@ def print_report(report: Report) -> None:
 
 
 _WAYS_OF_STANDARD = {
-    False: "the model runs in any onnxruntime, and its nodes are those that exports for CANN take",
+    False: "all operators of the model are ONNX's own, or the dialect's with their function bodies",
     True: "the model runs only in a runtime that has the operators left; docs/standard-operators.md has the codes",
 }
 

@@ -35,7 +35,14 @@ class NoteCode(Diagnostic):
     MISTYPED_BODIES = "A tool has changed types: the function bodies take others.", _LOWER_LAST, Severity.WARNING
     NO_BODIES = "A tool has removed the function bodies of the dialect's operators.", _LOWER_LAST, Severity.WARNING
     NO_POOL = "The model has no pool, and no node in a known form of a gradient of one.", "Nothing.", Severity.NOTE
+    NO_SESSION = (
+        "onnxruntime does not load the step that was written; the text has its message.",
+        "Correct what the message names in the forward graph, such as the declared shape of the labels, and make the "
+        "artifacts again; or use a newer onnxruntime.",
+        Severity.WARNING,
+    )
     RENAMED_OPERATORS = "A tool has renamed the dialect's operators to unknown ones.", _LOWER_LAST, Severity.WARNING
+    SESSION = "onnxruntime has loaded the step that was written.", "Nothing.", Severity.NOTE
     TARGET_WITHOUT_OPERATORS = (
         "The target has no operator for any gradient.",
         "Choose one of the targets that the text names.",

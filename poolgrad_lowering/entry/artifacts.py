@@ -8,12 +8,14 @@ Knows the names of the files and what `onnxruntime.training.api` requires of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from poolgrad_lowering.diagnostics.errors import FileError, UsageError, explained
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import lower_path
+from poolgrad_lowering.entry.sessions import session_notes
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.io.atomic_folder import NewFolder
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_bytes, write_files
@@ -57,11 +59,11 @@ def lower_artifacts(
     created completely or not at all. Returns the report of the training model. The other parameters and the errors are
     those of `lower_file`.
 
-    With `standard` the folder has a step in standard ONNX instead, which any onnxruntime runs: `training_step.onnx`,
-    the training model joined with the updates of the optimizer model; `eval_model.onnx`, whose inputs have the same
-    names; `values.npz`, the first values of weights and state for `runtime.TrainingLoop`; and the checkpoint. With
-    `accumulate` the step has an input `update`, and only adds up gradients where it is false. `strict` then also asks
-    that every operator has a definition.
+    With `standard` the folder has a step in standard ONNX instead: `training_step.onnx`, the training model joined with
+    the updates of the optimizer model; `eval_model.onnx`, whose inputs have the same names; `values.npz`, the first
+    values of weights and state for `runtime.TrainingLoop`; and the checkpoint. Where onnxruntime is installed, a note of
+    the report says whether it loads the models. With `accumulate` the step has an input `update`, and only adds up
+    gradients where it is false. `strict` then also asks that every operator has a definition.
     """
     if accumulate and not standard:
         raise UsageError("accumulate is an option of a step in standard ONNX: standard must be given too")
@@ -81,6 +83,9 @@ def lower_artifacts(
             report, contents = _lowered(found, folder, options, on_proven), {}
         if not (strict and report.incomplete):
             write_files({**contents, **{folder.file(name): source / name for name in found.states}})
+            if report.standard is not None and report.standard.is_standard:
+                models = [path for path in contents if path.suffix == ".onnx"]
+                report = replace(report, notes=(*report.notes, *session_notes(models)))
             folder.commit()
         if described is not None:
             write_bytes(described, report.to_json().encode())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_WEIGHT, _STATE, _STEPS = "weight.", "state.", "state.steps"
+_WEIGHT, _STATE, _STEPS, _KEPT = "weight.", "state.", "state.steps", "state.gradient."
 _SLOTS = ("mean", "square")
 """The slots of AdamW, in the order in which a checkpoint has them as momentums."""
 
@@ -117,10 +117,15 @@ def write_checkpoint(path: PathLike, values: Mapping[str, Array], *, like: PathL
     `values` are named as those of `read_checkpoint`, e.g. what `TrainingLoop.values` returns; gradients that are kept
     for an update are left out. `like` is a checkpoint of the same artifacts, which says which parameters are trained.
 
-    Raises `FileError` if a parameter is missing or has another shape, or a file cannot be read or written; then `path`
-    has not changed.
+    Raises `FileError` if a parameter is missing, is none of the checkpoint or has another shape, or a file cannot be
+    read or written; then `path` has not changed.
     """
     kept = read_checkpoint_file(like)
+    of_parameters = {_WEIGHT + name for name in kept.parameters}
+    of_state = {f"{_STATE}{slot}.{name}" for slot in _SLOTS for name in kept.trainable} | {_STEPS}
+    for name in sorted(values.keys() - of_parameters - of_state):
+        if name.startswith((_WEIGHT, _STATE)) and not name.startswith(_KEPT):
+            raise FileError(f"the values have '{name}', which the checkpoint '{like}' has not")
     group = kept.group
     if _STEPS in values:
         momentums = {

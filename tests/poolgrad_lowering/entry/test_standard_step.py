@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,8 @@ def test_checkpoints_back_and_forth(lenet: Path, tmp_path: Path) -> None:
         (lambda values: values.update({"weight.3.bias": np.zeros(9, np.float32)}), r"float32\[9\].*float32\[8\]"),
         (lambda values: values.update({"weight.0.bias": np.zeros(9, np.float32)}), r"'weight.0.bias' is float32\[9\]"),
         (lambda values: values.update({"weight.3.bias": np.zeros(8)}), r"float64\[8\].*float32\[8\]"),
+        (lambda values: values.update({"weight.other": np.zeros(8)}), "the values have 'weight.other', which the check"),
+        (lambda values: values.update({"state.mean.other": np.zeros(8)}), "the values have 'state.mean.other', which"),
     ],
 )
 def test_values_that_do_not_fit_a_checkpoint(change: Any, message: str, lenet: Path, tmp_path: Path) -> None:
@@ -222,7 +225,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         == 0
     )
     printed = capsys.readouterr().out
-    assert "19 nodes of 6 operators of training runtimes replaced; the model runs in any onnxruntime" in printed
+    assert "nodes of 7 operators of training runtimes replaced; all operators of the model are ONNX's own" in printed
+    assert f"note: onnxruntime {onnxruntime.__version__} loads training_step.onnx and eval_model.onnx" in printed
     found = json.loads(report.read_text())
     assert found["standard"]["left"] == []
     assert found["standard"]["replaced"]["com.microsoft.ConvGrad"] == 4
@@ -241,6 +245,28 @@ def damaged(folder: Path, name: str, change: Any) -> Path:
     change(model)
     onnx.save(model, folder / name)
     return folder
+
+
+def with_labels_of_other_sizes(model: onnx.ModelProto) -> None:
+    """As generate_artifacts declares the labels of a segmentation: the scores' shape without the last size."""
+    [labels] = [value for value in model.graph.input if value.name == "labels"]
+    labels.type.tensor_type.shape.dim.add().dim_value = 7
+
+
+def test_a_step_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = damaged(tmp_path / "in", "training_model.onnx", with_labels_of_other_sizes)
+    report = lower_artifacts(source, tmp_path / "out", standard=True)
+    [note] = [note for note in report.notes if note.code == "no-session"]
+    assert note.warning
+    assert f"onnxruntime {onnxruntime.__version__} does not load training_step.onnx: " in note.text
+    assert main(["lower-artifacts", str(source), "-o", str(tmp_path / "again"), "--standard"]) == 0
+    assert "does not load training_step.onnx" in capsys.readouterr().err
+
+
+def test_without_onnxruntime_nothing_is_said_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    report = lower_artifacts(FOLDERS / "lenet", tmp_path / "out", standard=True)
+    assert not [note for note in report.notes if "onnxruntime" in note.text]
 
 
 def with_lstm(model: onnx.ModelProto) -> None:
