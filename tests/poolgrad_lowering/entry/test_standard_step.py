@@ -208,6 +208,7 @@ def test_a_prefix_and_no_evaluation_model(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.note("session")
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "report.json"
     assert (
@@ -253,6 +254,7 @@ def with_labels_of_other_sizes(model: onnx.ModelProto) -> None:
     labels.type.tensor_type.shape.dim.add().dim_value = 7
 
 
+@pytest.mark.note("no-session")
 def test_a_step_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = damaged(tmp_path / "in", "training_model.onnx", with_labels_of_other_sizes)
     report = lower_artifacts(source, tmp_path / "out", standard=True)
