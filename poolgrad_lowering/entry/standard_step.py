@@ -24,7 +24,7 @@ from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.standard.step import cut_accumulators, join_step, read_accumulators, read_update, rename
+from poolgrad_lowering.standard.step import correct_labels, cut_accumulators, join_step, read_accumulators, read_update, rename
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -63,7 +63,8 @@ def training_step(
     data = read_bytes(training, options.limits)
     model, gate = parse_model(data, training), Gate(options.limits, ModelFolder.of_file(training))
     with errors_name(training):
-        gate.index(model)
+        if correct_labels(gate.index(model)):
+            data = gate.serialised(model)
         accumulators = read_accumulators(model.graph, training)
         outcome = lower_in_place(model, options, gate)
         lowered = gate.serialised(model)
@@ -86,6 +87,7 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: Options) -> 
     """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
     model, gate = parse_model(read_bytes(path, options.limits), path), Gate(options.limits, ModelFolder.of_file(path))
     with errors_name(path):
+        correct_labels(gate.index(model))
         lower_in_place(model, options, gate)
     renamed = {name: _WEIGHT + name for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = "loss"

@@ -21,7 +21,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.ir.dims import is_static
+from poolgrad_lowering.ir.dims import differ, is_static
 from poolgrad_lowering.ir.graphs import names_read, remove_entries
 from poolgrad_lowering.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.ir.scopes import Value
@@ -48,6 +48,8 @@ _ATTRIBUTES = {
 }
 """The attributes of the operators of an optimizer model, with their types."""
 _RATE, _STEPS, _UPDATE = "learning_rate", "state.steps", "update"
+_IMAGES = 3
+"""The least rank of scores with classes on axis 1 and one class for each place."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,28 @@ def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> 
     made = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
     remove_entries(graph.value_info, lambda value: value.name not in made)
     remove_entries(graph.initializer, lambda tensor: tensor.name not in needed)
+
+
+def correct_labels(index: ModelIndex) -> bool:
+    """Declare the labels of a cross entropy with the sizes of the scores without their classes; return if any were not.
+
+    `generate_artifacts` declares those of a segmentation as the scores without the last size. The model is changed in
+    place, and `index` is not valid afterwards if it was.
+    """
+    facts, scope, found = Facts(index), index.scopes[0], False
+    for position in scope.by_op.get(("", "SoftmaxCrossEntropyLoss"), ()):
+        scores, labels = (scope.node(position).input(number) for number in range(2))
+        shape, stated = facts.shape(scores), None if labels is None else facts.declared_shape(labels)
+        if labels is None or shape is None or stated is None or len(stated) != len(shape) - 1 or len(shape) < _IMAGES:
+            continue
+        wanted = (shape[0], *shape[2:])
+        given = next((value for value in index.model.graph.input if value.name == labels.name), None)
+        if given is not None and stated != wanted and (stated == shape[:-1] or differ(stated, wanted)):
+            sizes = [str(dim) if dim.static is None else dim.static for dim in wanted]
+            kind = given.type.tensor_type.elem_type
+            given.CopyFrom(helper.make_tensor_value_info(given.name, kind, sizes))
+            found = True
+    return found
 
 
 def join_step(

@@ -27,9 +27,10 @@ from poolgrad_lowering import (
 )
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.runtime import TrainingLoop, create_session
 from poolgrad_lowering.standard.optimizers import SGD, AdamW
-from poolgrad_lowering.standard.step import Update, read_update
+from poolgrad_lowering.standard.step import Update, correct_labels, read_update
 
 Array = np.ndarray[Any, Any]
 
@@ -252,6 +253,31 @@ def with_labels_of_other_sizes(model: onnx.ModelProto) -> None:
     """As generate_artifacts declares the labels of a segmentation: the scores' shape without the last size."""
     [labels] = [value for value in model.graph.input if value.name == "labels"]
     labels.type.tensor_type.shape.dim.add().dim_value = 7
+
+
+@pytest.mark.parametrize(
+    ("scores", "declared", "expected"),
+    [
+        ("N,1,8,6", "N,5,8", ["N", 8, 6]),  # as generate_artifacts declares them
+        ("N,1,5,6", "N,5,5", ["N", 5, 6]),
+        ("2,1,8,8,4", "2,5,8,8", [2, 8, 8, 4]),
+        ("N,1,H,W", "N,5,H", ["N", "H", "W"]),
+        ("N,1,H,W", "N,a,b", ["N", "a", "b"]),  # another name is no contradiction
+        ("N,1,8,6", "N,8,6", ["N", 8, 6]),
+        ("N,1,8,6", "N", ["N"]),  # of another rank: left to the runtime
+    ],
+)
+def test_labels_of_a_segmentation(scores: str, declared: str, expected: list[int | str]) -> None:
+    ones = ",".join("1" * (scores.count(",") - 1))
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[{scores}] x, int64[{declared}] labels, float[5,1,{ones}] w)
+        => (float loss) {{ s = Conv (x, w) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
+    )
+    before = model.SerializeToString()
+    assert correct_labels(ModelIndex(model)) == (model.SerializeToString() != before)
+    sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
+    assert sizes == expected
+    assert not correct_labels(ModelIndex(model))
 
 
 @pytest.mark.note("no-session")
