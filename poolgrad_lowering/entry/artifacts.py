@@ -61,8 +61,8 @@ def lower_artifacts(
 
     With `standard` the folder has a step in standard ONNX instead: `training_step.onnx`, the training model joined with
     the updates of the optimizer model; `eval_model.onnx`, whose inputs have the same names; `values.npz`, the first
-    values of weights and state for `runtime.TrainingLoop`; and the checkpoint. Where onnxruntime is installed, a note of
-    the report says whether it loads the models. With `accumulate` the step has an input `update`, and only adds up
+    values of weights and state for `runtime.TrainingLoop`; and the checkpoint. Where onnxruntime is installed, a note
+    of the report says whether it loads the models. With `accumulate` the step has an input `update`, and only adds up
     gradients where it is false. `strict` then also asks that every operator has a definition.
     """
     if accumulate and not standard:

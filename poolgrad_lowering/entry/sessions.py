@@ -20,15 +20,23 @@ def session_notes(paths: Sequence[Path]) -> tuple[Note, ...]:
         import onnxruntime  # noqa: PLC0415 - optional
     except ImportError:
         return ()
+    name = f"onnxruntime {onnxruntime.__version__}"
+    refusals = {path.name: refusal for path in paths if (refusal := _refusal(path))}
+    if not refusals:
+        return (Note(NoteCode.SESSION.value, False, f"{name} loads {' and '.join(path.name for path in paths)}"),)
+    texts = [f"{name} does not load {model}: {refusal}" for model, refusal in refusals.items()]
+    return tuple(Note(NoteCode.NO_SESSION.value, True, NoteCode.NO_SESSION.with_advice(text)) for text in texts)
+
+
+def _refusal(path: Path) -> str:
+    """Return the first line of onnxruntime's message about a model, empty if it loads it."""
+    import onnxruntime  # noqa: PLC0415 - optional
+
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised as exceptions
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    name, refused = f"onnxruntime {onnxruntime.__version__}", []
-    for path in paths:
-        try:
-            onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime raises errors of many classes
-            what = f"{name} does not load {path.name}: {str(error).strip().splitlines()[0]}".replace(str(path), path.name)
-            refused.append(Note(NoteCode.NO_SESSION.value, True, NoteCode.NO_SESSION.with_advice(what)))
-    loaded = Note(NoteCode.SESSION.value, False, f"{name} loads {' and '.join(path.name for path in paths)}")
-    return tuple(refused) or (loaded,)
+    try:
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises errors of many classes
+        return (str(error).replace(str(path), path.name).strip().splitlines() or [type(error).__name__])[0]
+    return ""

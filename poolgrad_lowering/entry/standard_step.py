@@ -24,7 +24,14 @@ from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.standard.step import correct_labels, cut_accumulators, join_step, read_accumulators, read_update, rename
+from poolgrad_lowering.standard.step import (
+    correct_labels,
+    cut_accumulators,
+    join_step,
+    read_accumulators,
+    read_update,
+    rename,
+)
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification

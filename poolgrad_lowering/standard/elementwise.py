@@ -172,7 +172,11 @@ def _scale(call: Call) -> str:
     operator = "Div" if call.attribute("scale_down", 0) else "Mul"
     text = converted(call, "given", "scale", call.element_type("X"))
     is_scalar = call.shape_of(call.operand("scale")) == ()
-    return text + ("factor = Identity(given)\n" if is_scalar else as_scalar("factor", "given")) + f"Y = {operator}(X, factor)\n"
+    return (
+        text
+        + ("factor = Identity(given)\n" if is_scalar else as_scalar("factor", "given"))
+        + f"Y = {operator}(X, factor)\n"
+    )
 
 
 def _scaled_sum(call: Call) -> str:
@@ -298,9 +302,7 @@ DEFINITIONS = (
     Definition(
         "DivGrad", "dY A B", "dA dB", _div_grad, "dA = dY / B; dB = −dY · A / B², summed where they were broadcast"
     ),
-    Definition(
-        "DropoutGrad", "dY mask ratio training_mode", "dX", _dropout_grad, "dY · mask / (1 − ratio)"
-    ),
+    Definition("DropoutGrad", "dY mask ratio training_mode", "dX", _dropout_grad, "dY · mask / (1 − ratio)"),
     Definition("FakeQuantGrad", "dY mask", "dX", _fake_quant_grad, "dY · mask"),
     Definition(
         "FastGelu",

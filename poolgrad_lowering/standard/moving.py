@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir.dims import size
+from poolgrad_lowering.ir import dims
 from poolgrad_lowering.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
 from poolgrad_lowering.standard.nodes import cast, integer, ints, multiply_along, reshape, transpose, unsqueeze
@@ -122,7 +122,7 @@ def _by_one_hot(call: Call, rank: int, axis: int) -> str:
     An infinity or NaN in dY is also in the other rows of its column, since its product with 0 is NaN.
     """
     shape, indices = call.known_dims("shape"), call.shape_of(call.operand("indices"))
-    count = None if shape is None or indices is None else size([shape[axis], *indices]).static
+    count = None if shape is None or indices is None else dims.size([shape[axis], *indices]).static
     call.require_few(count or 0)
     order = [axis, *(number for number in range(rank) if number != axis)]
     text = ints("first", [axis]) + ints("behind", [axis + 1]) + "extent = Slice(shape, first, behind)\n"

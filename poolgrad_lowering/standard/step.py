@@ -20,6 +20,7 @@ import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.ir.dims import differ, is_static
 from poolgrad_lowering.ir.graphs import names_read, remove_entries
@@ -157,7 +158,7 @@ def correct_labels(index: ModelIndex) -> bool:
         wanted = (shape[0], *shape[2:])
         given = next((value for value in index.model.graph.input if value.name == labels.name), None)
         if given is not None and stated != wanted and (stated == shape[:-1] or differ(stated, wanted)):
-            sizes = [str(dim) if dim.static is None else dim.static for dim in wanted]
+            sizes = [None if is_opaque(dim) else dim.static if dim.static is not None else str(dim) for dim in wanted]
             kind = given.type.tensor_type.elem_type
             given.CopyFrom(helper.make_tensor_value_info(given.name, kind, sizes))
             found = True

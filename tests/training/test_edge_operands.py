@@ -46,7 +46,7 @@ VALUES = {
 
 _EXP = "The kernel's exp does not reach 0 for huge arguments, whose product with x is then no NaN and not 0."
 _SQUARES = "The kernel's variance is the mean of the squares less the square of the mean, which overflows."
-_ONE_OFFSET = "The kernel subtracts mean · scale · σ⁻¹ as one number, which is rounded, or infinite as the other one is."
+_ONE_OFFSET = "The kernel subtracts mean · scale · σ⁻¹ as one number, which is rounded, or as infinite as the other."
 _ORDER = "The kernel's products and sums overflow in another order."
 _OF_NONE = "The kernel's statistics of no element are NaN."
 _NO_RESULT = "The kernel gives no lengths if there is no element."

@@ -234,8 +234,15 @@ def test_examples(operator: str, opset: int) -> None:
             assert_same_bits(result, array)
 
 
+WITH_BATCH = [
+    name
+    for name in OPERATORS
+    if any(dim.dim_param == "N" for value in example(name).graph.input for dim in value.type.tensor_type.shape.dim)
+]
+
+
 @pytest.mark.parametrize("batch", [0, 1])
-@pytest.mark.parametrize("operator", [name for name in OPERATORS if any(dim.dim_param == "N" for value in example(name).graph.input for dim in value.type.tensor_type.shape.dim)])
+@pytest.mark.parametrize("operator", WITH_BATCH)
 def test_examples_without_or_with_one_element_in_the_batch(operator: str, batch: int) -> None:
     """A mean of no elements is open."""
     model = example(operator)
@@ -814,9 +821,7 @@ EMPTY_GATHERS = {
 @pytest.mark.parametrize("opset", [11, 14, 15, 16, 18])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("row", EMPTY_GATHERS.values(), ids=EMPTY_GATHERS)
-def test_gather_grad_of_no_element(
-    row: tuple[tuple[int, ...], int, tuple[int, ...]], known: bool, opset: int
-) -> None:
+def test_gather_grad_of_no_element(row: tuple[tuple[int, ...], int, tuple[int, ...]], known: bool, opset: int) -> None:
     """Below opset 14 a Reshape takes no size of 0, unless the sizes are known."""
     shape, axis, places = row
     if opset < 14 and not known:
