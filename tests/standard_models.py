@@ -100,14 +100,14 @@ def assert_derived(model: ModelProto, found: Mapping[str, Array], *, unknown: bo
     index = ModelIndex(bare)
     facts, scope = Facts(index), index.scopes[0]
     for name, array in found.items():
-        value = Value(scope, name)
-        shape = facts.shape(value)
+        derived = Value(scope, name)
+        shape = facts.shape(derived)
         assert shape is not None, name
         sizes = [dim.static for dim in shape]
         assert len(sizes) == array.ndim, name
         assert unknown or None not in sizes, (name, shape)
         assert all(size in {None, extent} for size, extent in zip(sizes, array.shape, strict=True)), (name, shape)
-        assert facts.element_type(value) == helper.np_dtype_to_tensor_dtype(array.dtype), name
+        assert facts.element_type(derived) == helper.np_dtype_to_tensor_dtype(array.dtype), name
 
 
 def assert_close(found: Array, expected: Array, dtype: npt.DTypeLike, tolerance: float | None = None) -> None:

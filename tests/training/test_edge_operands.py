@@ -84,7 +84,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     ),
 }
 """By operator, the situations in which the kernel is not run, and why."""
-KERNELS_OF = {TensorProto.DOUBLE: TensorProto.FLOAT}
+KERNELS_OF: dict[int, int] = {TensorProto.DOUBLE: TensorProto.FLOAT}
 """The example of MaxPoolGrad is of doubles, for which there is no kernel."""
 
 
