@@ -22,7 +22,7 @@ from poolgrad_lowering.verification.graph.roles import ATEN
 POOL_GRADIENT = "MaxPoolGrad"
 """Alone, it is the gradient of a site, also if an export has the nodes of the lowered gradient's body in its place."""
 _DOMAINS = ("", "com.microsoft", ATEN)
-DECOMPOSED = ("LayerNormalization",)
+DECOMPOSED = ("LayerNormalization", "SoftmaxCrossEntropyLoss")
 """Operators of ONNX that are rewritten too."""
 
 
