@@ -334,9 +334,10 @@ def _ort(graph: _Graph, grad: str, x: str, dx: str) -> None:
 def _aten(graph: _Graph, grad: str, x: str, dx: str) -> None:
     plan, rank = graph.plan, len(graph.plan.axes)
     kernel, strides = [axis.kernel for axis in plan.axes], [axis.stride for axis in plan.axes]
+    is_default = strides == kernel and plan.bare  # which the older exporter stores as no floats
     arguments = [
         graph.constant("k", kernel),
-        graph.constant("s", [] if strides == kernel and plan.bare else strides),
+        graph.constant("s", [] if is_default else strides, np.float32 if is_default else np.int64),
         graph.constant("p", [axis.begin for axis in plan.axes]),
         graph.constant("c", plan.ceil, np.bool_),
         graph.constant("i", plan.padded, np.bool_),

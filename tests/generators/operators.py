@@ -27,7 +27,9 @@ def aten_pool(write: Writer, site: Pooling, x: str) -> Written:
     """max_pool{2,3}d_with_indices and its backward, with windows as inputs."""
     windows, stem = site.windows, f"max_pool{site.rank}d_with_indices"
     assert isinstance(windows, PoolWindows)
-    lists = (windows.kernel, windows.strides, windows.pads[: site.rank], windows.dilations)
+    is_default = site.spelling.extra and windows.strides == windows.kernel
+    strides = np.zeros(0, np.float32) if is_default else windows.strides  # as the older exporter stores no stride
+    lists = (windows.kernel, strides, windows.pads[: site.rank], windows.dilations)
     arguments = [*map(write.constant, lists), write.constant(np.array(windows.ceil))]
     y, indices = _aten(write, site, stem, x, *arguments, outputs=2)
     return y, lambda dy: _aten(write, site, f"{stem}_backward", dy, x, *arguments, indices)[0]

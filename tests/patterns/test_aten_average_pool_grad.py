@@ -37,12 +37,12 @@ def gradient(
     more: str = "",
 ) -> str:
     """Return the text of the form with windows, some of its parts replaced."""
-    stride_list = f"s = Constant <value = int64[{stride.count(',') + 1 if stride != '{}' else 0}] {stride}> ()"
+    steps = stride if "[" in stride else f"int64[{stride.count(',') + 1 if stride != '{}' else 0}] {stride}"
     node = backward or f'dx = org.pytorch.aten.ATen <operator = "{operator}"> (dy, x, k, s, p, c, i, {divisor})'
     return f"""<ir_version: 8, opset_import: ["" : 17, "org.pytorch.aten" : 1]>
     g (float[{shape}] x, float[{pooled}] dy) => (float[{shape}] dx) {{
         k = Constant <value = int64[{kernel.count(",") + 1}] {kernel}> ()
-        {stride_list}
+        s = Constant <value = {steps}> ()
         p = Constant <value = int64[{padding.count(",") + 1}] {padding}> ()
         c = Constant <value = bool {{{ceil}}}> ()
         i = Constant <value = bool {{{counts}}}> ()
@@ -64,6 +64,11 @@ WINDOWS = {
     "the padding does not count": (gradient(counts=0), of_pool(X, (3, 3), (2, 2), (1,) * 4), 0),
     "the stride is the kernel": (
         gradient(stride="{}", padding="{0}", pooled="2,3,3,4"),
+        of_pool(X, (3, 3), (3, 3), counts_padding=True),
+        1,
+    ),
+    "the stride is the kernel, as the older exporter stores it": (
+        gradient(stride="float[0] {}", padding="{0}", pooled="2,3,3,4"),
         of_pool(X, (3, 3), (3, 3), counts_padding=True),
         1,
     ),

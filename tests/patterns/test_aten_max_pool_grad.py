@@ -89,6 +89,11 @@ WINDOWS = {  # kernel, stride, padding, dilation, ceil_mode; the pooled sizes of
         "4,4",
         "ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
     ),
+    "no_stride_as_the_older_exporter_stores_it": (
+        ("{2,3}", "float[0] {}", "{0,0}", "{1,1}", "{0}"),
+        "4,4",
+        "ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
     "one_number_for_all_axes": (
         ("{3}", "{2}", "{1}", "{1}", "{0}"),
         "5,6",
@@ -101,7 +106,7 @@ WINDOWS = {  # kernel, stride, padding, dilation, ceil_mode; the pooled sizes of
 def test_windows(arguments: tuple[str, ...], sizes: str, window: str) -> None:
     lists = zip("kspd", arguments, strict=False)
     constants = "\n".join(
-        [f"{name} = Constant <value = int64[{_length(held)}] {held}> ()" for name, held in lists]
+        [f"{name} = Constant <value = {_typed(held)}> ()" for name, held in lists]
         + [f"ceil = Constant <value = bool {arguments[-1]}> ()"]
     )
     text = max_pool_gradient(
@@ -112,8 +117,9 @@ def test_windows(arguments: tuple[str, ...], sizes: str, window: str) -> None:
     check_lowered(text, LOWERED.replace(CONSTANTS, constants).replace(backward(), backward(window=window)))
 
 
-def _length(numbers: str) -> int:
-    return len(list(filter(None, numbers.strip("{}").split(","))))
+def _typed(numbers: str) -> str:
+    count = len(list(filter(None, numbers.strip("{}").split(","))))
+    return numbers if "[" in numbers else f"int64[{count}] {numbers}"
 
 
 def test_three_axes() -> None:
@@ -218,10 +224,11 @@ def test_another_tensor_of_the_pooled_shape() -> None:
     assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
 
 
-@pytest.mark.parametrize("stride", ["k", "none"])
+@pytest.mark.parametrize("stride", ["k", "no_integers", "no_floats"])
 def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str) -> None:
     """`F.max_pool2d(x, x.shape[2:])`: adaptive windows of output size 1, whatever the sizes are."""
-    none = "none = Constant <value = int64[0] {}> ()" if stride == "none" else ""
+    none = {"k": "", "no_integers": "int64", "no_floats": "float"}[stride]
+    none = none and f"{stride} = Constant <value = {none}[0] {{}}> ()"
     arguments = f"k, {stride}, p, d, ceil"
     forward = FORWARD.replace("k, s, p, d, ceil", arguments)
     constants = f"{WHOLE_PLANE}\n{none}"

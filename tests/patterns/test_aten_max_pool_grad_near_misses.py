@@ -163,6 +163,11 @@ NEAR_MISSES: NearMisses = {
         ARGUMENTS,
         max_pool_gradient(constants=CONSTANTS.replace("{2,2}", "{2,0}")),
     ),
+    "strides_as_floats": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(constants=CONSTANTS.replace("int64[2] {2,2}", "float[2] {2,2}")),
+    ),
     "three_numbers_for_two_axes": (
         Code.POOL_ATTRIBUTES,
         ARGUMENTS,
