@@ -15,10 +15,11 @@ What must hold: the indices come from such a node and count inside planes, and x
 
 from __future__ import annotations
 
+from poolgrad_lowering.analysis.aten_pools import number_list
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, number_list
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.ir.dims import static_dims

@@ -13,6 +13,7 @@ of x are not read.
 
 from __future__ import annotations
 
+from poolgrad_lowering.analysis.aten_pools import flag
 from poolgrad_lowering.analysis.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
@@ -20,7 +21,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.families.avg_pool.matching.sizes import pooled_shape
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, out_of_range, pool_arguments
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, out_of_range, pool_arguments
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.windows.adaptive import AdaptiveWindows, Windows

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from poolgrad_lowering.analysis.aten_pools import flag
 from poolgrad_lowering.analysis.checks import check_shape, stated_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, flag, out_of_range
+from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, out_of_range
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import check_not_constant

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.aten_pools import torch_windows
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.matching.aten import torch_windows
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.ir.attributes import integer, integers

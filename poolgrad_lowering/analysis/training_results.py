@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.aten_pools import pool_shape
 from poolgrad_lowering.analysis.average_pools import forward_pools
 from poolgrad_lowering.analysis.shape_rules import (
     Known,
@@ -27,10 +28,9 @@ from poolgrad_lowering.analysis.shape_rules import (
     static_integers,
 )
 from poolgrad_lowering.ir.attributes import attribute, integer
-from poolgrad_lowering.ir.dims import Dim, Shape, size
-from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
+from poolgrad_lowering.ir.dims import Dim, Shape, differ, size
+from poolgrad_lowering.ir.producers import aten_name
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 Rule = Callable[[Known, Node, Value], Shape | None]
@@ -38,7 +38,7 @@ Rule = Callable[[Known, Node, Value], Shape | None]
 
 def training_shape(known: Known, node: Node, value: Value) -> Shape | None:
     """Return the shape of a result of a training runtime's operator, or None."""
-    rows = _rows(node)
+    rows: Sequence[int | Rule] = (_aten_pool,) if aten_name(node) is not None else _rows(node)
     if not rows:
         return None
     rule = rows[min(node.outputs.index(value), len(rows) - 1)]
@@ -50,14 +50,13 @@ def _rows(node: Node) -> tuple[int | Rule, ...]:
     """Return the rules of a node's outputs; none for a node that takes an attribute from the caller of its function."""
     if any(stored.ref_attr_name for stored in node.attributes.values()):
         return ()
-    if node.op == (ATEN_DOMAIN, ATEN_GENERIC):
-        rule = _ATEN.get(str(attribute(node, "operator")))
-        return () if rule is None else (rule,)
     return RESULT_SHAPES.get(node.op, ())
 
 
 def sources_of_training_shape(node: Node) -> Sequence[Value | None]:
     """Return the inputs from whose shapes those of the node's results follow, apart from sizes of less importance."""
+    if aten_name(node) is not None:
+        return node.inputs
     rows = _rows(node)
     positions = [rule for rule in rows if isinstance(rule, int)]
     return [node.input(position) for position in positions] if positions or not rows else node.inputs
@@ -75,9 +74,14 @@ def training_type(node: Node, value: Value) -> tuple[Value | None, int | None]:
 
 
 def named(derived: Shape | None, declared: Shape | None) -> Shape | None:
-    """Return a derived shape with what the model declares in the place of sizes that nothing tells."""
-    if derived is None or declared is None or len(derived) != len(declared):
+    """Return a derived shape with what the model declares in the place of sizes that nothing tells.
+
+    Where the declared shape contradicts, the node is not what its name says, and the declared one holds.
+    """
+    if derived is None or declared is None:
         return declared if derived is None else derived
+    if differ(declared, derived):
+        return declared
     return tuple(claim if is_opaque(dim) else dim for dim, claim in zip(derived, declared, strict=True))
 
 
@@ -222,48 +226,9 @@ def _max_pooled(known: Known, node: Node, _: Value) -> Shape | None:
     return known.shape(pool.input(0)) if pool is not None and pool.is_a("MaxPool") else None
 
 
-# -- ATen
+def _aten_pool(known: Known, node: Node, _: Value) -> Shape | None:
+    return pool_shape(known, node)
 
-
-def _aten_average(known: Known, node: Node, value: Value) -> Shape | None:
-    x, lists = known.shape(node.input(0)), [static_integers(known, node, position) for position in (1, 2, 3)]
-    ceil = known.constant(node.input(4))
-    if x is None or len(x) < 2 or ceil is None or None in lists:
-        return None
-    axes = len(x) - 2
-    kernel, strides, pads = (found * axes if len(found) == 1 else found for found in lists if found is not None)
-    strides = strides or kernel
-    if not len(kernel) == len(strides) == len(pads) == axes or min(*kernel, *strides, 1) < 1:
-        return None
-    windows = [AxisWindow(*row, 1) for row in zip(kernel, strides, pads, pads, strict=True)]
-    sizes = [dim.static for dim in x[2:]]
-    counts = [None if s is None else w.output_size(s, ceil=bool(ceil)) for w, s in zip(windows, sizes, strict=True)]
-    return (*x[:2], *(opaque(value, 2 + axis) if count is None else Dim(count) for axis, count in enumerate(counts)))
-
-
-def _aten_adaptive(known: Known, node: Node, _: Value) -> Shape | None:
-    x, counts = known.shape(node.input(0)), known.integers(node.input(1))
-    return None if x is None or counts is None or len(counts) > len(x) else (*x[: len(x) - len(counts)], *counts)
-
-
-def _aten_max(known: Known, node: Node, _: Value) -> Shape | None:
-    x, axis, keep = known.shape(node.input(0)), known.constant(node.input(1)), known.constant(node.input(2))
-    if x is None or axis is None or keep is None or attribute(node, "overload_name") != "dim":
-        return None
-    if axis.size != 1 or not -len(x) <= int(axis.flat[0]) < len(x):
-        return None
-    place = int(axis.flat[0]) % len(x)
-    return (*x[:place], *((Dim(1),) if keep.any() else ()), *x[place + 1 :])
-
-
-_ATEN: dict[str, int | Rule] = {
-    **dict.fromkeys(("avg_pool2d", "avg_pool3d"), _aten_average),
-    **dict.fromkeys(("avg_pool2d_backward", "avg_pool3d_backward"), 1),
-    **dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"), _aten_adaptive),
-    **dict.fromkeys(("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward"), 1),
-    "max": _aten_max,
-    "value_selecting_reduction_backward": _sizes_in(3),
-}
 
 # -- the tables
 

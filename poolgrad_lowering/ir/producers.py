@@ -16,14 +16,6 @@ ATEN_GENERIC = "ATen"
 TENSORFLOW_DOMAINS = ("", "ai.onnx.converters.tensorflow")
 """Where tf2onnx leaves operators that it cannot convert: by default, and with its custom operator handlers."""
 
-_WITH_POSITIONS = (
-    *("max", "max.dim", "max_pool2d_with_indices", "max_pool3d_with_indices"),
-    *("adaptive_max_pool2d", "adaptive_max_pool3d"),
-)
-_BACKWARD = (
-    *("value_selecting_reduction_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"),
-    *("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward"),
-)
 _LIKE_FIRST = (
     *("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "MaxPoolGradWithArgmax"),
     *("BiasAddGrad", "EluGrad", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "InvGrad"),
@@ -35,6 +27,21 @@ _LIKE_SECOND = (
     *("AvgPool3DGrad", "AvgPoolGrad", "Conv2DBackpropInput", "Conv3DBackpropInputV2"),
     *("DepthwiseConv2dNativeBackpropInput", "ResizeBilinearGrad", "ResizeBicubicGrad"),
 )
+_RANKS = (1, 2, 3)
+AVERAGE_POOLS = {f"avg_pool{rank}d": rank for rank in _RANKS}
+MAX_POOLS = {f"max_pool{rank}d{suffix}": rank for rank in _RANKS for suffix in ("", "_with_indices")}
+ADAPTIVE_POOLS = {
+    f"{name}{rank}d": rank
+    for rank in _RANKS
+    for name in ("adaptive_avg_pool", "_adaptive_avg_pool", "adaptive_max_pool")
+}
+ATEN_POOLS = AVERAGE_POOLS | MAX_POOLS | ADAPTIVE_POOLS
+"""PyTorch's pools, and over how many axes each one goes."""
+BACKWARD = "_backward"
+"""Ends the names of their gradients, whose second operand is the pooled tensor."""
+AXIS_MAXIMA, AXIS_BACKWARD = ("max", "max.dim"), "value_selecting_reduction_backward"
+"""The maximum over one axis with its positions, and its gradient, whose fourth operand are the sizes of the result."""
+
 
 
 def aten_name(node: Node) -> str | None:
@@ -50,7 +57,8 @@ def aten_name(node: Node) -> str | None:
 
 def gives_positions(node: Node) -> bool:
     """Whether it is a forward operator whose second result are the positions of maxima, as int64."""
-    return aten_name(node) in _WITH_POSITIONS
+    name = aten_name(node) or ""
+    return name in AXIS_MAXIMA or (name in ATEN_POOLS and "max" in name)
 
 
 def typed_like(node: Node) -> int | None:
@@ -59,8 +67,10 @@ def typed_like(node: Node) -> int | None:
     TensorFlow's gradients are those that tf2onnx leaves; onnxruntime training's of the same name have the same types.
     """
     domain, op_type = node.op
-    if aten_name(node) in (*_WITH_POSITIONS, *_BACKWARD):
-        return 0
+    if domain == ATEN_DOMAIN:
+        name = aten_name(node) or ""
+        is_pool = name in (*AXIS_MAXIMA, AXIS_BACKWARD) or name.removesuffix(BACKWARD) in ATEN_POOLS
+        return 0 if is_pool else None
     if domain not in TENSORFLOW_DOMAINS:
         return None
     return 0 if op_type in _LIKE_FIRST else 1 if op_type in _LIKE_SECOND else None

@@ -292,3 +292,19 @@ def test_an_operator_of_the_models_own_is_no_anchor() -> None:
 
 def _parse(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(text)
+
+
+@pytest.mark.parametrize("pool", ["avg_pool2d (w, two)", "_adaptive_avg_pool2d (w, size)", "max_pool2d (w, two)"])
+def test_behind_another_pool(pool: str) -> None:
+    """Inception's: nothing but its definition tells the shape and the type of what PyTorch's other pool makes."""
+    forward = f"""two = Constant <value = int64[2] {{2,2}}> ()
+        size = Constant <value = int64[2] {{9,12}}> ()
+        a = org.pytorch.aten.{pool}
+        x = Relu (a)
+        {FORWARD}"""
+    text = max_pool_gradient(
+        forward=forward,
+        inputs="float[2,3,18,24] w, float[2,3,5,6] dy",
+        outputs="float[2,3,5,6] y, float[2,3,9,12] dx",
+    )
+    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]

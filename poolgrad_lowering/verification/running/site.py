@@ -35,7 +35,14 @@ from poolgrad_lowering.verification.running.data import DRAWN, ONLY_MULTIPLES, d
 from poolgrad_lowering.verification.running.evaluator import Runner, first_line, provider_runner, reference_runner
 from poolgrad_lowering.verification.running.rounding import are_exact, multiplies_by_fractions, rounding_bounds
 from poolgrad_lowering.verification.running.side import side_model
-from poolgrad_lowering.verification.running.sizes import ConcreteShape, choices, element_count, shapes, symbols
+from poolgrad_lowering.verification.running.sizes import (
+    ConcreteShape,
+    bound_sizes,
+    choices,
+    element_count,
+    shapes,
+    symbols,
+)
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 from poolgrad_lowering.verification.sites.declared import node_flaw
 from poolgrad_lowering.verification.sites.regions import ChangedRegion
@@ -120,7 +127,8 @@ class DifferentialTest:
         reason = ""
         constants = known_integers(self._cut.original, self._cut.constants)
         windows = {w for node in (*self._cut.original, *self._cut.lowered) for w in windows_of(node, constants)}
-        for chosen in choices(symbols(self._types, self._cut), windows):
+        bound = bound_sizes(self._cut, self._types, constants)
+        for chosen in choices(symbols(self._types, self._cut), windows, bound):
             try:
                 found = shapes(self._cut, self._sources, self._types, chosen)
                 if usable and element_count(found) > LARGE:

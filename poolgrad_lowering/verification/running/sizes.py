@@ -19,8 +19,8 @@ from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
-from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, rank_of
+from poolgrad_lowering.verification.graph.windows import Constants, StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.operators.pool import window_count
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.running.evaluator import reference_runner
@@ -61,10 +61,13 @@ def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, 
     return tuple(f"{value}[{axis}]" if dim is None else dim for axis, dim in enumerate(known.dims))
 
 
-def choices(names: Mapping[str, int], windows: Iterable[StridedWindow]) -> list[dict[str, int]]:
+def choices(
+    names: Mapping[str, int], windows: Iterable[StridedWindow], bound: Mapping[str, Sequence[int]]
+) -> list[dict[str, int]]:
     """Return the choices of sizes for the symbols, from small to large; one empty choice if there are no symbols.
 
-    Besides `EXTENTS` there are sizes at the edges of large windows of either side, with a batch of 1.
+    Besides `EXTENTS` there are sizes at the edges of large windows of either side, with a batch of 1. A symbol in
+    `bound` takes turns among its sizes.
     """
     if not names:
         return [{}]
@@ -73,11 +76,41 @@ def choices(names: Mapping[str, int], windows: Iterable[StridedWindow]) -> list[
     batches = dict(zip(EXTENTS, BATCHES, strict=True))
     return [
         {
-            name: batches.get(extent, 1) if axis == 0 else extent + number
+            name: bound[name][turn % len(bound[name])]
+            if name in bound
+            else batches.get(extent, 1)
+            if axis == 0
+            else extent + number
             for number, (name, axis) in enumerate(names.items())
         }
-        for extent in sorted({*EXTENTS, *more})
+        for turn, extent in enumerate(sorted({*EXTENTS, *more}))
     ]
+
+
+def bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants) -> dict[str, list[int]]:
+    """Return the sizes that symbols of pooled tensors can have where those of the incoming gradient are known."""
+    found: dict[str, list[int]] = {}
+    for node in (*cut.original, *cut.lowered):
+        x, gradient = roles.pooled(node) or "", roles.incoming_gradient(node) or ""
+        rank = rank_of(x, types)
+        if rank is None or rank != rank_of(gradient, types):
+            continue
+        sizes, counts = named_dims(x, types), named_dims(gradient, types)
+        first = 1 if roles.has_channels_last(node) else 2
+        windows = dict(enumerate(windows_of(node, constants)[2 - rank :], first))
+        others = {0, rank - 1 if first == 1 else 1}
+        for axis, (dim, count) in enumerate(zip(sizes, counts, strict=True)):
+            if not isinstance(dim, str) or not isinstance(count, int) or not (count and axis in {*windows, *others}):
+                continue
+            possible = [count] if axis in others else _pooled_to(node, windows[axis], count, constants)
+            found[dim] = [size for size in possible if size in found.get(dim, possible)]
+    return {symbol: sizes for symbol, sizes in found.items() if sizes}
+
+
+def _pooled_to(node: FlatNode, window: StridedWindow, count: int, constants: Constants) -> list[int]:
+    """Return the sizes of an axis on which a node has so many windows."""
+    near = range(max(1, window.extent - window.begin - window.end), count * window.stride + window.extent)
+    return [size for size in near if _count(node, window, size, constants) == count]
 
 
 def _edges(window: StridedWindow) -> tuple[int, int]:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Sizes of the verification's runs where a model declares those of the incoming gradient and not those of x."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from poolgrad_lowering import lower, verify
+from tests.heads import head
+
+POOLS = {
+    "floor": ("kernel_shape=[2,2], strides=[2,3]", "4,3"),
+    "one window": ("kernel_shape=[2,3], strides=[2,3]", "1,1"),
+    "rounded up": ("kernel_shape=[3,2], strides=[2,3], ceil_mode=1", "4,3"),
+    "as large as x": ('kernel_shape=[5,3], strides=[1,1], auto_pad="SAME_UPPER"', "9,2"),
+    "pads": ("kernel_shape=[3,3], strides=[2,1], pads=[1,0,1,0]", "5,7"),
+}
+
+
+@pytest.mark.parametrize("dims", ["N,3,H,W", "?,?,?,?"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_sizes_of_x_follow_from_those_of_the_gradient(pool: str, dims: str) -> None:
+    attributes, pooled = POOLS[pool]
+    model = onnx.parser.parse_model(
+        f"""{head(17)} g (float[{dims}] x, float[2,3,{pooled}] dy) => (float[2,3,{pooled}] y, float[{dims}] dx) {{
+            y, i = MaxPool <{attributes}> (x)
+            dx = MaxPoolGrad (dy, i)
+        }}"""
+    )
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    verdict = verify(model, result.model)
+    assert verdict.proven
+    assert [site.status for site in verdict.sites] == ["proven"]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_an_average_behind_an_operator_that_tells_no_sizes(rank: int) -> None:
+    ones, pooled = ",".join("1" * rank), ",".join("4" * rank)
+    windows = f"kernel_shape=[{ones.replace('1', '3')}], strides=[{ones.replace('1', '2')}]"
+    shape = ",".join("NCDHW"[: rank + 2])
+    model = onnx.parser.parse_model(
+        f"""{head(17, "other")}
+        g (float[{shape}] w, float[2,3,{pooled}] dy) => (float[2,3,{pooled}] y, float[{shape}] dx)
+        <float[{shape}] x> {{
+            x = other.Op (w)
+            y = AveragePool <{windows}> (x)
+            dx = AveragePoolGrad <{windows}> (dy)
+        }}"""
+    )
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    assert verify(model, result.model).proven
