@@ -6,18 +6,20 @@ Graph: TensorFlow's operator, which tf2onnx cannot convert and leaves in the mod
 MaxPool between Transposes, and writes the arithmetic that turns its Indices into TensorFlow's numbering.
 
     y, Indices = MaxPool(Transpose(x))
-    argmax = Transpose(Indices) mod (H·W) · C + c
+    argmax = Transpose(Indices) mod (H·W) · C + c        # as int32 between Casts, or at the end
     dx = MaxPoolGradWithArgmax(x, dy, argmax)
 
-What must hold: argmax is exactly that sum, of the Indices of a MaxPool over x with the same windows. The lowered node
-takes the Indices themselves.
+What must hold: argmax is exactly that sum, of the Indices of a MaxPool over x with the same windows, and int32 holds
+all that is cast to it. The lowered node takes the Indices themselves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -25,15 +27,17 @@ from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.matching.layout import Arranged, arranged
 from poolgrad_lowering.families.matching.tensorflow import gradient_operator
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.families.max_pool.matching.backward_ops import behind_casts
 from poolgrad_lowering.families.max_pool.matching.tensorflow import tensorflow_gradient
-from poolgrad_lowering.ir.attributes import attribute
+from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Dim, Shape, channels_to_last, size
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
 from poolgrad_lowering.ir.scopes import Node, Value
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only
 _MAX_DEPTH = 8
-_ARITHMETIC = ("Add", "Mul", "Mod", "Transpose", "Identity")
+_ARITHMETIC = ("Add", "Cast", "Mul", "Mod", "Transpose", "Identity")
+_INT32 = 1 << 31
 _POSITION, _CHANNEL, _BATCH = "position", "channel", "batch"
 
 Coefficients = dict[str, Dim]
@@ -51,18 +55,44 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if x is None or grad is None or argmax is None:
         raise Refuse(Code.ARITY, "MaxPoolGradWithArgmax '{}' lacks an input", node.label)
     operator = gradient_operator(facts, node)
+    if not operator.channels_last:
+        raise Refuse(Code.POOL_ATTRIBUTES, "MaxPoolGradWithArgmax '{}' is not channels last", node.label)
     pool = _pool_behind(argmax)
-    if pool is None or not operator.channels_last:
+    if pool is None:
         raise Refuse(Code.NO_FORWARD_POOL, "'{}' does not come from the Indices of a MaxPool", argmax.name)
-    if not _is_argmax(facts, argmax, pool, counts_batch=bool(attribute(node, "include_batch_in_index"))):
+    counts_batch = bool(attribute(node, "include_batch_in_index"))
+    if not _is_argmax(facts, argmax, pool, counts_batch=counts_batch):
         what = "'{}' is not proven to be the Indices of MaxPool '{}' counted channels last"
         raise Refuse(Code.INDICES_NUMBERING, what, argmax.name, pool.label)
+    _check_casts(facts, argmax, pool, counts_batch=counts_batch)
     return tensorflow_gradient(facts, operator, pool, x, grad)
+
+
+def _check_casts(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool) -> None:
+    """Raise `Refuse` if a Cast to int32 may not hold what it gets: the Indices, or a part of the sum."""
+    shape = facts.shape(pool.input(0)) or ()
+    for reached in argmax.ancestors(_terms):
+        cast = reached.producer
+        if cast is None or not cast.is_a("Cast") or integer(cast, "to") != TensorProto.INT32:
+            continue
+        is_part = any(
+            behind.producer is not None and behind.producer.is_a("Mod") for behind in reached.ancestors(_terms)
+        )
+        count = size(shape[1:] if is_part and not counts_batch else shape).static
+        if count is None or count > _INT32:
+            raise Refuse(
+                Code.INDICES_ALTERED, "Cast '{}' may cut the Indices of MaxPool '{}' short", cast.label, pool.label
+            )
+
+
+def _terms(node: Node) -> Sequence[Value | None]:
+    """The inputs of a node of the arithmetic."""
+    return node.inputs if node.is_a(*_ARITHMETIC) else ()
 
 
 def _pool_behind(argmax: Value) -> Node | None:
     """The MaxPool whose Indices go into the arithmetic."""
-    for reached in argmax.ancestors(lambda node: node.inputs if node.is_a(*_ARITHMETIC) else ()):
+    for reached in argmax.ancestors(_terms):
         node = reached.producer
         if node is not None and node.is_a("MaxPool"):
             return node if reached == node.output(1) else None
@@ -89,7 +119,8 @@ def _without(coefficients: Coefficients, names: set[str]) -> Coefficients:
 
 def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients | None:
     """The terms whose sum `value` is; None if it is another value, or if the sum is deeper than converters write."""
-    node = value.origin.producer
+    value = behind_casts(value)
+    node = value.producer
     if node is None or not node.is_a("Add", "Mul"):
         return _counted(facts, value, pool, x_shape)
     left, right = node.input(0), node.input(1)
@@ -119,8 +150,10 @@ def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> Coeffici
     if source is None or second is None:
         return None
     if node.is_a("Mod"):
-        behind = arranged(source, _RANK)
-        in_order = behind == Arranged(Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK)))
+        behind = arranged(behind_casts(source), _RANK)
+        in_order = Arranged(behind_casts(behind.value), behind.axes) == Arranged(
+            Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK))
+        )
         return {_POSITION: Dim(1)} if in_order and facts.integers(second) == (size(x_shape[2:]),) else None
     along_batch = facts.integers(second) == (Dim(1), Dim(2), Dim(3))
     return {_BATCH: Dim(1)} if along_batch and _is_range(facts, source, x_shape[0]) else None
@@ -139,7 +172,7 @@ def _tabulated(table: np.ndarray[Any, Any], x_shape: Shape) -> Coefficients | No
 
 def _is_range(facts: Facts, value: Value, count: Dim) -> bool:
     """Whether it is 0, 1, … count − 1."""
-    node = value.origin.producer
+    node = behind_casts(value).producer
     if node is None or not node.is_a("Range"):
         return False
     bounds = [facts.integers(node.input(position)) for position in range(3)]

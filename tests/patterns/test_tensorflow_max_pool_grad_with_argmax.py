@@ -86,6 +86,28 @@ VARIANTS = {
     "as_deep_as_converters_write": gradient(channels=_ONE, channel="e = Add (d, channels)\n" + products("e", "a", 6)),
     "as_deep_in_front_of_a_sum": gradient(channels=_ONE, channel=products("d", "e", 6) + "\na = Add (e, channels)"),
     "as_deep_behind_a_sum": gradient(channels=_ONE, channel=products("d", "e", 6) + "\na = Add (channels, e)"),
+    "as_int32_at_the_end": gradient(channel="e = Add (d, channels)\na = Cast <to=6> (e)"),
+    "over_the_batch_as_int32": gradient(
+        **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("argmax =", "wide =") + "\nargmax = Cast <to=6> (wide)"}
+    ),
+    "images_numbered_in_int32": gradient(
+        **_WITH_BATCH
+        | {
+            "batch": _WITH_BATCH["batch"]
+            .replace("Unsqueeze (r,", "Unsqueeze (v,")
+            .replace("b =", "u = Cast <to=6> (r)\nv = Cast <to=7> (u)\nb =")
+        }
+    ),
+    "counted_in_int32": gradient(
+        sizes="",
+        position="l = Transpose <perm=[0,2,3,1]> (i)\nn = Cast <to=6> (l)\nq = Mod (n, plane)\nd = Mul (q, depth)",
+        channels="int32[3] channels = {0, 1, 2}, int32[1] plane = {24}, int32 depth = {3}",
+    ),
+    "indices_as_int32": gradient(
+        sizes="",
+        position="n = Cast <to=6> (i)\nl = Transpose <perm=[0,2,3,1]> (n)\nq = Mod (l, plane)\nd = Mul (q, depth)",
+        channels="int32[3] channels = {0, 1, 2}, int32[1] plane = {24}, int32 depth = {3}",
+    ),
     "images_counted_by_a_constant": gradient(
         channels="int64[3] channels = {0, 1, 2}, int64[2,1,1,1] o = {0, 72}",
         batch="argmax = Add (a, o)",
@@ -117,6 +139,7 @@ def test_only_image() -> None:
 
 
 UNPROVEN = "'a' is not proven to be the Indices of MaxPool 'm' counted channels last"
+CUT = "Cast 'a' may cut the Indices of MaxPool 'm' short"
 NEAR_MISSES: NearMisses = {
     "argmax_is_an_input": (
         Code.NO_FORWARD_POOL,
@@ -132,6 +155,37 @@ NEAR_MISSES: NearMisses = {
         Code.NO_FORWARD_POOL,
         "'a' does not come from the Indices of a MaxPool",
         gradient(position="l = Transpose <perm=[0,2,3,1]> (m)\nq = Mod <fmod=1> (l, plane)\nd = Mul (q, depth)"),
+    ),
+    "cut_short": (
+        Code.INDICES_ALTERED,
+        CUT,
+        gradient(
+            "float[1,32768,16384,5] x, float[1,16384,8192,5] dy",
+            channels="int64[5] channels = {0, 1, 2, 3, 4}",
+            channel="e = Add (d, channels)\na = Cast <to=6> (e)",
+        ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[1,16384,8192,5] y, float[1,32768,16384,5] dx"),
+    ),
+    "of_symbolic_size": (
+        Code.INDICES_ALTERED,
+        CUT,
+        gradient("float[2,H,W,3] x, float[2,P,Q,3] dy", channel="e = Add (d, channels)\na = Cast <to=6> (e)").replace(
+            "float[2,2,3,3] y, float[2,4,6,3] dx", "float[2,P,Q,3] y, float[2,H,W,3] dx"
+        ),
+    ),
+    "indices_of_a_symbolic_batch": (
+        Code.INDICES_ALTERED,
+        CUT.replace("'a'", "'l'"),
+        gradient(
+            "float[N,4,6,3] x, float[N,2,3,3] dy",
+            sizes="",
+            position="n = Transpose <perm=[0,2,3,1]> (i)\nl = Cast <to=6> (n)\nq = Mod (l, plane)\nd = Mul (q, depth)",
+            channels="int32[3] channels = {0, 1, 2}, int32[1] plane = {24}, int32 depth = {3}",
+        ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[N,2,3,3] y, float[N,4,6,3] dx"),
+    ),
+    "as_int16": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN,
+        gradient(channel="e = Add (d, channels)\na = Cast <to=5> (e)"),
     ),
     "batch_is_not_counted": (
         Code.INDICES_NUMBERING,
@@ -284,8 +338,8 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "channels_first": (
-        Code.NO_FORWARD_POOL,
-        "'a' does not come from the Indices of a MaxPool",
+        Code.POOL_ATTRIBUTES,
+        "MaxPoolGradWithArgmax 'dx' is not channels last",
         gradient(
             "float[2,3,4,6] x, float[2,3,2,3] dy",
             sizes="",
