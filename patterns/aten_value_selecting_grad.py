@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.aten_pools import flag
 from poolgrad_lowering.analysis.checks import check_shape, stated_element_type
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.analysis.provenance import Numbering, of_no_pool
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
@@ -86,9 +86,7 @@ def _forward(facts: Facts, recorded: Value) -> _Reduction:
             return _Reduction(x, integer(node, "axis"), boolean(node, "keepdims"))
         if aten_operator(facts, node) in _FORWARD and source == node.output(1):
             return _Reduction(x, _number(facts, node, _FORWARD_DIM), flag(facts, node, _FORWARD_KEEPDIM))
-    raise Refuse(
-        Code.INDICES_SOURCE, "indices come from '{}', which are no positions of a maximum over an axis", source.name
-    )
+    raise of_no_pool(facts, source, "indices come from '{}', which are no positions of a maximum over an axis")
 
 
 def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:

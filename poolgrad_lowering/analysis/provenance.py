@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
-from onnx import TensorProto
+from onnx import FunctionProto, TensorProto
 
 from poolgrad_lowering.analysis.constant_values import constant_value
 from poolgrad_lowering.analysis.facts import Facts
@@ -27,6 +27,7 @@ from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 _OF_NO_POOL = "indices come from '{}', which is not the Indices of a MaxPool"
 _OF_AN_INPUT = "indices come from '{}', an input; if a forward graph computes them, merge the two graphs first"
 """The backward half of an export is a graph of its own, to which the Indices are given."""
+_OF_A_FUNCTION = "indices come from '{}', an input or result of a function; inline the model's functions first"
 
 
 class Numbering(Enum):
@@ -77,9 +78,8 @@ def _trace(facts: Facts, value: Value) -> Indices:
     if node is not None and node.is_a("MaxPool") and value == node.output(1):
         return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR)
     source, operand = _source_and_operand(facts, node) if node is not None else (None, None)
-    if node is None or node.is_a("MaxPool") or source is None:
-        reason = _OF_AN_INPUT if node is None and _is_integer_input(facts, value) else _OF_NO_POOL
-        raise Refuse(Code.INDICES_SOURCE, reason, value.name)
+    if node is None or node.is_a("MaxPool") or source is None or facts.is_function(node):
+        raise of_no_pool(facts, value)
     found = indices(facts, source)
     if facts.is_view(node):
         return _reached(facts, found, value)
@@ -91,6 +91,23 @@ def _trace(facts: Facts, value: Value) -> Indices:
         return _to_plane(facts, node, found, value)
     what = "{} '{}' changes the Indices of MaxPool '{}'"
     raise Refuse(Code.INDICES_ALTERED, what, node.proto.op_type, node.label, found.pool.label)
+
+
+def of_no_pool(facts: Facts, value: Value, reason: str = _OF_NO_POOL) -> Refuse:
+    """Return the refusal of indices that come from `value`, for the reason unless a function or an input hides it."""
+    if _crosses_function(facts, value):
+        reason = _OF_A_FUNCTION
+    elif _is_integer_input(facts, value):
+        reason = _OF_AN_INPUT
+    return Refuse(Code.INDICES_SOURCE, reason, value.name)
+
+
+def _crosses_function(facts: Facts, value: Value) -> bool:
+    """Whether a caller gives the value to a function of the model, or a function gives it to its caller."""
+    function = value.scope.proto
+    if value.producer is not None:
+        return facts.is_function(value.producer)
+    return isinstance(function, FunctionProto) and value.name in function.input
 
 
 def _is_integer_input(facts: Facts, value: Value) -> bool:

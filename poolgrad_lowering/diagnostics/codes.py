@@ -147,8 +147,9 @@ class Code(Diagnostic):
     INDICES_SOURCE = (
         "The indices do not come from a MaxPool, but from a graph input, a constant, labels or another operator.",
         "Nothing to do if this is not a pool gradient (for example the scatter of an embedding). Otherwise take the "
-        "indices from a MaxPool in the same graph. If they are an input, because the forward pass is a model of its "
-        "own, merge the two first: onnx.compose.merge_models.",
+        "indices from a MaxPool in the same graph. If a function of the model gets or returns them, inline it first: "
+        "onnx.inliner.inline_local_functions. If they are an input of the model, because the forward pass is a model of "
+        "its own, merge the two first: onnx.compose.merge_models.",
         *_OF_CONSTANTS,
     )
     INPUT_DEFAULT = (

@@ -256,7 +256,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_from_outside": (
         Code.INDICES_SOURCE,
-        "indices come from 'given', which are no positions of a maximum over an axis",
+        "indices come from 'given', an input; if a forward graph computes them, merge the two graphs first",
         axis_gradient(
             inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[2,3,12] given", operands="dy, dim, given, sizes, keep"
         ),

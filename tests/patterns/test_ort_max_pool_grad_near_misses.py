@@ -33,6 +33,14 @@ def without_kernel() -> ModelProto:
     return onnx.parser.parse_model(gradient(pool="strides=[2,2]", attributes=""))
 
 
+def in_functions(nodes: str) -> str:
+    """Return a graph of these nodes, of which one calls a function."""
+    return f"""<ir_version: 8, opset_import: ["" : 17, "own" : 1]>
+    g (float[2,3,9,12] x, float[2,3,8,11] dy) => (float[2,3,8,11] y, float[2,3,9,12] dx) {{ {nodes} }}
+    <domain: "own", opset_import: ["" : 17]> Pool (x) => (y, i) {{ y, i = MaxPool <kernel_shape=[2,2]> (x) }}
+    <domain: "own", opset_import: ["" : 17]> Back (dy, i) => (dx) {{ dx = MaxPoolGrad (dy, i) }}"""
+
+
 NEAR_MISSES: NearMisses = {
     # the node
     "no_indices": (Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has 1 inputs", one_input()),
@@ -82,6 +90,16 @@ NEAR_MISSES: NearMisses = {
         Code.INDICES_SOURCE,
         "indices come from 'given', an input; if a forward graph computes them, merge the two graphs first",
         gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"),
+    ),
+    "indices_given_to_a_function": (
+        Code.INDICES_SOURCE,
+        "indices come from 'i', an input or result of a function; inline the model's functions first",
+        in_functions("y, i = MaxPool <kernel_shape=[2,2]> (x)\ndx = own.Back (dy, i)"),
+    ),
+    "indices_of_a_function": (
+        Code.INDICES_SOURCE,
+        "indices come from 'i', an input or result of a function; inline the model's functions first",
+        in_functions("y, i = own.Pool (x)\ndx = MaxPoolGrad (dy, i)"),
     ),
     "indices_of_two_pools": (
         Code.INDICES_ALTERED,
