@@ -148,8 +148,8 @@ class Code(Diagnostic):
         "The indices do not come from a MaxPool, but from a graph input, a constant, labels or another operator.",
         "Nothing to do if this is not a pool gradient (for example the scatter of an embedding). Otherwise take the "
         "indices from a MaxPool in the same graph. If a function of the model gets or returns them, inline it first: "
-        "onnx.inliner.inline_local_functions. If they are an input of the model, because the forward pass is a model of "
-        "its own, merge the two first: onnx.compose.merge_models.",
+        "onnx.inliner.inline_local_functions. If they are an input of the model, because the forward pass is a model "
+        "of its own, merge the two first: onnx.compose.merge_models.",
         *_OF_CONSTANTS,
     )
     INPUT_DEFAULT = (
@@ -286,9 +286,18 @@ class Code(Diagnostic):
     )
     UNRELATED_INDICES = (
         "Not a gradient of a pool: the indices are computed from integer inputs of the graph and constants alone, and "
-        "what is scattered is a constant, or slices, or the inputs have one axis at most (labels). The node does not "
-        "count as refused.",
-        "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding.",
+        "what is scattered is a constant, or slices, or the inputs have one axis at most (labels); or they are the "
+        "positions of several largest elements, of minima, or of what a mask keeps; or each names several elements. "
+        "The node does not count as refused.",
+        "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding, topk, sort, min or a "
+        "mask.",
+        Severity.NOTE,
+    )
+    UNRELATED_MASK = (
+        "Not a gradient of a pool: a mask of the elements that equal the maximum of the window around them, as "
+        "the local maxima of a heat map. A pool's gradient also goes to the maxima of the other windows that contain "
+        "an element. The node does not count as refused.",
+        "Nothing.",
         Severity.NOTE,
     )
     UNRELATED_UPSAMPLING = (

@@ -56,6 +56,7 @@ def splits(compared: str, operator: str) -> tuple[Code, str]:
     return Code.SPLITS_TIES, f"Equal 'e' marks all elements of '{compared}' that equal {operator}, not the first"
 
 
+AROUND = (Code.UNRELATED_MASK, "Equal 'e' marks the elements of 'x' that are maxima of the windows around them")
 PAYS = (Code.GRADIENT_TO_ALL_TIES, "Equal 'e' marks all elements of 'x' that equal MaxPool 'y', not the first")
 MASKS: NearMisses = {
     "kept_axes": (*splits("x", "ReduceMax 'y'"), shared_among_ties()),
@@ -90,8 +91,8 @@ MASKS: NearMisses = {
         *PAYS,
         paid_to_all_ties("s = Reshape (y, split)\nb = Tile (s, repeats)\nu = Reshape (b, joined)"),
     ),
-    "local_maxima_that_are_kept": (*PAYS, LOOKALIKES["N25_nms_keep_mask"].build()),
-    "local_maxima_that_are_paid": (*PAYS, LOOKALIKES["N26_stride_one_mask"].build()),
+    "local_maxima_that_are_kept": (*AROUND, LOOKALIKES["N25_nms_keep_mask"].build()),
+    "local_maxima_that_are_paid": (*AROUND, LOOKALIKES["N26_stride_one_mask"].build()),
 }
 
 

@@ -9,7 +9,10 @@ A pool's indices are computed from a float tensor, so no pool of this graph comp
 still hold indices that were recorded elsewhere: by a forward graph that is another model, or by a tracer. So one of
 these must hold too: the updates are a constant, which is no incoming gradient; the scatter writes slices, while the
 gradient of a pool writes single elements; or the inputs have one axis at most, while recorded indices have those of the
-pooled tensor.
+pooled tensor; or a node compares them with a negative number, which stands for no label and is no position.
+
+Whatever the indices come from, one that names several elements is none of a pool, whose windows differ from one another
+in the elements that they select.
 """
 
 from __future__ import annotations
@@ -22,11 +25,16 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import VIEW_OPS, Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.other_positions import has_no_label, other_positions
 from poolgrad_lowering.families.max_pool.matching.scatter import Scatter
 from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import size
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 
-_OF_FIRST_INPUT = (*VIEW_OPS, "Cast", "Expand", "Not", "Slice", "Tile", "Transpose")
+_OF_FIRST_INPUT = (
+    *(*VIEW_OPS, "Cast", "CumSum", "Expand", "Not", "ReduceMax", "ReduceMin", "ReduceSum", "Slice", "Tile"),
+    "Transpose",
+)
 """Operators whose result has elements of the first input; the others are sizes and positions."""
 
 _OF_ALL_INPUTS = (
@@ -47,16 +55,29 @@ _INTEGERS = frozenset(
 def check_can_be_of_a_pool(facts: Facts, scatter: Scatter) -> None:
     """Raise `Refuse` if the scatter is proven to be no gradient of a pool."""
     indices = scatter.node.input(1)
-    values = _computed_from(indices) if indices is not None else None
-    if indices is None or values is None or any(facts.element_type(value) not in _INTEGERS for value in values):
+    if indices is None:
         return
-    inputs = [value for value in values if _is_input(value)]
-    if _is_constant(scatter.updates) or _writes_slices(facts, scatter) or _are_labels(facts, inputs):
+    inputs = _integer_sources(facts, indices)
+    if inputs is not None and (
+        _is_constant(scatter.updates) or _writes_slices(facts, scatter) or _are_labels(facts, inputs)
+    ):
         names = ", ".join(f"'{value.name}'" for value in inputs)
         sources = " and ".join(filter(None, (names, "constants")))
-        raise Refuse(
-            Code.UNRELATED_INDICES, "no pool computes the indices '{}': they come from {}", indices.name, sources
-        )
+        what = "no pool computes the indices '{}': they come from {}"
+        raise Refuse(Code.UNRELATED_INDICES, what, indices.name, sources)
+    if (source := other_positions(facts, indices, scatter.updates)) is not None:
+        what = "no pool computes the indices '{}': {} '{}' finds other positions than those of maxima"
+        raise Refuse(Code.UNRELATED_INDICES, what, indices.name, source.proto.op_type, source.label)
+    if _writes_slices(facts, scatter, of_several=True):
+        raise Refuse(Code.UNRELATED_INDICES, "each of the indices '{}' names several elements", indices.name)
+
+
+def _integer_sources(facts: Facts, indices: Value) -> list[Value] | None:
+    """The inputs from which indices are computed in integers; None if they may be computed from something else."""
+    values = _computed_from(indices)
+    if values is None or any(facts.element_type(value) not in _INTEGERS for value in values):
+        return None
+    return [value for value in values if _is_input(value)]
 
 
 def _computed_from(value: Value) -> list[Value] | None:
@@ -92,18 +113,21 @@ def _is_constant(value: Value) -> bool:
     return values is not None and not any(map(_is_input, values))
 
 
-def _writes_slices(facts: Facts, scatter: Scatter) -> bool:
+def _writes_slices(facts: Facts, scatter: Scatter, *, of_several: bool = False) -> bool:
     """Whether each index names several elements of the base, which differ in their last coordinates.
 
-    An index of a ScatterND then has fewer coordinates than the base has axes; those of a ScatterElements are repeated
-    along the axes behind the one along which it scatters.
+    An index of a ScatterND then has fewer coordinates than the base has axes, of one element or `of_several`; those of
+    a ScatterElements are repeated along the axes behind the one along which it scatters.
     """
     node, indices = scatter.node, scatter.node.input(1)
     base, entries = facts.shape(scatter.base), facts.shape(indices)
     if indices is None or base is None or not entries:
         return False
     if node.is_a("ScatterND"):
-        return entries[-1].static is not None and entries[-1].static < len(base)
+        depth = entries[-1].static
+        if depth is None or depth >= len(base):
+            return False
+        return not of_several or (size(base[depth:]).static or 0) > 1
     axis = integer(node, "axis")
     behind = range(axis % len(entries) + 1, len(entries)) if axis is not None else ()
     longer = [number for number in behind if (entries[number].static or 0) > 1]
@@ -121,6 +145,10 @@ def _is_repeated(facts: Facts, value: Value, axes: Sequence[int]) -> bool:
 
 
 def _are_labels(facts: Facts, inputs: Sequence[Value]) -> bool:
-    """Whether there are inputs, and each of them has one axis at most."""
-    shapes = [facts.shape(value) for value in inputs]
-    return bool(shapes) and all(shape is not None and len(shape) <= 1 for shape in shapes)
+    """Whether there are inputs, and each of them has one axis at most, or holds negative numbers for no label."""
+    return bool(inputs) and all(_has_one_axis(facts, value) or has_no_label(facts, value) for value in inputs)
+
+
+def _has_one_axis(facts: Facts, value: Value) -> bool:
+    shape = facts.shape(value)
+    return shape is not None and len(shape) <= 1

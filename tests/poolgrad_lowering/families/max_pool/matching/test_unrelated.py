@@ -72,7 +72,96 @@ UNRELATED = {
         scatter='s = ScatterElements <axis=-2, reduction="add"> (z, r, u)',
     ),
 }
+_TOP = "float[4,3,9] x, float[4,3] v, float[4,2] dy"
+_BY_ROW = 's = ScatterElements <axis=1, reduction="add"> (z, r, u)'
+_DY = "u = Neg (dy)"
+
+
+def of_top(search: str, *, inputs: str = _TOP, updates: str = _DY, scatter: str = _BY_ROW) -> str:
+    """A scatter by positions that are searched in the rows of `v`."""
+    return one_hot(search, inputs=inputs, updates=updates, scatter=scatter)
+
+
+def of_mask(mask: str, *, more: str = "", inputs: str = "") -> str:
+    """The gradient of the elements of `v` that a mask keeps."""
+    return one_hot(
+        f"{mask} n = NonZero (m) {more or 'r = Transpose <perm=[1,0]> (n)'}",
+        inputs=f"float[4,3,9] x, float[4,3] v, float[4,3] w, float[K] dy{inputs}",
+        updates=_DY,
+        scatter='s = ScatterND <reduction="add"> (z, r, u)',
+    )
+
+
+TWO = "two = Constant <value_ints = [2]> ()"
+ONE = "k1 = Constant <value_ints = [1]> ()"
+OTHER_POSITIONS = {
+    "two_largest": of_top(f"{TWO} t, r = TopK (v, two)"),
+    "two_smallest": of_top(f"{TWO} t, r = TopK <largest=0> (v, two)"),
+    "two_largest_counted_over_all": one_hot(
+        f"{TWO} t, i2 = TopK (v, two) q = Mul (i2, one) r = Reshape (q, flat)",
+        inputs=_TOP,
+        updates="u = Reshape (dy, flat)",
+        scatter="flat = Constant <value_ints = [-1]> () f = Reshape (z, flat) s = ScatterElements <axis=0> (f, r, u)",
+    )
+    .replace("{ y, i", "{ flat = Constant <value_ints = [-1]> () y, i")
+    .replace("flat = Constant <value_ints = [-1]> () f", "f"),
+    "smallest": of_top(f"{ONE} t, r = TopK <largest=0> (v, k1)", inputs=_TOP.replace("4,2", "4,1")),
+    "minimum": of_top("r = ArgMin <axis=1> (v)", inputs=_TOP.replace("4,2", "4,1")),
+    "minimum_of_a_layer": of_top("a = Softmax (v) r = ArgMin <axis=1> (a)", inputs=_TOP.replace("4,2", "4,1")),
+    "mask": of_mask("m = Greater (v, zero)"),
+    "mask_of_a_product": of_mask("p = Mul (v, w) m = Greater (p, zero)"),
+    "mask_of_a_layer": of_mask("p = MatMul (v, w3) a = Relu (p) m = Greater (a, zero)", inputs=", float[3,3] w3"),
+    "mask_of_a_layer_and_its_input": of_mask(
+        "p = MatMul (v, w3) a = Add (p, v) m = Less (a, zero)", inputs=", float[3,3] w3"
+    ),
+    "coordinates_apart": of_mask(
+        "m = Greater (v, zero)",
+        more="""i0 = Constant <value_ints = [0]> () i1 = Constant <value_ints = [1]> ()
+        a = Gather <axis=0> (n, i0) b = Gather <axis=0> (n, i1) c = Concat <axis=0> (a, b)
+        r = Transpose <perm=[1,0]> (c)""",
+    ),
+    "mask_of_labels": of_mask("e = Equal (t, none) m = Not (e)", inputs=", int64[4,3] t"),
+    "labels_with_a_number_for_none": one_hot(
+        "c = Equal (t, last) d = Not (c) r = Where (d, t, first)",
+        inputs="float[4,3,9] x, float[4,3] dy, int64[4,3] t",
+        updates=_DY,
+        scatter=_BY_ROW,
+    ),
+    "slices_by_any_positions": one_hot(
+        "f = Floor (w) q = Cast <to=7> (f) r = Unsqueeze (q, last)",
+        inputs="float[4,3,9] x, float[2] w, float[2,3] dy",
+        updates=_DY,
+        scatter='s = ScatterND <reduction="add"> (z, r, u)',
+    ),
+}
+MAY_BE_MAXIMA = {
+    "largest_of_two": of_top(
+        f"{TWO} t, p = TopK (v, two) b = Constant <value_ints = [0]> () r = Slice (p, b, one, one)",
+        inputs=_TOP.replace("4,2", "4,1"),
+    ),
+    "two_largest_with_zeros_for_one": of_top(
+        f"{TWO} t, r = TopK (v, two)",
+        inputs=_TOP.replace("4,2", "4,1"),
+        updates="c = Constant <value = float[4,1] {0,0,0,0}> () u = Concat <axis=1> (dy, c)",
+    ),
+    "so_many_from_outside": of_top("t, r = TopK (v, k)", inputs=f"{_TOP}, int64[1] k"),
+    "largest": of_top(f"{ONE} t, r = TopK (v, k1)", inputs=_TOP.replace("4,2", "4,1")),
+    "minimum_of_negated": of_top("a = Neg (v) r = ArgMin <axis=1> (a)", inputs=_TOP.replace("4,2", "4,1")),
+    "minimum_of_differences": of_top(
+        "a = Sub (zero, v) e = Exp (a) r = ArgMin <axis=1> (e)", inputs=_TOP.replace("4,2", "4,1")
+    ),
+    "minimum_of_negative_products": of_top(
+        "f = Constant <value_float = -2.0> () a = Mul (v, f) r = ArgMin <axis=1> (a)", inputs=_TOP.replace("4,2", "4,1")
+    ),
+    "mask_of_differences_from_maxima": of_mask("h = ReduceMax (v, one) d = Sub (v, h) m = GreaterOrEqual (d, zero)"),
+    "mask_of_neighbours": of_mask("h = Transpose <perm=[1,0]> (v) q = Reshape (h, sizes) m = Greater (v, q)"),
+    "mask_from_outside": of_mask("m = Identity (given)", inputs=", bool[4,3] given"),
+    "mask_of_one_hot_numbers": of_mask(
+        "a = ArgMax <axis=1> (v) b = Constant <value = int64[1,3] {0,1,2}> () m = Equal (a, b)"
+    ),
+}
 REFUSED = {
+    **MAY_BE_MAXIMA,
     "floats": one_hot("q = Unsqueeze (t, one) r = Cast <to=7> (q)", inputs=LABELS.replace("int64", "float")),
     "through_floats": one_hot("f = Cast <to=1> (t) q = Unsqueeze (f, one) r = Cast <to=7> (q)"),
     "positions_of_elements": one_hot("r = NonZero (t)"),
@@ -120,7 +209,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in UNRELATED.items()])
+@pytest.mark.parametrize(
+    "text", [pytest.param(text, id=name) for name, text in {**UNRELATED, **OTHER_POSITIONS}.items()]
+)
 @pytest.mark.refusal("unrelated-indices")
 def test_unrelated(text: str) -> None:
     model = onnx.parser.parse_model(text)
