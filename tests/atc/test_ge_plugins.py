@@ -220,6 +220,7 @@ REFUSED: dict[str, tuple[str, str, int, str, str, str]] = {
     "ReduceLogSum of opset 13": ("E10501", "ReduceLogSum", 13, IMAGE, "y = ReduceLogSum (x)", ""),
     "Dropout": ("E10501", "ai.onnx::17::Dropout", 17, IMAGE, "y = Dropout (x)", "y = Identity (x)"),
     "HardSwish": ("E10501", "HardSwish", 17, IMAGE, "y = HardSwish (x)", "y = HardSigmoid (x)"),
+    "CastLike": ("E10501", "CastLike", 17, f"{IMAGE}, float16 z", "y = CastLike (x, z)", "y = Cast <to=10> (x)"),
     "Det": ("E10501", "Det", 17, IMAGE, "y = Det (x)", "y = Abs (x)"),
     "ReduceLogSum": ("E10501", "ReduceLogSum", 17, IMAGE, "y = ReduceLogSum (x)", "y = ReduceSum (x)"),
     "SequenceConstruct": (
@@ -335,6 +336,13 @@ CHANGED: dict[str, tuple[int, str, str, str, str]] = {
         'y = Resize <mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil"> (x, , s)',  # noqa: E501
         'y = Resize <mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"> (x, , s)',
     ),
+    "SoftmaxCrossEntropyLoss ignores class 0": (
+        17,
+        "float[3,4] x, int64[3] k",
+        "y = SoftmaxCrossEntropyLoss (x, k)",
+        "y = SoftmaxCrossEntropyLoss <ignore_index=0> (x, k)",
+        "y = SoftmaxCrossEntropyLoss <ignore_index=-1> (x, k)",
+    ),
     "IsInf finds both signs": (
         17,
         IMAGE,
@@ -405,7 +413,9 @@ def test_a_node_computes_what_ge_computes_of_it(name: str) -> None:
 SEQUENCES = "SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence"
 
 
-@pytest.mark.parametrize("operator", f"ConcatFromSequence Det Dropout HardSwish ReduceLogSum {SEQUENCES}".split())
+@pytest.mark.parametrize(
+    "operator", f"CastLike ConcatFromSequence Det Dropout HardSwish ReduceLogSum {SEQUENCES}".split()
+)
 def test_operators_of_ge_without_an_open_prototype(operator: str) -> None:
     model = model_of(NEWEST, IMAGE, f"y = {operator} (x)")
     with pytest.raises(GeError, match=f"E10501: .*{operator} has no open prototype"):
@@ -489,6 +499,14 @@ def test_the_library_that_is_loaded_first_decides_what_scatter_nd_does() -> None
 @pytest.mark.parametrize("soc", SOCS)
 def test_arg_min_is_int32_but_on_ascend950(soc: Soc) -> None:
     assert run(model_of(17, IMAGE, "y = ArgMin (x)"), soc).dtype == (np.int64 if soc == "ascend950" else np.int32)
+
+
+@pytest.mark.parametrize(("opset", "node"), [(9, "v, y = TopK <k=2> (x)"), (17, "v, y = TopK (x, n)")])
+def test_indices_of_top_k_are_int32(opset: int, node: str) -> None:
+    model = model_of(opset, IMAGE if opset < 10 else f"{IMAGE}, int64[1] n", node)
+    feeds = {**feeds_of(model), **({} if opset < 10 else {"n": np.array([2], np.int64)})}
+    found = execute(parse(model, PythonPlugin()), feeds, "ascend950")["y"]
+    assert_same_bits(found, run_plainly(model, feeds)["y"].astype(np.int32))
 
 
 @pytest.mark.parametrize("opset", [8, 9, 10])

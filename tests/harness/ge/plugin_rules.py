@@ -266,6 +266,10 @@ def log_softmax_of_one_axis(node: Node, _: Context) -> Outcome:
     ]
 
 
+def loss_without_ignored_class(node: Node, _: Context) -> Outcome:
+    return None if "ignore_index" in node.attributes else [node.replaced(ignore_index=0)]
+
+
 # -- activations
 
 
@@ -342,13 +346,22 @@ def last_index(node: Node, _: Context) -> Outcome:
     return "Only support select_last_index=0" if node.attributes.get("select_last_index") == 1 else None
 
 
+def narrow_result(position: int) -> Callable[[Node, Context], Outcome]:
+    """Return a rule by which a result of a node is int32."""
+
+    def apply(node: Node, _: Context) -> Outcome:
+        if len(node.proto.output) <= position or not node.proto.output[position]:
+            return None
+        wide = node.inner("int64")
+        changed, narrow = node.replaced(), node.proto.output[position]
+        changed.output[position] = wide
+        return [changed, node.made("Cast", [wide], [narrow], to=TensorProto.INT32)]
+
+    return apply
+
+
 def arg_min(node: Node, context: Context) -> Outcome:
-    if context.soc == "ascend950":
-        return None
-    wide = node.inner("int64")
-    least = node.replaced()
-    least.output[0] = wide
-    return [least, node.made("Cast", [wide], node.proto.output, to=TensorProto.INT32)]
+    return None if context.soc == "ascend950" else narrow_result(0)(node, context)
 
 
 # -- arithmetic

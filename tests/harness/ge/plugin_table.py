@@ -226,7 +226,17 @@ _ROWS: tuple[Plugin, ...] = (
     ),
     _row("LRN", _NN + "lrn_onnx_plugin.cpp", "alpha beta bias size"),
     _row("LpNormalization", "ops-nn:norm/lp_norm_v2/framework/lp_normalization_onnx_plugin.cpp", "axis p"),
-    _row("SoftmaxCrossEntropyLoss", _NN + "softmax_cross_entropy_loss_onnx_plugin.cpp", "ignore_index reduction"),
+    _row(
+        "SoftmaxCrossEntropyLoss",
+        _NN + "softmax_cross_entropy_loss_onnx_plugin.cpp",
+        "ignore_index reduction",
+        Rule(
+            "no ignore_index",
+            "changed",
+            "it is 0, the prototype's default: labels of class 0 do not count",
+            rules.loss_without_ignored_class,
+        ),
+    ),
     # -- activations
     _row("LeakyRelu", "ops-nn:activation/leaky_relu/framework/leaky_relu_onnx_plugin.cpp", "alpha", inputs=1),
     _row("Elu", "ops-nn:activation/elu/framework/elu_onnx_plugin.cpp", "alpha", inputs=1),
@@ -310,7 +320,6 @@ _ROWS: tuple[Plugin, ...] = (
         Rule("a type that GE does not know", "unknown", "the undefined type is handed on"),
         inputs=1,
     ),
-    _row("CastLike", _SIMILAR, inputs=2),
     _row("Trilu", "ops-math:conversion/trilu/framework/trilu_onnx_plugin.cpp", "upper"),
     _row(
         "DepthToSpace", "ops-math:conversion/depth_to_space/framework/depth_to_space_onnx_plugin.cpp", "blocksize mode"
@@ -387,6 +396,7 @@ _ROWS: tuple[Plugin, ...] = (
         _NN + "topk_onnx_plugin.cpp",
         "axis k largest sorted",
         Rule("no k", "refused", "there is no k", rules.needs("k"), (OLDEST, 9)),
+        Rule("any node", "changed", "the indices are int32: the prototype has no other type", rules.narrow_result(1)),
     ),
     _row(
         "ArgMax",
@@ -452,7 +462,7 @@ _ROWS: tuple[Plugin, ...] = (
     *_plain("Add And Div Equal Expand Greater GreaterOrEqual Less LessOrEqual Mul Or Pow PRelu Sub Tile", 2),
     *_plain("Range Where", 3),
     # -- registered for an operator of GE that has no open prototype
-    *_without_prototype("Det Dropout", _SIMILAR),
+    *_without_prototype("CastLike Det Dropout", _SIMILAR),
     *_without_prototype("HardSwish", _SIMILAR, (14, NEWEST)),
     *_without_prototype("ReduceLogSum", "ops-math:math/reduce_sum/framework/reduce_log_sum_onnx_plugin.cpp", (13, 18)),
     *_without_prototype(
