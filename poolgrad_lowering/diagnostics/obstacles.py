@@ -61,8 +61,8 @@ class Obstacle(Diagnostic):
         "`poolgrad inspect` says why the pool was not lowered; use its Indices in the gradient of a max pool only.",
     )
     KERNEL_SHAPE = (
-        "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose "
-        "refuses it.",
+        "A ConvTranspose has no kernel_shape, or a Conv has none of kernel_shape, pads, strides and dilations, and the "
+        "shape of its weight is not known. The plugin refuses it.",
         "Declare the weight's shape, or write kernel_shape.",
     )
     LARGE_KERNEL = (

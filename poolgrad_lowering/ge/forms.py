@@ -288,6 +288,38 @@ def _ends_form(node: NodeProto, writer: Writer) -> bool:
     return added.input[1] == first.input[1] == node.input[1]
 
 
+def _loss(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """Without ignore_index GE ignores class 0. No label is −1, which is also onnxruntime's default."""
+    return "ignore_index" not in attributes and writer.change(node, {"ignore_index": -1})
+
+
+def _indices(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """GE's indices are int32, those of ArgMin but on Ascend 950, whose type the plugin asks of the device of ATC.
+
+    Of two casts no optimiser of onnxruntime removes one, as it removes a cast of int64 to int64.
+    """
+    position = 1 if node.op_type == "TopK" else 0
+    result = node.output[position] if len(node.output) > position else ""
+    if result not in writer.read_with_type:
+        return False
+    outputs, narrow = list(node.output), writer.name(f"{result}/int32")
+    outputs[position] = writer.name(f"{result}/indices")
+    writer.change(node, outputs=outputs)
+    for name, element in ((outputs[position], TensorProto.INT64), (narrow, TensorProto.INT32)):
+        writer.types.learn_as(name, element, result)
+    writer.add("Cast", [outputs[position]], narrow, to=TensorProto.INT32)
+    writer.add("Cast", [narrow], result, to=TensorProto.INT64)
+    return True
+
+
+def _cast_like(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin makes an operator of GE that no open repository defines."""
+    element = writer.types.elements.get(node.input[1])
+    if element is not None:
+        writer.add("Cast", node.input[:1], node.output[0], to=element)
+    return element is not None
+
+
 def _transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """The plugin needs the axes; without them ONNX reverses their order."""
     rank = writer.types.ranks.get(node.input[0])
@@ -373,8 +405,10 @@ _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorPr
 _FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_numbers)
 
 _FORMS: dict[str, WriteForm] = {
+    **dict.fromkeys(("ArgMin", "TopK"), _indices),
     **dict.fromkeys(("AveragePool", "MaxPool"), _pool),
     "BatchNormalization": _batch_normalization,
+    "CastLike": _cast_like,
     **dict.fromkeys(("Clip", "Dropout"), _identity),
     "Constant": _constant,
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
@@ -385,5 +419,6 @@ _FORMS: dict[str, WriteForm] = {
     "Pad": _pad,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
+    "SoftmaxCrossEntropyLoss": _loss,
     "Transpose": _transpose,
 }

@@ -20,6 +20,7 @@ from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.forms import write_forms
 from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles, opset_of
+from poolgrad_lowering.ge.order import sort_nodes
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis
 from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
 from poolgrad_lowering.ge.values import ValueTypes, value_types
@@ -76,6 +77,7 @@ def rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[NodeObstacle, .
 
 def _rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
     """Return the numbers of forms, dropped Indices and scalars."""
+    sort_nodes(model)
     opset = opset_of(model)
     forms = write_forms(model, opset, types, is_cut=True)
     return forms, drop_unread_indices(model), give_scalars_an_axis(model, opset, types)

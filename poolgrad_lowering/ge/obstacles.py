@@ -29,6 +29,9 @@ _MAX_POOL_AXES = 3
 _LARGEST_STRIDE = 63
 """Of a 2-D pool on a core, where the product limits windows too."""
 
+_OF_WINDOWS = ("pads", "strides", "dilations")
+"""The attributes of which the plugin of Conv needs one, if there is no kernel_shape."""
+
 _LARGEST_KERNEL, _LARGEST_KERNEL_3D = 255, 511
 """Of a convolution along one axis, as CANN documents Conv2D and Conv3D."""
 
@@ -170,9 +173,10 @@ def _same_lower(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___
 
 def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
     kernel = kernel_of(node, attributes, types)
-    if kernel is None:
+    if kernel is None and not (node.op_type == "Conv" and any(map(attributes.get, _OF_WINDOWS))):
         yield Obstacle.KERNEL_SHAPE, f"it has no kernel_shape, and the shape of its weight '{node.input[1]}' is unknown"
         return
+    kernel = kernel or []
     largest = _LARGEST_KERNEL if len(kernel) < _MAX_POOL_AXES else _LARGEST_KERNEL_3D
     if max(kernel, default=1) > largest:
         yield Obstacle.LARGE_KERNEL, f"its kernel is {kernel}; CANN documents {largest} at most"

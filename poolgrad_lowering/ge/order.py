@@ -1,20 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order in which onnxruntime runs the nodes of a graph, which decides where it cuts the graph into parts.
+"""Orders of the nodes of a graph: a topological one, and the one in which onnxruntime runs them.
 
-Nodes are positions here: the place of a node in the file.
+The latter decides where onnxruntime cuts the graph into parts. Nodes are positions here: the place of a node in the
+file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from onnx import NodeProto
+from onnx import ModelProto, NodeProto
 
-from poolgrad_lowering.ir.graphs import names_read
+from poolgrad_lowering.ir.graphs import graphs, names_read
 
 Operands = Sequence[Sequence[int]]
 """For each node the nodes whose results it reads, as positions, ascending."""
+
+
+def sort_nodes(model: ModelProto) -> None:
+    """Put the nodes of the main graph and of its subgraphs in topological order; what is in order stays as it is.
+
+    onnxruntime takes nodes in any order. The rewrites for GE look at values in the order of the nodes.
+    """
+    for graph in graphs(model.graph):
+        order = depth_first(operands(graph.node), range(len(graph.node)), iter)
+        if order != list(range(len(order))):
+            nodes = [graph.node[position] for position in order]
+            del graph.node[:]
+            graph.node.extend(nodes)
 
 
 def operands(nodes: Sequence[NodeProto]) -> Operands:

@@ -37,8 +37,9 @@ OPSETS = range(8, 19)
 
 WITHOUT_PROTOTYPE = frozenset(
     (
-        *("ConcatFromSequence", "Det", "Dropout", "HardSwish", "ReduceLogSum", "SequenceAt", "SequenceConstruct"),
-        *("SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence"),
+        *("CastLike", "ConcatFromSequence", "Det", "Dropout", "HardSwish", "ReduceLogSum", "SequenceAt"),
+        *("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"),
+        "SplitToSequence",
     )
 )
 """Operators with a plugin that makes an operator of GE which no open repository of CANN defines."""

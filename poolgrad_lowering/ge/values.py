@@ -68,6 +68,13 @@ class ValueTypes:
             self.elements[name] = element
         self.ranks[name], self.shapes[name] = len(shape), tuple(shape)
 
+    def learn_as(self, name: str, element: int, like: str) -> None:
+        """Add a value that a rewrite makes, of the shape of another one."""
+        self.elements[name] = element
+        for known in (self.ranks, self.shapes):
+            if like in known:
+                known[name] = known[like]
+
 
 def shape_operand(node: NodeProto) -> str | None:
     """Return the operand of a node of the dialect that is the shape of x, None if it has none."""

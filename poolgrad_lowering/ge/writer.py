@@ -15,7 +15,7 @@ import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import ValueTypes
-from poolgrad_lowering.ir.graphs import fresh
+from poolgrad_lowering.ir.graphs import fresh, names_read
 
 _AXES_INPUT_OPSETS = {"ReduceSum": 13}
 """The first opsets in which axes are an input; 18 for the other reductions."""
@@ -49,6 +49,12 @@ class Writer:
             for name in node.input[:1]:
                 found.setdefault(name, []).append(node)
         return found
+
+    @cached_property
+    def read_with_type(self) -> set[str]:
+        """The names of the graph's values whose element type matters: all that are read but by a Cast alone."""
+        nodes = (node for node in self._graph.node if node.op_type != "Cast" or node.domain)
+        return {*names_read(nodes), *(value.name for value in self._graph.output)}
 
     def vector(self, numbers: Sequence[int]) -> str:
         """Return an initializer with these int64 numbers, of shape (len(numbers),)."""

@@ -22,6 +22,7 @@ from poolgrad_lowering.ge import obstacles, tidy
 from poolgrad_lowering.ge.atc.pooled_sizes import drop_unread, shape_operands, store_sizes
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
 from poolgrad_lowering.ge.forms import attributes_of, write_forms
+from poolgrad_lowering.ge.order import sort_nodes
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
 from poolgrad_lowering.io.external_data import ExternalData
@@ -78,6 +79,7 @@ def remaining_obstacles(model: ModelProto, target: Target, types: ValueTypes) ->
 
 def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
     """Write nodes in forms that ATC takes; return the numbers of raised, rewritten and dropped ones."""
+    sort_nodes(model)
     dropped = tidy.drop_unread_indices(model)
     sizes = shape_operands(model)
     rewritten = write_forms(model, obstacles.opset_of(model), types) + store_sizes(model, types)

@@ -253,6 +253,28 @@ def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]
         yield Form([first, make_node("Add", ["first", node.input[1]], ["sum"]), last])
 
 
+def _loss(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
+    """Without ignore_index every label counts, and −1 is none: labels are numbers of classes, from 0 on."""
+    if "ignore_index" not in held:
+        yield Form([same_but(node, ignore_index=-1)])
+
+
+def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Form]:
+    """Indices along an axis are below 2³¹: no tensor has an axis of more elements."""
+    position = 1 if node.op_type == "TopK" else 0
+    if len(node.output) > position and node.output[position]:
+        wide = same_but(node)
+        wide.output[position] = "wide"
+        narrowed = make_node("Cast", ["wide"], ["narrow"], to=TensorProto.INT32)
+        yield Form([wide, narrowed, make_node("Cast", ["narrow"], [node.output[position]], to=TensorProto.INT64)])
+
+
+def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    known = context.types.get(node.input[1])
+    if known is not None:
+        yield Form([make_node("Cast", node.input[:1], node.output, to=known.element)])
+
+
 def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
     rank = context.rank(node.input[0])
     if rank is not None and "perm" not in held:
@@ -327,8 +349,10 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[Form]]] = {
+    **dict.fromkeys(("ArgMin", "TopK"), _indices),
     **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "MaxPool"), _windows),
     "BatchNormalization": _batch_normalization,
+    "CastLike": _cast_like,
     **dict.fromkeys(("Clip", "Dropout"), _identity),
     "Constant": _constant,
     **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), _to_numbers),
@@ -339,5 +363,6 @@ _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[
     "Pad": _pad,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
+    "SoftmaxCrossEntropyLoss": _loss,
     "Transpose": _transpose,
 }

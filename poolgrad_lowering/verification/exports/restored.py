@@ -19,6 +19,7 @@ from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scala
 from poolgrad_lowering.verification.exports.forms import OWN, Context, Form, forms_of
 from poolgrad_lowering.verification.exports.scalar_axes import without_axes
 from poolgrad_lowering.verification.graph.matching import Match
+from poolgrad_lowering.verification.graph.order import in_order
 from poolgrad_lowering.verification.graph.protos import (
     constant_tensor,
     default_opset,
@@ -38,7 +39,8 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     made = [name for node in lowered.graph.node for name in node.output if name]
     if len(set(made)) < len(made) or all(_key(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
         return lowered
-    changed = deepcopy(lowered)
+    original = in_order(original)  # types of values are inferred in the order of the nodes
+    changed = deepcopy(in_order(lowered))
     opset, types = default_opset(original), tensor_types(original)
     context = Context(opset, types, _constants(original.graph))
     nodes = _without_forms(original.graph, changed.graph, changed.graph.node, context)
@@ -131,7 +133,9 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
     """Put the original's nodes back in the subgraphs of a node that both have."""
     for (_, one), (_, other) in zip(subgraphs(node), subgraphs(found), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
+        before = {name for each in other.node for name in each.output}
         replace_entries(other, "node", _without_forms(one, other, other.node, inner))
+        _restore_declarations(one, other, before)
 
 
 def _match(

@@ -98,6 +98,48 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
         parse("g (int64[6] X) => (Y) <int64[6] Z = {3, -3, 3, -3, 5, -5}> { Y = Mod(X, Z) }"),
         ["Mod", "Add", "Mod"],
     ),
+    "a loss that ignores no class": (
+        parse(
+            """g (float[4,3,2] X) => (Y, P) {
+                T = ArgMax<keepdims = 0, axis = 1>(X) Y, P = SoftmaxCrossEntropyLoss(X, T)
+            }"""
+        ),
+        ["ArgMax", "SoftmaxCrossEntropyLoss"],
+    ),
+    "a weighted loss of each element": (
+        parse(
+            """g (float[4,3] X, float[3] W) => (Y) {
+                T = ArgMax<keepdims = 0, axis = 1>(X)
+                Y = SoftmaxCrossEntropyLoss<reduction = "none">(X, T, W)
+            }"""
+        ),
+        ["ArgMax", "SoftmaxCrossEntropyLoss"],
+    ),
+    "the largest elements": (
+        parse("g (float[4,6] X) => (V, I) <int64[1] K = {3}> { V, I = TopK<axis = 1>(X, K) }", opset=11),
+        ["TopK", "Cast", "Cast"],
+    ),
+    "the largest elements of an old opset": (
+        parse("g (float[4,6] X) => (V, I) { V, I = TopK<k = 3>(X) }", opset=9),
+        ["TopK", "Cast", "Cast"],
+    ),
+    "the least element": (
+        parse("g (float[4,6] X) => (Y) <int64 o = {1}> { I = ArgMin<keepdims = 0, axis = 1>(X) Y = Add(I, o) }"),
+        ["ArgMin", "Cast", "Cast", "Add"],
+    ),
+    "the least element in a branch": (
+        parse(
+            """g (bool c, float[4,6] X) => (Y) {
+                I = ArgMin(X)
+                Y = If(c) <then_branch = t () => (P) { P = Neg(I) }, else_branch = e () => (Q) { Q = ArgMin(X) }>
+            }"""
+        ),
+        ["ArgMin", "Cast", "Cast", "If"],
+    ),
+    "the type of another value": (
+        parse("g (float16[4] X, float[2] T) => (Y) { Y = CastLike(X, T) }", opset=15),
+        ["Cast"],
+    ),
     "a transposition without axes": (parse("g (float[2,3,4] X) => (Y) { Y = Transpose(X) }"), ["Transpose"]),
     "a sum at tuples": (
         parse(
@@ -210,6 +252,13 @@ def test_verify_sees_another_momentum() -> None:
 
 
 STAY = {
+    "a loss that ignores a class": parse(
+        """g (float[4,3] X) => (Y) {
+            T = ArgMax<keepdims = 0, axis = 1>(X) Y = SoftmaxCrossEntropyLoss<ignore_index = 0>(X, T)
+        }"""
+    ),
+    "indices that nobody reads": parse("g (float[6] X, int64[1] K) => (V) { V, I = TopK(X, K) }"),
+    "indices whose type does not matter": parse("g (float[6] X) => (Y) { I = ArgMin(X) Y = Cast<to = 1>(I) }"),
     "a kernel that is written": parse(
         "g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [2, 3]>(X, W) }"
     ),

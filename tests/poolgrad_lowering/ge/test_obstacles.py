@@ -142,6 +142,22 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
             "it has no kernel_shape, and the shape of its weight 'W' is unknown",
         ),
     ),
+    "a convolution with no attribute of windows": (
+        parse('g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = Conv<auto_pad = "VALID">(X, W) }'),
+        NodeObstacle(
+            "conv", "Conv", "kernel-shape", "it has no kernel_shape, and the shape of its weight 'W' is unknown"
+        ),
+    ),
+    "SAME_LOWER without a kernel": (
+        parse(
+            """g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) {
+                [conv] Y = Conv<auto_pad = "SAME_LOWER", strides = [2, 1]>(X, W)
+            }"""
+        ),
+        NodeObstacle(
+            "conv", "Conv", "same-lower", "its auto_pad is SAME_LOWER, and the size of its input is not known"
+        ),
+    ),
     "training mode": (
         parse(
             """g (float16[2,3,4,4] X, float[3] s, float[3] b, float[3] m, float[3] v) => (float16[2,3,4,4] Y, A, B) {
@@ -224,6 +240,12 @@ WEAK = {
             "swish", "HardSwish", "no-open-prototype", "HardSwish has a plugin, and its result no open prototype"
         ),
     ),
+    "the type of a value of unknown type": (
+        parse("g (float[2] X) => (Y) { U = npu.NPUMish(X) [like] Y = CastLike(X, U) }", imports='"npu": 1'),
+        NodeObstacle(
+            "like", "CastLike", "no-open-prototype", "CastLike has a plugin, and its result no open prototype"
+        ),
+    ),
 }
 
 
@@ -284,6 +306,12 @@ FINE = {
     "a kernel of 511 over three axes": parse(
         "g (float[1,1,600,4,4] X, float[1,1,511,4,4] W) => (Y) { Y = Conv(X, W) }"
     ),
+    **{
+        f"a convolution with {name}": parse(
+            f"g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) {{ Y = Conv<{name} = {numbers}>(X, W) }}"
+        )
+        for name, numbers in {"strides": [1, 1], "dilations": [2, 2], "pads": [0, 0, 0, 0]}.items()
+    },
     "an output left out": without_names("g (float[4] X) => (I) { none, I = Unique(X) }"),
     "SAME_UPPER": parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_UPPER"')),
     "float16": parse("g (float16[2] X) => (float16[2] Y) { Y = Relu(X) }"),
