@@ -28,6 +28,26 @@ ort::ONNXTensorElementDataType ArgmaxType(const AttributeSource& source, const c
   throw InvalidArgument(std::string(name) + " is " + std::to_string(dtype) + ", not 3 (INT32) or 9 (INT64)");
 }
 
+// Makes the windows of a gradient those without gaps that span the same elements. A gradient depends on the recorded
+// positions alone, which these windows contain as well, and there are as many of them. CANN's kernels lose gradients
+// where windows with gaps share elements (ops-nn of August 2026, pooling/):
+// - Atlas A2 and A3 take windows for apart if no kernel is larger than its stride, whatever the dilation, and store in
+//   place of adding: SetAttrParams in max_pool3d_grad_with_argmax/op_host/max_pool3d_grad_with_argmax_tiling_base.cpp,
+//   lines 202-205, and CalcOutOffset in pool_3d_common/op_kernel/arch22/max_pool3d_grad_scatter_unified.h, line 81.
+// - MaxPoolGradWithArgmaxV3 of Ascend 950 adds windows together that are ceil(kernel / stride) apart, whatever the
+//   dilation: InitializationVars and DoBufferCalculate in
+//   pool_grad_common/op_host/arch35/max_pool_grad_nchw_tiling_common.cpp, lines 60-68 and 103-104.
+void CloseGaps(aclnn::Window& window) {
+  for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
+    std::int64_t& kernel = window.kernel[axis];
+    kernel = window.dilation[axis] * (kernel - 1) + 1;  // both are at most the maximum of int32
+    if (kernel > kMaxValue) {
+      throw InvalidArgument("ksize and dilation span " + std::to_string(kernel) + " elements, above int32");
+    }
+    window.dilation[axis] = 1;
+  }
+}
+
 void ReadWindow(const DialectOp& op, const AttributeSource& source, aclnn::Window& window) {
   ReadAxes(op.axes, source, "ksize", 1, window.kernel);
   ReadAxes(op.axes, source, "strides", 1, window.stride);
@@ -35,6 +55,7 @@ void ReadWindow(const DialectOp& op, const AttributeSource& source, aclnn::Windo
   ReadAxes(op.axes, source, "dilation", 1, window.dilation);
   RequirePaddingWithinHalfKernel(window);
   window.ceil_mode = source.Int("ceil_mode") != 0;
+  if (op.direction == Direction::kBackward) CloseGaps(window);
 }
 
 // Requires that the onnx_* list begins with Ascend's values for the last `rank` axes, which are those of x.

@@ -79,7 +79,9 @@ struct OnnxWindow {
 };
 
 struct Attributes {
-  aclnn::Window window;                                       // what the op has no attributes for is default
+  // What the op has no attributes for is default. That of a max pool's gradient has no dilation: its windows are those
+  // without gaps that span the same elements.
+  aclnn::Window window;
   OnnxWindow onnx;                                            // of a pool, or an average pool's gradient, with windows
   std::optional<ort::ONNXTensorElementDataType> argmax_type;  // from the attribute that names it, if there is one
   std::optional<Shape> x_shape;                               // the same

@@ -45,6 +45,13 @@ void CheckAdaptiveShape(const Arguments& arguments, const Dims& x, const Dims& g
   }
 }
 
+// The number of elements, or `most` if there are more. Sizes are reasonable, so that nothing overflows.
+std::int64_t SizeUpTo(std::int64_t most, const Shape& shape) {
+  std::int64_t size = 1;
+  for (std::size_t axis = 0; axis < shape.rank; ++axis) size = std::min(most, size * shape.dims[axis]);
+  return size;
+}
+
 void CheckPlane(const DialectOp& op, const Route& route, const Arguments& arguments, const Dims& x, const Dims& grad) {
   bool even = true;
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
@@ -55,6 +62,19 @@ void CheckPlane(const DialectOp& op, const Route& route, const Arguments& argume
   const std::int64_t limit = has_int32_argmax ? std::min(of_route, kInt32Max) : of_route;
   Require(PlaneSize(x) <= limit, [&] {
     return "a plane of x " + ToString(arguments.x.shape) + " has more than " + std::to_string(limit) + " elements";
+  });
+}
+
+// The tiling of AvgPool3DGrad divides by zero for float16 and bfloat16 if x has fewer elements than it uses cores, of
+// which each has at least one element of grad (ops-nn of August 2026, Tiling4CastCopyOut in
+// pooling/avg_pool3_d_grad/op_host/avg_pool_3d_grad_tiling.cpp, lines 288-302; coreNum_ in lines 643-648). Only windows
+// that overlap, with a kernel of an even size half of which is padding, are more than the elements.
+void CheckCores(const Route& route, const Arguments& arguments) {
+  if (arguments.x.type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) return;
+  const std::int64_t elements = SizeUpTo(route.average_cores, arguments.x.shape);
+  Require(elements >= SizeUpTo(route.average_cores, arguments.grad.shape), [&] {
+    return "grad " + ToString(arguments.grad.shape) + " has more elements than x " + ToString(arguments.x.shape) +
+           ", and x fewer than the product has cores: CANN divides by zero then";
   });
 }
 
@@ -75,6 +95,7 @@ void CheckShapes(const DialectOp& op, const Route& route, const Attributes& attr
   const Dims grad_dims = grad.AsNcdhw();
   if (op.axes > 0) {
     CheckPooledShape(attributes.window, arguments, x_dims, grad_dims);
+    CheckCores(route, arguments);
   } else {
     CheckAdaptiveShape(arguments, x_dims, grad_dims);
   }

@@ -24,6 +24,9 @@ struct Route {
   bool takes_dilation;            // other than 1
   std::int64_t max_plane;         // the most elements of an (n, c) plane of x
   std::int64_t max_uneven_plane;  // the same if output sizes do not divide input sizes
+  // If the entry may run AvgPool3DGrad, the most vector cores of a SoC of the product (vector_core_cnt in the platform
+  // files of CANN's runtime of August 2026); else 0.
+  std::int64_t average_cores = 0;
 };
 
 // The route of a node, or null if the product has none. `argmax_is_int64` says nothing for operators without argmax.

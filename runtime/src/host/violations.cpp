@@ -49,6 +49,8 @@ const char* RuleName(Rule rule) {
       return "race";
     case Rule::kEventNotRecorded:
       return "event-not-recorded";
+    case Rule::kKnownFault:
+      return "known-fault";
     case Rule::kLeak:
       return "leak";
   }

@@ -26,6 +26,7 @@ enum class Rule {
   kMemoryInUse,         // freeing memory that queued work still uses
   kRace,                // using memory that unordered work still uses
   kEventNotRecorded,    // waiting for an event that nothing recorded
+  kKnownFault,          // a call that CANN takes and computes wrong
   kLeak,                // an object that is alive at the end of a context or of acl
 };
 

@@ -7,10 +7,13 @@
 
 #include "host/checks/averages.h"
 #include "host/checks/geometry.h"
+#include "host/checks/known_faults.h"
 #include "host/checks/named_tensor.h"
 #include "host/checks/storage.h"
 #include "host/kernels/average_gradient.h"
+#include "host/mode.h"
 #include "host/operators/average_route.h"
+#include "host/operators/conduct.h"
 #include "host/operators/phases.h"
 #include "host/planes.h"
 #include "host/trace.h"
@@ -92,6 +95,12 @@ Status Prepare(const Launch& launch, Work& work) {
   const PoolCall& call = launch.call;
   if (Status status = CheckGeometry(launch, kFault); !status.ok()) return status;
   AverageGradient average{launch.PlanesOf(*call.grad_output), launch.PlanesOf(*call.grad_input)};
+  if (IsStrict() && OperatorOf(call) == AverageOperator::kAvgPool3dGrad) {
+    const bool overlap = WindowsOverlap(call, launch.windows);
+    if (Status status = CheckFewElements(call, average.grad_output, average.grad_input, overlap); !status.ok()) {
+      return status;
+    }
+  }
   const AverageGradientKernel kernel = FindAverageGradient(call.grad_output->dtype);
   if (kernel == nullptr) {
     return Fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, "no kernel for ", DtypeName(call.grad_output->dtype), " gradients");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/checks/geometry.h"
+#include "host/checks/known_faults.h"
 #include "host/checks/storage.h"
 #include "host/kernels/copy_planes.h"
 #include "host/kernels/scatter_add.h"
@@ -83,6 +84,8 @@ Status Prepare(const Launch& launch, Work& work) {
   if (launch.conduct.looks_at_windows) {
     scatter.windows = SpansOf(scatter.grad_input.dims, scatter.grad_output.dims, launch.windows);
     scatter.reversed = launch.conduct.reversed;
+    const Status gaps = CheckGaps(call, launch.windows, scatter.grad_input, scatter.windows);
+    if (!gaps.ok()) return gaps;
   }
   const ScatterAddKernel kernel = KernelOf(launch);
   if (kernel == nullptr) {
