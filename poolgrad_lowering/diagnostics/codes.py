@@ -85,6 +85,11 @@ class Code(Diagnostic):
         " or the model's folder is not known.",
         "Put the complete file next to the model. For a model in memory, pass its folder to `lower` as base_dir.",
     )
+    FEW_ELEMENTS = (
+        "The gradient of an average pool of float16 or bfloat16, where x has fewer elements than windows and than the "
+        "product has cores: the tiling of AvgPool3DGrad divides by zero.",
+        "Train in float32, or pool more elements. So few are computed on the CPU in no time.",
+    )
     FORM_FAILED = (
         "A form of this package raised an error, which is a defect. The log has the traceback.",
         "Report it with the model and the traceback. The gradient stays as it is; all others are not affected.",

@@ -32,6 +32,12 @@ class Obstacle(Diagnostic):
         "known. GE then builds a graph in which its sizes are unknown.",
         "Use numbers for sizes, e.g. a fixed batch, or declare the shape of the result.",
     )
+    DILATION = (
+        "A max pool of the dialect or its gradient has a dilation. On Atlas A2 and A3 the pool's operator refuses it, "
+        "and the gradient's loses gradients; so does MaxPoolGradWithArgmaxV3 on Ascend 950.",
+        "Give a gradient windows without dilation that span the same elements, as the lowering does: a kernel of "
+        "dilation · (kernel − 1) + 1. Leave the pool an ONNX node.",
+    )
     DROPPED_ALPHA = (
         "A Gemm has an alpha and no C, and its element type is not known. The plugin then drops alpha.",
         "Declare the type of its input, or multiply by alpha in a node of its own.",
@@ -45,6 +51,11 @@ class Obstacle(Diagnostic):
         "A node leaves out an output, and a node leaves out an input. ATC's parser takes the empty name for a value "
         "and joins the two.",
         "Give the output a name.",
+    )
+    FEW_ELEMENTS = (
+        "An AvgPool3DGrad of float16 or bfloat16 has fewer elements than windows and than the product has cores. Its "
+        "tiling divides by zero.",
+        "Compute this gradient in float32.",
     )
     FLOAT64 = (
         "A node computes float64. GE's parser takes it; Ascend's vector and matrix units do not have it, so it runs on"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
@@ -53,6 +54,11 @@ class ValueTypes:
         shape = self.shapes.get(name, (None,))
         sizes = tuple(size for size in shape if isinstance(size, int))
         return sizes if len(sizes) == len(shape) else None
+
+    def count(self, name: str) -> int | None:
+        """Return the number of elements of a value whose sizes are all numbers, else None."""
+        sizes = self.sizes(name)
+        return None if sizes is None else math.prod(sizes)
 
     def numbers(self, name: str) -> list[int] | None:
         """Return the integers of a small constant in row-major order, else None."""

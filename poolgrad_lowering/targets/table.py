@@ -3,14 +3,14 @@
 """Ascend products and what their operators support: the table that legality, the command line and the docs read.
 
 Source: the operator pages of CANN's ops-nn documentation (MaxPool3DGradWithArgmax, MaxPoolGradWithArgmaxV3,
-AdaptiveMaxPool3DGrad, AvgPoolV2Grad, AvgPool3DGrad and the gradients of adaptive average pools) and the product list
-of its SoC names.
+AdaptiveMaxPool3DGrad, AvgPoolV2Grad, AvgPool3DGrad and the gradients of adaptive average pools), the product list of
+its SoC names, and `vector_core_cnt` in the platform files of CANN's runtime.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import TensorProto
 
@@ -43,13 +43,16 @@ class Support:
     """What a product's operator supports.
 
     Types are numbers of `TensorProto.DataType`; `index_types` are those of argmax. `max_plane` is the largest plane in
-    elements. `dilation`: whether a pool supports one other than 1; no gradient needs one.
+    elements. `dilation`: whether a pool supports one other than 1, and a gradient computes it right; no gradient needs
+    one. `cores`: the most vector cores of a SoC, if the operator fails on float16 and bfloat16 of fewer elements than
+    it uses cores; else 0.
     """
 
     element_types: frozenset[int] = _FLOATS
     index_types: frozenset[int] = _INT32
     max_plane: int = INT32_PLANE
     dilation: bool = False
+    cores: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,15 +85,16 @@ _A2_OPERATORS = {
     ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE),
     MAX_POOL_3D: Support(),
     ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
-    AVERAGE_3D_GRAD: Support(),
+    AVERAGE_3D_GRAD: Support(cores=48),
     ADAPTIVE_AVERAGE_GRAD: Support(),
 }
+_950_POOLS = Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True)
 _950_OPERATORS = {
-    **dict.fromkeys(
-        (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE),
-        Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True),
-    ),
-    **dict.fromkeys((AVERAGE_3D_GRAD, AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD), Support()),
+    MAX_POOL_3D_GRAD: _950_POOLS,
+    MAX_POOL_2D_GRAD: replace(_950_POOLS, dilation=False),
+    **dict.fromkeys((ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE), _950_POOLS),
+    AVERAGE_3D_GRAD: Support(cores=72),
+    **dict.fromkeys((AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD), Support()),
 }
 
 _950_PR = ("950z", "9579", "957b", "957bx", "957c", "957d", "9589", "958b", "9599")

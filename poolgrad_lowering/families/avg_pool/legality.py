@@ -11,7 +11,10 @@ the operator divides by 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect.average_window import average_window
@@ -44,8 +47,26 @@ def select_op(gradient: AveragePoolGradient, target: Target, operator: str | Non
         raise inexpressible(operator, gradient)
     chosen = operator or operator_for(gradient, target, able)
     op = _lowered(gradient, chosen)
-    supported(chosen, gradient, gradient.grad.value, target)
+    support = supported(chosen, gradient, gradient.grad.value, target)
+    if gradient.element_type != TensorProto.FLOAT:
+        _check_elements(op, gradient, support.cores)
     return op
+
+
+def _check_elements(op: LoweredOp, gradient: AveragePoolGradient, cores: int) -> None:
+    """Raise `Refuse` if x has fewer elements than cores that the operator may use: at most one for each window.
+
+    The tiling then divides by zero (ops-nn of August 2026, Tiling4CastCopyOut in
+    pooling/avg_pool3_d_grad/op_host/avg_pool_3d_grad_tiling.cpp, lines 288-302). If a size is symbolic, the provider
+    checks the elements in each Run.
+    """
+    if not is_static(gradient.x_shape) or not is_static(gradient.pooled_shape):
+        return
+    margins_of = [0, 0, *map(sum, op.canvas or [(0, 0)] * (len(gradient.x_shape) - 2))]
+    elements = math.prod(dim.coefficient + more for dim, more in zip(gradient.x_shape, margins_of, strict=True))
+    windows = math.prod(dim.coefficient for dim in gradient.pooled_shape)
+    if elements < min(cores, windows):
+        raise Refuse(Code.FEW_ELEMENTS, "{} has {} windows over {} elements", op.name, windows, elements)
 
 
 def operators_for(gradient: AveragePoolGradient) -> list[str]:

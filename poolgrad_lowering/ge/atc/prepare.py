@@ -116,6 +116,13 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
     element_type = value_type(node, types)
     if element_type in TYPES[VALUE] and not target.supports(node.op_type, element_type):
         yield Obstacle.WRONG_TARGET, f"{target.name} has no {node.op_type} for {type_name(element_type)}"
+    dilation = list(attributes_of(node).get("dilation", ()))
+    if max(dilation, default=1) > 1 and not support.dilation:
+        yield Obstacle.DILATION, f"its dilation is {dilation}"
+    elements, windows = types.count(node.output[0]), types.count(node.input[-1])
+    is_half = element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    if is_half and elements is not None and windows is not None and elements < min(support.cores, windows):
+        yield Obstacle.FEW_ELEMENTS, f"it has {windows} windows over {elements} elements"
     sizes = shape_operand(node)
     if sizes is not None and types.numbers(sizes) is None:
         yield Obstacle.COMPUTED_SIZES, f"'{sizes}' is not constant"

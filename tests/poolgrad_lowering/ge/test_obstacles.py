@@ -37,6 +37,24 @@ for _value in (*NO_RANK.graph.input, *NO_RANK.graph.output):
     _value.type.tensor_type.ClearField("shape")
 
 
+DILATED = lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2]), forward=False).model
+for _node in DILATED.graph.node:
+    for _attribute in _node.attribute:
+        if _attribute.name == "dilation":
+            _attribute.ints[:] = [1, 1, 2]
+HALF = """g (float16[1,1,S] dy) => (float16[1,1,X] dx) <int32[3] sizes = {1, 1, X}> {
+    [gradient] dx = npu.AvgPool3DGrad<ksize = [1, 1, 2], strides = [1, 1, 1], pads = [0, 0, 0, 0, 1, 1],
+        ceil_mode = 0, count_include_pad = 1, divisor_override = 0, data_format = "NCDHW",
+        onnx_kernel_shape = [2], onnx_strides = [1], onnx_pads = [1, 0], onnx_output_padding = [0],
+        onnx_counted_pads = [1, 1], onnx_uncounted_pads = [0, 0], onnx_divisor = 0.0>(sizes, dy)
+}"""
+
+
+def half_average(elements: int) -> ModelProto:
+    """The dialect's gradient of an average pool with one more window than elements."""
+    return parse(HALF.replace("X", str(elements)).replace("S", str(elements + 1)), imports='"npu": 1')
+
+
 def without_names(graph: str) -> ModelProto:
     """A model whose values of the name `none` are left out."""
     model = parse(graph)
@@ -216,6 +234,16 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
             "its argmax is int64, and atlas-a2 takes int32 only",
         ),
     ),
+    "a dilated gradient": (
+        DILATED,
+        NodeObstacle(
+            "dX/MaxPool3DGradWithArgmax", "npu.MaxPool3DGradWithArgmax", "dilation", "its dilation is [1, 1, 2]"
+        ),
+    ),
+    "fewer elements than cores": (
+        half_average(47),
+        NodeObstacle("gradient", "npu.AvgPool3DGrad", "few-elements", "it has 48 windows over 47 elements"),
+    ),
     "another target": (
         lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2]), target="ascend950").model,
         NodeObstacle(
@@ -314,6 +342,7 @@ FINE = {
     },
     "an output left out": without_names("g (float[4] X) => (I) { none, I = Unique(X) }"),
     "SAME_UPPER": parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_UPPER"')),
+    "as many elements as cores": half_average(48),
     "float16": parse("g (float16[2] X) => (float16[2] Y) { Y = Relu(X) }"),
     "ai.onnx": parse("g (float[2] X) => (float[2] Y) { Y = ai.onnx.Relu(X) }"),
 }
