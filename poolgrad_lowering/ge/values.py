@@ -77,9 +77,10 @@ class ValueTypes:
     def learn_as(self, name: str, element: int, like: str) -> None:
         """Add a value that a rewrite makes, of the shape of another one."""
         self.elements[name] = element
-        for known in (self.ranks, self.shapes):
-            if like in known:
-                known[name] = known[like]
+        if like in self.ranks:
+            self.ranks[name] = self.ranks[like]
+        if like in self.shapes:
+            self.shapes[name] = self.shapes[like]
 
 
 def shape_operand(node: NodeProto) -> str | None:
