@@ -42,6 +42,8 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.constant_pad_nd.default: _pad,
         **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
         aten.index_put.default: _index_put,
+        aten.copy.default: _copy,
+        aten.copy_.default: _copy_in_place,
     }
 
 
@@ -111,6 +113,17 @@ def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accu
     summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
     order = [*axes, *others]
     return summed.permute([order.index(axis) for axis in range(x.ndim)])
+
+
+def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
+    """Return what x is after `source` was copied into it: torch's translation does not expand it to the shape of x."""
+    return source.to(x.dtype).expand(x.shape).clone()
+
+
+def _copy_in_place(x: Tensor, source: Tensor, *_: Any) -> Tensor:
+    """Copy, with a source of the shape and type of x. Returns `NotImplemented` if it has them."""
+    is_like_x = source.shape == x.shape and source.dtype == x.dtype
+    return NotImplemented if is_like_x else x.copy_(_copy(x, source))
 
 
 def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:

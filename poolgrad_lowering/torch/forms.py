@@ -170,6 +170,8 @@ def _draw_from_values(graph: ir.Graph) -> None:
     element: ir.Value | None = None
     for number, node in enumerate(node for node in list(graph) if node.op_type == "RandomUniformLike"):
         _rename(graph, node, names.random(number))
+        if node.outputs[0].dtype is not None:  # which is else the type of the operand
+            node.attributes["dtype"] = ir.AttrInt64("dtype", node.outputs[0].dtype)
         like = node.inputs[0]
         if like is None or like.name not in graph.initializers or like.shape is None:
             continue
