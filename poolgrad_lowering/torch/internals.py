@@ -21,6 +21,7 @@ from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec, tree_flatten_with_path, tree_unflatten
 
@@ -129,6 +130,10 @@ class RandomNumbersInBackwardError(RuntimeError):
     """Random numbers are drawn while gradients are computed."""
 
 
+class OtherDataError(RuntimeError):
+    """A tensor gets data of another shape or type."""
+
+
 class WithoutRandomNumbers(TorchDispatchMode):
     """While it is active, raises `RandomNumbersInBackwardError` when an operator draws random numbers."""
 
@@ -147,6 +152,62 @@ def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor]) -> str |
         if isinstance(value, Tensor) and value.numel() and value.data_ptr() in names:
             return names[value.data_ptr()]
     return None
+
+
+def changed_inputs(graph: fx.GraphModule, results: range) -> tuple[list[int], list[int]]:
+    """Return which of the first inputs of a traced graph changed, and which of all inputs it writes to, by position.
+
+    The outputs at the positions `results` are these first inputs as they are after the graph, in their order. One has
+    changed if the graph writes to it, or returns another tensor.
+    """
+    inputs = [_memory(node) for node in graph.graph.find_nodes(op="placeholder")]
+    writing = {_memory(operand) for node in graph.graph.nodes for operand in _written_operands(node)}
+    outputs: Any = graph.graph.output_node().args[0]
+    after = [_memory(outputs[position]) for position in results]
+    written = [position for position, memory in enumerate(inputs) if memory in writing]
+    other = {position for position, memory in enumerate(after) if memory != inputs[position]}
+    return sorted(other.union(written).intersection(range(len(after)))), written
+
+
+def _memory(node: fx.Node) -> int:
+    """Return a number that tensors which share memory have in common."""
+    found: int = node.meta["val"].untyped_storage()._cdata  # noqa: SLF001 - there is no other way
+    return found
+
+
+def _written_operands(node: fx.Node) -> Iterator[fx.Node]:
+    """Yield the operands whose memory an operator writes to."""
+    if not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
+        return
+    for argument, value in zip(node.target._schema.arguments, node.args, strict=False):  # noqa: SLF001
+        given = node.kwargs.get(argument.name, value)
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            yield from given if isinstance(given, (list, tuple)) else [given]
+
+
+def return_only(graph: fx.GraphModule, positions: Iterable[int]) -> None:
+    """Let a traced graph return only the outputs at these positions."""
+    node = graph.graph.output_node()
+    outputs: Any = node.args[0]
+    node.args = (tuple(outputs[position] for position in positions),)
+    graph.recompile()
+
+
+class DataIsCopied(TorchFunctionMode):
+    """While it is active, `tensor.data = value` copies the value, which a trace sees, as it does not see the exchange.
+
+    Raises `OtherDataError` if the value has another shape or type.
+    """
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the function, or the copy in its place."""
+        if function != Tensor.data.__set__:  # type: ignore[attr-defined] - made anew each time
+            return function(*args, **(kwargs or {}))
+        tensor, value = args
+        if (tensor.shape, tensor.dtype) != (value.shape, value.dtype):
+            raise OtherDataError("the model gives `data` of a tensor another shape or type")
+        with torch.no_grad():
+            return tensor.data.copy_(value)
 
 
 def has_gradient_hooks(parameter: Tensor) -> bool:

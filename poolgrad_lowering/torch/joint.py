@@ -19,13 +19,17 @@ from poolgrad_lowering.torch.arguments import Arguments
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.internals import (
+    DataIsCopied,
     RandomNumbersInBackwardError,
     WithoutRandomNumbers,
+    changed_inputs,
     complex_operator,
     held_constant,
     note_backward_of,
+    return_only,
     trace,
 )
+from poolgrad_lowering.torch.model_state import replace, restored
 
 Loss = Callable[[Any, Any], Tensor]
 
@@ -80,7 +84,8 @@ def check_module(model: object) -> None:
 class Joint:
     """A joint graph. `inputs` are its inputs by name, with their values: weights, buffers, example inputs.
 
-    `trained` are the parameters that have a gradient. The graph returns one tensor for each of `outputs`.
+    `trained` are the parameters that have a gradient. The graph returns one tensor for each of `outputs`. It writes to
+    the inputs of `written`.
     """
 
     graph: fx.GraphModule
@@ -88,6 +93,7 @@ class Joint:
     examples: tuple[str, ...]
     trained: tuple[str, ...]
     outputs: tuple[str, ...]
+    written: frozenset[str]
 
 
 def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Collection[str]) -> Joint:
@@ -105,7 +111,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
     positions = [position for position, name in enumerate(inputs) if name in batched]
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
-        with torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
+        with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
             graph = trace(step, list(inputs.values()), positions, decompositions)
     except TorchExportError:
         raise
@@ -119,62 +125,45 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
         raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
     scopes.complete(graph)
     trained = tuple(map(_in_model, step.trained))
-    changed = (names.new(names.buffer(_in_model(name))) for name in step.buffers)
-    return Joint(graph, inputs, tuple(examples), trained, (names.LOSS, *map(names.gradient, trained), *changed))
+    first = 1 + len(trained)
+    own = [name for name in inputs if name not in examples]
+    changed, written = changed_inputs(graph, range(first, first + len(own)))
+    return_only(graph, [*range(first), *(first + position for position in changed)])
+    new = (names.new(own[position]) for position in changed)
+    outputs = (names.LOSS, *map(names.gradient, trained), *new)
+    everything = list(inputs)
+    return Joint(graph, inputs, tuple(examples), trained, outputs, frozenset(everything[number] for number in written))
 
 
 class _Step:
-    """The function that is traced. Its results are loss, gradients of `trained`, and new `buffers`."""
+    """The function that is traced, within `restored`.
 
-    def __init__(self, module: WithLoss, parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> None:
+    Its results are the loss, the gradients of `trained`, and parameters and buffers as they are afterwards.
+    """
+
+    def __init__(self, module: WithLoss, parameters: dict[str, nn.Parameter], buffers: dict[str, Tensor]) -> None:
         self._module = module
-        self._needs_gradient = {name: value.requires_grad for name, value in parameters.items()}
-        self.buffers = list(buffers)
+        self._parameters, self._buffers = parameters, buffers
         self.trained: list[str] = []
 
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
-        count = len(self._needs_gradient)
-        weights = {
-            name: value.detach().requires_grad_(needs)
-            for (name, needs), value in zip(self._needs_gradient.items(), values[:count], strict=True)
+        own = {**self._parameters, **self._buffers}
+        given = {
+            tensor: value.detach().requires_grad_(tensor.requires_grad)
+            for tensor, value in zip(own.values(), values, strict=False)
         }
-        examples = values[count + len(self.buffers) :]
-        before = {name: value.clone() for name, value in zip(self.buffers, values[count:], strict=False)}
-        with torch.enable_grad():
-            loss, gradients, after = torch.func.functional_call(
-                _Differentiated(self._module),
-                {f"module.{name}": value for name, value in {**weights, **before}.items()},
-                examples,
-            )
+        replace(self._module, given)
+        with torch.enable_grad(), DataIsCopied():
+            loss = self._module(*values[len(own) :])
+            # The backward pass may compute parts of the forward pass again, and change buffers again.
+            gradients = self._gradients(_scalar(loss))
         self.trained = list(gradients)
-        return (loss.detach(), *gradients.values(), *(after[name].detach() for name in self.buffers))
-
-
-class _Differentiated(nn.Module):
-    """A module that also returns the gradients of its loss, and its buffers as they are after the backward pass.
-
-    The backward pass is a part of the call: it may compute parts of the forward pass again, with its tensors.
-    """
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
-        """Return the loss, gradients by name, and buffers by name. Raises `TorchExportError` unless it is a scalar."""
-        loss = self.module(*inputs)
-        if not isinstance(loss, Tensor):
-            raise TorchExportError(f"the loss is a {type(loss).__name__}; a step needs a tensor with one number")
-        if loss.numel() != 1:
-            raise TorchExportError(
-                f"the loss has the shape {tuple(loss.shape)}; a step needs a scalar, e.g. the mean: reduction='mean'. "
-                "Without a loss of its own (loss=None), the model has to return it"
-            )
-        return loss, self._gradients(loss), dict(self.module.named_buffers())
+        after = dict(self._module.named_parameters()) | dict(self._module.named_buffers())
+        return loss.detach(), *gradients.values(), *(after[name].detach() for name in own)
 
     def _gradients(self, loss: Tensor) -> dict[str, Tensor]:
         """Return the gradient of every weight that needs one and that the loss depends on."""
-        wanted = {name: weight for name, weight in self.module.named_parameters() if weight.requires_grad}
+        wanted = {name: weight for name, weight in self._module.named_parameters() if weight.requires_grad}
         if not wanted:
             raise TorchExportError("no parameter of the model has requires_grad, so there is nothing to train")
         if not loss.requires_grad:
@@ -189,6 +178,18 @@ class _Differentiated(nn.Module):
                 "dropout layer, whose second mask would be another one. Export the model without checkpointing"
             ) from error
         return {name: value for name, value in zip(wanted, found, strict=True) if value is not None}
+
+
+def _scalar(loss: Any) -> Tensor:
+    """Return the loss. Raises `TorchExportError` unless it is a tensor with one number."""
+    if not isinstance(loss, Tensor):
+        raise TorchExportError(f"the loss is a {type(loss).__name__}; a step needs a tensor with one number")
+    if loss.numel() != 1:
+        raise TorchExportError(
+            f"the loss has the shape {tuple(loss.shape)}; a step needs a scalar, e.g. the mean: reduction='mean'. "
+            "Without a loss of its own (loss=None), the model has to return it"
+        )
+    return loss
 
 
 def _in_model(name: str) -> str:

@@ -39,8 +39,9 @@ class TrainingStep(ExportedStep):
     Inputs of `model`: `weight.<parameter>` and `buffer.<name>`, by their names in the PyTorch model; with an optimizer
     `state.<slot>.<parameter>` and `learning_rate` (float32, a scalar; `learning_rate.<n>` of each of several groups);
     the parameters of the model's forward, and `target`. Outputs: `loss`; `grad.<parameter>`, or with an optimizer
-    `new_weight.…` and `new_state.…`; and `new_buffer.<name>` for each buffer that the step changes, e.g. the running
-    statistics of BatchNorm.
+    `new_weight.…` and `new_state.…`; `new_buffer.<name>` for each buffer that the step changes, e.g. the running
+    statistics of BatchNorm; and `new_weight.<parameter>` for each parameter that the model's forward changes, e.g. in
+    momentum encoders.
 
     `values` are the values of weights, buffers and state when the step was exported; `examples` those of the other
     inputs. `carried` has the input that each output is the next value of: {"new_weight.w": "weight.w"}. `groups` are
@@ -126,7 +127,6 @@ def export_training_step(
     state = state_of(groups, optimizer, parameters) if groups else {}
     function, inputs, outputs = _whole_step(joint, groups, state, gradient_transform)
     exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
-    _drop_unchanged_buffers(exported)
     if weight_gradient == "convolution":
         warn_of_large_kernels(exported)
     own = inputs.keys() - joint.examples - {group.rate for group in groups}
@@ -231,32 +231,19 @@ def _whole_step(
     gradients = {names.gradient(name): name for name in joint.trained}
     kept = [name for name in joint.outputs if name not in gradients]
     updated = list(update(groups, inputs, {name: joint.inputs[names.weight(name)] for name in joint.trained}))
-    outputs = [*kept, *map(names.new, updated)] if groups else list(joint.outputs)
+    outputs = list(dict.fromkeys([*kept, *map(names.new, updated)])) if groups else list(joint.outputs)
 
     def step(*values: Tensor) -> list[Tensor]:
         named = dict(zip(inputs, values, strict=True))
-        found = run_annotated(joint.graph, [named[name] for name in joint.inputs])
-        results = dict(zip(joint.outputs, found, strict=True))
+        given = [named[name].clone() if name in joint.written else named[name] for name in joint.inputs]
+        results = dict(zip(joint.outputs, run_annotated(joint.graph, given), strict=True))
+        now = named | {name: results[output] for output, name in names.carried(joint.outputs).items()}
         changed = transformed({name: results[output] for output, name in gradients.items()}, transform)
         results |= {output: changed[name] for output, name in gradients.items()}
-        results |= {names.new(name): value for name, value in update(groups, named, changed).items()}
+        results |= {names.new(name): value for name, value in update(groups, now, changed).items()}
         return [results[name] for name in outputs]
 
     return step, inputs, outputs
-
-
-def _drop_unchanged_buffers(model: onnx.ModelProto) -> None:
-    """Remove the outputs that are inputs as they are, e.g. buffers with constants."""
-    copies = {node.output[0]: node for node in model.graph.node if node.op_type == "Identity"}
-    inputs = {value.name for value in model.graph.input}
-    for output in list(model.graph.output):
-        chain, name = [], output.name
-        while name in copies:
-            chain.append(copies[name])
-            name = copies[name].input[0]
-        if name in inputs and output.name == names.new(name):
-            model.graph.output.remove(output)
-            model.graph.node.remove(chain[0])
 
 
 def _make_initializers(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> None:

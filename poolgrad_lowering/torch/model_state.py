@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A model runs with other tensors, and is afterwards what it was before."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+_CONTAINERS = (dict, list, set, deque)
+_NO_STATE = {*sys.stdlib_module_names, "torch", "numpy"}
+"""The packages whose objects are not looked into: some are shared by all of a program, as loggers are."""
+_WITH_STATE = (nn.Module, SimpleNamespace)
+"""Classes of them whose objects are."""
+
+
+@contextmanager
+def restored(model: nn.Module) -> Iterator[None]:
+    """After it, also after an error, the attributes of all modules and the state of random numbers are as before it.
+
+    Attributes are parameters, buffers, submodules, modes, hooks, and what else a module holds. So are the elements of
+    lists, dictionaries and sets that are reached from them, and the attributes of other objects. The numbers in a
+    tensor are not restored.
+    """
+    kept = [(held, dict(held) if isinstance(held, dict) else list(held)) for held in _containers(model)]
+    in_python, in_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - a model may draw from it
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(in_python)
+        np.random.set_state(in_numpy)  # noqa: NPY002
+        for held, before in kept:
+            _restore(held, before)
+
+
+def replace(model: nn.Module, tensors: Mapping[Tensor, Tensor]) -> None:
+    """Put other tensors in the place of parameters and buffers, under all names that each has, until `restored` ends."""
+    for part in model.modules():
+        for entries in (part._parameters, part._buffers):  # noqa: SLF001 - an assignment wants a Parameter
+            entries.update({name: tensors[value] for name, value in entries.items() if value is not None})
+
+
+def _restore(held: Any, before: Any) -> None:
+    """Give a container the elements that it had, unless it has them."""
+    if _identities(held) == _identities(before):
+        return
+    held.clear()
+    if isinstance(held, (list, deque)):
+        held.extend(before)
+    else:
+        held.update(before)
+
+
+def _identities(held: Any) -> list[int]:
+    return list(map(id, (*held, *held.values()) if isinstance(held, dict) else held))
+
+
+def _containers(model: nn.Module) -> list[Any]:
+    """Return the lists, dictionaries and sets that are reached from a model; one dictionary has an object's attributes.
+
+    They are kept alive by the result, so that no other object gets the identity of one.
+    """
+    found: dict[int, Any] = {}
+    left: list[Any] = [model]
+    while left:
+        value = left.pop()
+        if id(value) not in found:
+            found[id(value)] = value
+            left.extend(_parts(value))
+    return [value for value in found.values() if isinstance(value, _CONTAINERS)]
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """Return what an object holds."""
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
+        return value
+    if isinstance(value, MethodType):
+        return value.__self__, value.__func__
+    if isinstance(value, FunctionType):
+        return map(_content, value.__closure__ or ())
+    if isinstance(value, (Tensor, type, ModuleType)):
+        return ()
+    is_shared = type(value).__module__.partition(".")[0] in _NO_STATE
+    return [vars(value)] if hasattr(value, "__dict__") and (not is_shared or isinstance(value, _WITH_STATE)) else ()
+
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # the variable has no value yet
+        return None
