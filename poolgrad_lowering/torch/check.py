@@ -26,6 +26,7 @@ from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import RecordedMasks, without_one_dnn
+from poolgrad_lowering.torch.model_state import restored
 from poolgrad_lowering.torch.optimizers import Adam
 
 LEARNING_RATE = 0.01
@@ -64,7 +65,7 @@ class StepCheck:
 
 def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
-    with torch.random.fork_rng(devices=[]):  # masks are drawn, and the numbers after them stay what they would be
+    with restored(step.module):  # a copy runs, which may share objects with it, and masks are drawn
         return _compared(step, steps=steps, tolerance=tolerance)
 
 

@@ -14,6 +14,7 @@ from onnx import NodeProto
 from onnxscript import optimizer
 from torch import Tensor, nn
 
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.ge.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.errors import TorchExportError, first_line
@@ -52,7 +53,7 @@ def to_onnx(
     """Return the ONNX model of a function of the inputs. The first size of the `batched` inputs is named "batch".
 
     Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
-    torch would write opset 18 nevertheless.
+    torch would write opset 18 nevertheless, or says what is not valid ONNX.
     """
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
@@ -102,6 +103,10 @@ def to_onnx(
         raise TorchExportError(f"opset is {opset}, and torch wrote {found}, since it cannot convert the step")
     name_nodes(exported)
     arrange(exported.graph)
+    try:
+        onnx.checker.check_model(exported, full_check=True)
+    except ONNX_ERRORS as error:
+        raise TorchExportError(f"torch writes a model that is not valid ONNX: {first_line(error)}") from error
     return exported
 
 

@@ -7,6 +7,7 @@ The compilers of accelerators read fewer forms of ONNX than onnxruntime. Ascend'
 
 * constants are initializers;
 * convolutions have `kernel_shape`, LogSoftmax has `axis`, Clip has both bounds;
+* pools with `ceil_mode` have as many windows by ONNX's inference as by PyTorch;
 * there is no CastLike, IsNaN and IsInf, and no Shape with bounds;
 * random numbers get their shape from a value that is not a constant, else no provider but the CPU's takes them;
 * results in 16 bits are only where the operator's definition allows them: at opset 18, convolutions and pools have no
@@ -17,7 +18,7 @@ The compilers of accelerators read fewer forms of ONNX than onnxruntime. Ascend'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,9 @@ import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 
 from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.halves import compute_in_float32, constant, unused
+from poolgrad_lowering.windows.axis import AxisWindow
 
 Nodes = tuple[ir.Node, ...]
 """Nodes that replace another one. The outputs of the last take the place of its outputs."""
@@ -93,11 +96,64 @@ def _write_bounds(node: ir.Node) -> None:
             node.replace_input_with(position, constant(node.graph, array, f"{node.name}_bound_{position}"))
 
 
+def _write_ends(node: ir.Node) -> None:
+    """Let a pool with `ceil_mode` have no window that starts behind the input.
+
+    PyTorch and onnxruntime leave such a window out; ONNX's inference counts it. Without `ceil_mode`, padding up to the
+    end of the last window gives the same windows.
+
+    Raises `TorchExportError` for wide dilated windows along one axis beside such windows along another: onnxruntime
+    takes no padding of the kernel's size.
+    """
+    data = node.inputs[0]
+    if not node.attributes.get_int("ceil_mode", 0) or data is None or data.shape is None:
+        return
+    sizes = [int(size) for size in data.shape[2:]]
+    kernel, strides = (node.attributes[name].as_ints() for name in ("kernel_shape", "strides"))
+    pads, dilations = node.attributes["pads"].as_ints(), node.attributes.get_ints("dilations", [1] * len(sizes))
+    begins, ends = pads[: len(sizes)], pads[len(sizes) :]
+    windows = list(map(AxisWindow, kernel, strides, begins, ends, dilations))
+    exact = [
+        (window.output_size(size, ceil=True) - 1) * window.stride + window.extent - size - window.begin
+        for window, size in zip(windows, sizes, strict=True)
+    ]  # up to the end of the last window; less than the end's padding if that has a further window
+    if all(last >= end for last, end in zip(exact, ends, strict=True)):
+        return
+    needed = list(map(max, exact, ends))
+    rounded = all(end < extent for end, extent in zip(needed, kernel, strict=True))
+    if not rounded:
+        needed = list(map(min, exact, ends))
+        if min(needed) < 0:
+            raise TorchExportError("a pool in ceil_mode has windows along its axes that no pool of ONNX has")
+    elif node.op_type == "AveragePool" and node.attributes.get_int("count_include_pad", 0) and needed != list(ends):
+        _pad_before(node, begins, ends)  # these elements count; those up to the end of a window do not
+        begins, needed = [0] * len(sizes), [end - pad for end, pad in zip(needed, ends, strict=True)]
+        node.attributes["count_include_pad"] = ir.AttrInt64("count_include_pad", 0)
+    node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0 if rounded else 1)
+    node.attributes["pads"] = ir.AttrInt64s("pads", [*begins, *needed])
+
+
+def _pad_before(node: ir.Node, begins: Sequence[int], ends: Sequence[int]) -> None:
+    """Pad the first operand of a node with zeros along its axes behind the second."""
+    data, graph = node.inputs[0], node.graph
+    pads = constant(graph, np.array([0, 0, *begins, 0, 0, *ends], np.int64), f"{node.name}_pads")
+    pad = ir.node("Pad", [data, pads], name=f"{node.name}_pad")
+    padded = pad.outputs[0]
+    padded.type = data.type
+    padded.shape = ir.Shape(
+        [*data.shape[:2], *map(sum, zip(begins, data.shape[2:], ends, strict=True))]
+    )
+    graph.insert_before(node, pad)
+    node.replace_input_with(0, padded)
+
+
 _ATTRIBUTES: dict[str, Callable[[ir.Node], object]] = {
+    "AveragePool": _write_ends,
     "Clip": _write_bounds,
     "Conv": _write_kernel_shape,
     "ConvTranspose": _write_kernel_shape,
     "LogSoftmax": lambda node: node.attributes.setdefault("axis", ir.AttrInt64("axis", -1)),
+    "MaxPool": _write_ends,
 }
 """What is added to the operators, by operator."""
 

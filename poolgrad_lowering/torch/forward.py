@@ -19,8 +19,9 @@ from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.exporter import to_onnx
-from poolgrad_lowering.torch.internals import flatten, run_annotated, trace, without_one_dnn
+from poolgrad_lowering.torch.internals import DataIsCopied, flatten, run_annotated, trace, without_one_dnn
 from poolgrad_lowering.torch.joint import check_module
+from poolgrad_lowering.torch.model_state import replace, restored
 
 
 @dataclass(frozen=True)
@@ -67,17 +68,14 @@ def export_forward(
     inputs = {**values, **{name: tensor.contiguous() for name, tensor in arguments.tensors.items()}}
     positions = [position for position, name in enumerate(inputs) if name in batched]
     forward = _Forward(model, arguments, count=len(values))
-    modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad(), without_one_dnn(), scopes.recorded(model.eval()):
+        with restored(model), torch.no_grad(), without_one_dnn(), scopes.recorded(model):
+            model.eval()
             graph = trace(forward, list(inputs.values()), positions, decompositions("matmul"))
     except (TorchExportError, ValueError):
         raise
     except Exception as error:
         raise TorchExportError(f"torch cannot trace the model: {first_line(error)}") from error
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
     exported = to_onnx(
         lambda *tensors: run_annotated(graph, tensors), inputs, forward.outputs, opset=opset, batched=batched
     )
@@ -91,7 +89,10 @@ def export_forward(
 
 
 class _Forward:
-    """The function that is traced. Its results are the tensors of what the model returns, named by `outputs`."""
+    """The function that is traced, within `restored`.
+
+    Its results are the tensors of what the model returns, named by `outputs`.
+    """
 
     def __init__(self, model: nn.Module, arguments: Arguments, *, count: int) -> None:
         self._model, self._arguments, self._count = model, arguments, count
@@ -99,12 +100,11 @@ class _Forward:
         self.outputs: list[str] = []
 
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
-        own = [name for name, _ in (*self._model.named_parameters(), *self._model.named_buffers())]
+        own = (*self._model.parameters(), *self._model.buffers())
+        replace(self._model, dict(zip(own, values, strict=False)))
         positional, keywords, _ = self._arguments.rebuild(values[self._count :])
-        with torch.autocast("cpu", self._short, enabled=self._short is not None):
-            result = torch.func.functional_call(
-                self._model, dict(zip(own, values[: self._count], strict=True)), positional, keywords
-            )
+        with torch.autocast("cpu", self._short, enabled=self._short is not None), DataIsCopied():
+            result = self._model(*positional, **keywords)
         leaves, _ = flatten(_as_tree(result))
         found = {".".join(("output", *path)): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
         if not found:

@@ -36,6 +36,18 @@ def max_pool_backward(axes: int, dy: Tensor, x: Tensor, *attributes_and_indices:
     return zeros.scatter_add(1, indices.reshape(planes, -1), rows).reshape(x.shape).to(dy.dtype)
 
 
+def max_pool(axes: int, x: Tensor, *windows: Any) -> tuple[Tensor, Tensor]:
+    """Return a max pool and its indices with a batch: torch's translation keeps no sizes of a pool without one.
+
+    Returns `NotImplemented` if x has a batch.
+    """
+    if x.ndim > axes + 1:
+        return NotImplemented
+    operator = {2: aten.max_pool2d_with_indices.default, 3: aten.max_pool3d_with_indices.default}[axes]
+    y, indices = operator(x.unsqueeze(0), *windows)
+    return y.squeeze(0), indices.squeeze(0)
+
+
 def adaptive_max_pool(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return the maxima of adaptive windows and their indices, by tables of the windows of a plane.
 
@@ -72,10 +84,14 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
     count_include_pad: bool = True,
     divisor: int | None = None,
 ) -> Tensor:
-    """Return an average pool as torch's exporter knows it: without a divisor of its own, with a number for each axis.
+    """Return an average pool as torch's exporter knows it.
 
+    It has no divisor of its own, a number for each axis, and a batch, without which the exporter keeps no sizes.
     Returns `NotImplemented` if it is one.
     """
+    if x.ndim == axes + 1:
+        others = kernel, stride, padding, ceil_mode, count_include_pad, divisor
+        return {2: aten.avg_pool2d, 3: aten.avg_pool3d}[axes](x.unsqueeze(0), *others).squeeze(0)
     operator = {2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}[axes]
     given = [list(kernel), list(stride), list(padding)]
     kernel, stride, padding = windows = _for_each_axis(axes, kernel, stride, padding)
@@ -199,6 +215,8 @@ def _along_axes(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
 
 
 POOLS: Mapping[Any, Callable[..., Any]] = {
+    aten.max_pool2d_with_indices.default: partial(max_pool, 2),
+    aten.max_pool3d_with_indices.default: partial(max_pool, 3),
     aten.max_pool2d_with_indices_backward.default: partial(max_pool_backward, 2),
     aten.max_pool3d_with_indices_backward.default: partial(max_pool_backward, 3),
     aten.adaptive_max_pool2d.default: adaptive_max_pool,
