@@ -13,6 +13,7 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
 from poolgrad_lowering.torch.internals import decompositions_of
+from poolgrad_lowering.torch.lists import OF_LISTS
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward, wide_type
 from poolgrad_lowering.torch.pools import POOLS
 
@@ -37,6 +38,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.native_group_norm.default: group_norm,
         aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
         **POOLS,
+        **OF_LISTS,
         **_OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
         aten.constant_pad_nd.default: _pad,

@@ -144,13 +144,15 @@ class WithoutRandomNumbers(TorchDispatchMode):
         return operator(*args, **(kwargs or {}))
 
 
-def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor]) -> str | None:
-    """Return the name of a tensor that a traced graph holds as a constant, or None."""
+def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor], *, is_written: bool = False) -> str | None:
+    """Return the name of a tensor that a traced graph holds as a constant, or None; `is_written`: and writes to it."""
     names = {tensor.data_ptr(): name for name, tensor in tensors.items() if tensor.numel()}
-    for node in graph.graph.nodes:
-        value = getattr(graph, node.target, None) if node.op == "get_attr" else None
+    writing = _written_memories(graph)
+    for node in graph.graph.find_nodes(op="get_attr"):
+        value = getattr(graph, node.target, None)
         if isinstance(value, Tensor) and value.numel() and value.data_ptr() in names:
-            return names[value.data_ptr()]
+            if not is_written or _memory(node) in writing:
+                return names[value.data_ptr()]
     return None
 
 
@@ -161,12 +163,17 @@ def changed_inputs(graph: fx.GraphModule, results: range) -> tuple[list[int], li
     changed if the graph writes to it, or returns another tensor.
     """
     inputs = [_memory(node) for node in graph.graph.find_nodes(op="placeholder")]
-    writing = {_memory(operand) for node in graph.graph.nodes for operand in _written_operands(node)}
+    writing = _written_memories(graph)
     outputs: Any = graph.graph.output_node().args[0]
     after = [_memory(outputs[position]) for position in results]
     written = [position for position, memory in enumerate(inputs) if memory in writing]
     other = {position for position, memory in enumerate(after) if memory != inputs[position]}
     return sorted(other.union(written).intersection(range(len(after)))), written
+
+
+def _written_memories(graph: fx.GraphModule) -> set[int]:
+    """Return the memory of all tensors that a traced graph writes to."""
+    return {_memory(operand) for node in graph.graph.nodes for operand in _written_operands(node)}
 
 
 def _memory(node: fx.Node) -> int:

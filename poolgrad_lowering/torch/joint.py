@@ -121,6 +121,13 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
         raise TorchExportError(
             f"the step would use the value of '{_in_model(constant)}' as a constant: the model reads it past its module"
         )
+    attributes = _attributes(module)
+    exchanged = {name: attributes[name] for name in step.exchanged}
+    if lost := held_constant(graph, exchanged) or held_constant(graph, attributes, is_written=True):
+        raise TorchExportError(
+            f"the model's forward changes '{_in_model(lost)}', a tensor that is neither parameter nor buffer, and each "
+            "step would begin with its value of now: register it as a buffer"
+        )
     if (operator := complex_operator(graph)) is not None:
         raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
     scopes.complete(graph)
@@ -139,12 +146,14 @@ class _Step:
     """The function that is traced, within `restored`.
 
     Its results are the loss, the gradients of `trained`, and parameters and buffers as they are afterwards.
+    `exchanged` are the other tensors of the module in whose place it put other values.
     """
 
     def __init__(self, module: WithLoss, parameters: dict[str, nn.Parameter], buffers: dict[str, Tensor]) -> None:
         self._module = module
         self._parameters, self._buffers = parameters, buffers
         self.trained: list[str] = []
+        self.exchanged: list[str] = []
 
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
         own = {**self._parameters, **self._buffers}
@@ -153,11 +162,14 @@ class _Step:
             for tensor, value in zip(own.values(), values, strict=False)
         }
         replace(self._module, given)
+        before = _attributes(self._module)
         with torch.enable_grad(), DataIsCopied():
             loss = self._module(*values[len(own) :])
             # The backward pass may compute parts of the forward pass again, and change buffers again.
             gradients = self._gradients(_scalar(loss))
         self.trained = list(gradients)
+        now = _attributes(self._module)
+        self.exchanged = [name for name, tensor in before.items() if now.get(name) is not tensor]
         after = dict(self._module.named_parameters()) | dict(self._module.named_buffers())
         return loss.detach(), *gradients.values(), *(after[name].detach() for name in own)
 
@@ -178,6 +190,16 @@ class _Step:
                 "dropout layer, whose second mask would be another one. Export the model without checkpointing"
             ) from error
         return {name: value for name, value in zip(wanted, found, strict=True) if value is not None}
+
+
+def _attributes(module: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors of a module that are neither parameters nor buffers, by name."""
+    return {
+        f"{path}.{name}": value
+        for path, part in module.named_modules()
+        for name, value in vars(part).items()
+        if isinstance(value, Tensor)
+    }
 
 
 def _scalar(loss: Any) -> Tensor:

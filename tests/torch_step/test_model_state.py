@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A model is after an export and a comparison, and after an error in one, what it was before."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+from torch import Tensor, nn  # noqa: E402
+from torch.nn.modules import module as hooks_of_all  # noqa: E402
+from torch.nn.utils import parametrizations, weight_norm  # noqa: E402
+
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
+from poolgrad_lowering.torch import exporter as exporter_module  # noqa: E402
+from poolgrad_lowering.torch import joint as joint_module  # noqa: E402
+from poolgrad_lowering.torch.model_state import restored  # noqa: E402
+
+X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
+
+
+class Net(nn.Module):
+    """Two layers of the same sizes, a head, and all kinds of attributes, which its forward changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
+        self.norm, self.drop, self.head = nn.BatchNorm2d(3), nn.Dropout(0.25), nn.Linear(3, 2)
+        self.calls, self.last = 0, None
+        self.log: list[Any] = []
+        self.recent: deque[Any] = deque(maxlen=2)
+        self.seen: set[Any] = set()
+        self.found: dict[str, Any] = {"x": [1]}
+        self.settings = SimpleNamespace(calls=0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.b(self.a(x).relu())
+        self.calls += 1
+        self.settings.calls += 1
+        self.last = y
+        self.log.append(y)
+        self.recent.append(y)
+        self.seen.add(y)
+        self.found["x"].append(y)
+        self.found["y"] = y
+        random.random()
+        np.random.rand()  # noqa: NPY002 - what a model may draw from
+        return self.head(nn.functional.max_pool2d(self.drop(self.norm(y)), 2).mean((2, 3)))
+
+
+def one_module_twice(net: Any) -> None:
+    net.b = net.a
+
+
+def one_weight_twice(net: Any) -> None:
+    net.b.weight = net.a.weight
+
+
+def one_module_in_two_parents(net: Any) -> None:
+    net.a, net.b = nn.Sequential(net.a), nn.Sequential(nn.Identity(), net.a)
+
+
+def old_weight_norm(net: Any) -> None:
+    weight_norm(net.a)
+    net(X)  # which keeps the weight as an attribute that is no leaf
+
+
+def new_weight_norm(net: Any) -> None:
+    parametrizations.weight_norm(net.a)
+
+
+def spectral_norm(net: Any) -> None:
+    parametrizations.spectral_norm(net.a)
+
+
+def orthogonal(net: Any) -> None:
+    nn.utils.parametrize.register_parametrization(net.head, "weight", nn.Tanh())
+
+
+def module_list(net: Any) -> None:
+    net.all = nn.ModuleList([net.a, net.b])
+
+
+def hooks(net: Any) -> None:
+    kept: dict[str, Any] = {}
+    net.kept = kept
+    net.a.register_forward_hook(lambda _module, _inputs, output: kept.update(output=output))
+    net.b.register_forward_pre_hook(lambda _module, inputs: (inputs[0] * 2,))
+    net.register_buffer("counted", torch.zeros(()))
+    net.a.register_forward_hook(lambda *_: net.counted.add_(1) and None)
+
+
+def own_forward(net: Any) -> None:
+    """A forward that replaces the one of the class, and calls it."""
+    before = net.forward
+    net.forward = lambda x: before(x) + 1
+
+
+def frozen_part_in_eval_mode(net: Any) -> None:
+    net.a.requires_grad_(False)
+    net.norm.eval()
+
+
+def changed_in_forward(net: Any) -> None:
+    net.norm.weight.requires_grad_(False)
+    net.register_forward_pre_hook(lambda module, _: module.norm.weight.data.mul_(0.5) and None)
+
+
+STRUCTURES = [
+    lambda net: None,
+    one_module_twice,
+    one_weight_twice,
+    one_module_in_two_parents,
+    old_weight_norm,
+    new_weight_norm,
+    spectral_norm,
+    orthogonal,
+    module_list,
+    hooks,
+    own_forward,
+    frozen_part_in_eval_mode,
+    changed_in_forward,
+]
+
+
+def found_in(model: nn.Module) -> list[Any]:
+    """Return everything that a model is, with the identity of each tensor, and the state of random numbers."""
+
+    def written(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return type(value), id(value), value.requires_grad, value.detach().numpy().tobytes(), value.grad is None
+        if isinstance(value, dict):
+            return id(value), [(key, written(held)) for key, held in value.items()]
+        if isinstance(value, (list, tuple, set, deque)):
+            return id(value), [written(held) for held in value]
+        return written(vars(value)) if isinstance(value, SimpleNamespace) else id(value)
+
+    modules = dict(model.named_modules(remove_duplicate=False))
+    state = [(name, type(part), written(vars(part))) for name, part in modules.items()]
+    of_all = [len(value) for name, value in vars(hooks_of_all).items() if name.startswith("_global_")
+              and isinstance(value, dict)]
+    return [state, of_all, torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()]  # noqa: NPY002
+
+
+@pytest.mark.parametrize("change", STRUCTURES)
+def test_a_model_stays_what_it_is(change: Callable[[Any], None]) -> None:
+    net = Net()
+    change(net)
+    expected = found_in(net)
+    step = export_training_step(net, nn.functional.cross_entropy, (X, LABELS), optimizer="sgd")
+    assert found_in(net) == expected
+    if change is not own_forward:  # whose copy has the forward of this model
+        step.check(steps=2)
+        assert found_in(net) == expected
+    export_forward(net, (X,))
+    assert found_in(net) == expected
+
+
+class Fails(torch.autograd.Function):
+    """Fails in the backward pass."""
+
+    @staticmethod
+    def forward(_: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(_: Any, *__: Tensor) -> Any:
+        raise ZeroDivisionError
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError
+
+
+STAGES: dict[str, Callable[[Any], Any]] = {
+    "a hook before forward": lambda patch: lambda net: net.b.register_forward_pre_hook(fail),
+    "a hook after forward": lambda patch: lambda net: net.b.register_forward_hook(fail),
+    "the last layer": lambda patch: lambda net: setattr(net.head, "forward", fail),
+    "the backward pass": lambda patch: lambda net: net.a.register_forward_hook(lambda *found: Fails.apply(found[2])),
+    "what follows the trace": lambda patch: patch.setattr(joint_module, "held_constant", fail),
+    "torch's exporter": lambda patch: patch.setattr(torch.onnx, "export", fail),
+    "the forms": lambda patch: patch.setattr(exporter_module, "normalize", fail),
+    "the order": lambda patch: patch.setattr(exporter_module, "arrange", fail),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_model_stays_what_it_is_after_an_error(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    one_module_twice(net)
+    if change := STAGES[stage](monkeypatch):
+        change(net)
+    expected = found_in(net)
+    with pytest.raises((TorchExportError, ZeroDivisionError)):
+        export_training_step(net, nn.functional.cross_entropy, (X, LABELS), optimizer="sgd")
+    assert found_in(net) == expected
+    if "backward" not in stage:
+        if "follows" not in stage:
+            with pytest.raises((TorchExportError, ZeroDivisionError)):
+                export_forward(net, (X,))
+        assert found_in(net) == expected
+
+
+def test_an_error_of_the_loss() -> None:
+    net = Net()
+    expected = found_in(net)
+    with pytest.raises(TorchExportError, match="ZeroDivisionError"):
+        export_training_step(net, fail, (X, LABELS))
+    assert found_in(net) == expected
+
+
+def test_an_error_in_a_comparison() -> None:
+    net = Net()
+    step = export_training_step(net, nn.functional.cross_entropy, (X, LABELS))
+    net.head.register_forward_hook(fail)
+    expected = found_in(net)
+    with pytest.raises(ZeroDivisionError):
+        step.check()
+    assert found_in(net) == expected
+
+
+def test_objects_that_a_program_shares_stay_as_they_are() -> None:
+    class Shared(nn.Module):
+        logger = __import__("logging").getLogger("poolgrad.test")
+
+    net = Shared()
+    net.kept = net.logger  # type: ignore[assignment]
+    with restored(net):
+        net.logger.disabled = True
+        del net.kept
+    assert net.kept is net.logger
+    assert net.logger.disabled
+    net.logger.disabled = False
