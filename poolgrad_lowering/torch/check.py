@@ -26,7 +26,7 @@ from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import RecordedMasks, without_one_dnn
-from poolgrad_lowering.torch.model_state import restored
+from poolgrad_lowering.torch.model_state import numbers_restored, restored
 from poolgrad_lowering.torch.optimizers import Adam
 
 LEARNING_RATE = 0.01
@@ -65,7 +65,8 @@ class StepCheck:
 
 def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
-    with restored(step.module):  # a copy runs, which may share objects with it, and masks are drawn
+    # A copy runs, but its hooks may hold the module itself; and masks are drawn.
+    with restored(step.module), numbers_restored(step.module):
         return _compared(step, steps=steps, tolerance=tolerance)
 
 

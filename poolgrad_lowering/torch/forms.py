@@ -124,7 +124,10 @@ def _write_ends(node: ir.Node) -> None:
     if not rounded:
         needed = list(map(min, exact, ends))
         if min(needed) < 0:
-            raise TorchExportError("a pool in ceil_mode has windows along its axes that no pool of ONNX has")
+            raise TorchExportError(
+                f"a max pool in ceil_mode has dilated windows that end {max(exact)} elements behind its input along one "
+                "axis, and leaves elements out along another: no pool of onnxruntime has both"
+            )
     elif node.op_type == "AveragePool" and node.attributes.get_int("count_include_pad", 0) and needed != list(ends):
         _pad_before(node, begins, ends)  # these elements count; those up to the end of a window do not
         begins, needed = [0] * len(sizes), [end - pad for end, pad in zip(needed, ends, strict=True)]

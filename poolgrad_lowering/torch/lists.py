@@ -12,7 +12,7 @@ from torch import Tensor
 
 aten = torch.ops.aten
 
-_NAMES = ("add", "addcdiv", "addcmul", "clamp_max", "clamp_min", "copy", "div", "lerp", "mul", "neg", "sub", "zero")
+_NAMES = ("add", "clamp_max", "clamp_min", "copy", "div", "lerp", "mul", "neg", "sub", "zero")
 
 
 def _of_each(operator: Callable[..., Tensor]) -> Callable[..., list[Tensor] | None]:

@@ -29,7 +29,7 @@ def restored(model: nn.Module) -> Iterator[None]:
 
     Attributes are parameters, buffers, submodules, modes, hooks, and what else a module holds. So are the elements of
     lists, dictionaries and sets that are reached from them, and the attributes of other objects. The numbers in a
-    tensor are not restored.
+    tensor are not restored: a trace changes none.
     """
     kept = [(held, dict(held) if isinstance(held, dict) else list(held)) for held in _containers(model)]
     in_python, in_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - a model may draw from it
@@ -41,6 +41,22 @@ def restored(model: nn.Module) -> Iterator[None]:
         np.random.set_state(in_numpy)  # noqa: NPY002
         for held, before in kept:
             _restore(held, before)
+
+
+@contextmanager
+def numbers_restored(model: nn.Module) -> Iterator[None]:
+    """After it, also after an error, the tensors and gradients of all modules have the numbers that they had before."""
+    tensors = {value for part in model.modules() for value in vars(part).values() if isinstance(value, Tensor)}
+    kept = [(tensor, tensor.detach().clone()) for tensor in tensors.union(model.parameters(), model.buffers())]
+    gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
+    model.zero_grad(set_to_none=True)
+    try:
+        yield
+    finally:
+        for tensor, before in kept:
+            tensor.data.copy_(before)
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
 
 
 def replace(model: nn.Module, tensors: Mapping[Tensor, Tensor]) -> None:

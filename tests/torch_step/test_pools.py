@@ -11,12 +11,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 
 from torch import Tensor, nn  # noqa: E402
 
 from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
 from poolgrad_lowering.torch.pools import (  # noqa: E402
     adaptive_average_pool,
     adaptive_average_pool_backward,
@@ -188,3 +188,67 @@ def test_adaptive_max_pools_lower_in_every_precision(dtype: Any) -> None:
         step = export_training_step(model, nn.functional.mse_loss, (drawn(2, 2, 10, 10), drawn(2, 27)))
     assert len(lower(step.model).report.lowered) == 1
     step.check()
+
+
+DROPPED: dict[str, tuple[Any, nn.Module]] = {
+    "max 1-D": ((2,), nn.MaxPool1d(3, 3, 1, ceil_mode=True)),
+    "max": ((2, 2), nn.MaxPool2d(3, 3, 1, ceil_mode=True)),
+    "max, one axis": ((6, 5), nn.MaxPool2d(3, 3, 1, ceil_mode=True)),
+    "max, gaps": ((6, 5), nn.MaxPool2d((2, 3), (3, 2), ceil_mode=True)),
+    "max, dilated": ((5, 7), nn.MaxPool2d((3, 2), (3, 3), (1, 1), (1, 2), ceil_mode=True)),
+    "max 3-D": ((3, 6, 5), nn.MaxPool3d(3, 3, 1, ceil_mode=True)),
+    "average 1-D": ((2,), nn.AvgPool1d(3, 3, 1, ceil_mode=True)),
+    "average": ((6, 5), nn.AvgPool2d(3, 3, 1, ceil_mode=True)),
+    "average, all axes": ((5, 5), nn.AvgPool2d(3, 3, 1, ceil_mode=True)),
+    "average without the padding": ((6, 5), nn.AvgPool2d(3, 3, 1, ceil_mode=True, count_include_pad=False)),
+    "average with its own divisor": ((6, 5), nn.AvgPool2d(3, 3, 1, ceil_mode=True, divisor_override=5)),
+    "average 3-D": ((3, 6, 5), nn.AvgPool3d(3, 3, 1, ceil_mode=True)),
+}
+"""Pools in `ceil_mode` whose last window along an axis starts behind the input: PyTorch has none there, and ONNX's
+inference counts it. Along other axes there may be a last window that ends behind the input."""
+
+
+@pytest.mark.parametrize("batch", [(2,), ()])
+@pytest.mark.parametrize("name", DROPPED)
+def test_a_last_window_behind_the_input(name: str, batch: tuple[int, ...]) -> None:
+    sizes, pool = DROPPED[name]
+    torch.manual_seed(1)
+    model, x = nn.Sequential(CONVOLUTIONS[len(sizes)](2, 3, 1), pool), drawn(*batch, 2, *sizes)
+    y = model(x).detach()
+    step = export_training_step(model, nn.functional.mse_loss, (x, drawn(*y.shape)))
+    step.check(tolerance=1e-5)
+    lowered = lower(step.model)
+    if "average" not in name:
+        assert [anchor.status for anchor in lowered.report.anchors] == ["lowered"]
+    assert verify(step.model, lowered.model).proven
+    if "dilated" not in name:  # of which an export keeps the pool and its indices
+        assert export_atc(step.model).report.converts
+    forward = export_forward(model, (x,))
+    session = onnxruntime.InferenceSession(forward.model.SerializeToString())
+    (found,) = session.run(None, {**forward.values, **forward.examples})
+    assert_close(torch.from_numpy(found), y)
+
+
+class Unpooled(nn.Module):
+    """Uses the indices of its pool."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(2, 3, 1)
+        self.pool = nn.MaxPool2d(3, 3, 1, ceil_mode=True, return_indices=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, indices = self.pool(self.layer(x))
+        return y * indices
+
+
+def test_indices_with_a_last_window_behind_the_input() -> None:
+    x = drawn(2, 2, 6, 5)
+    export_training_step(Unpooled(), nn.functional.mse_loss, (x, drawn(2, 3, 3, 2))).check(tolerance=1e-5)
+
+
+def test_windows_that_no_pool_of_onnx_has() -> None:
+    """Dilated windows that end far behind the input along one axis, and gaps along the other."""
+    pool = nn.MaxPool2d((4, 1), (4, 3), (2, 0), (2, 1), ceil_mode=True)
+    with pytest.raises(TorchExportError, match="a max pool in ceil_mode"):
+        export_forward(pool, (drawn(2, 3, 8, 6),))
