@@ -125,8 +125,8 @@ def _write_ends(node: ir.Node) -> None:
         needed = list(map(min, exact, ends))
         if min(needed) < 0:
             raise TorchExportError(
-                f"a max pool in ceil_mode has dilated windows that end {max(exact)} elements behind its input along one "
-                "axis, and leaves elements out along another: no pool of onnxruntime has both"
+                f"a max pool in ceil_mode has dilated windows that end {max(exact)} elements behind its input along "
+                "one axis, and leaves elements out along another: no pool of onnxruntime has both"
             )
     elif node.op_type == "AveragePool" and node.attributes.get_int("count_include_pad", 0) and needed != list(ends):
         _pad_before(node, begins, ends)  # these elements count; those up to the end of a window do not
@@ -143,9 +143,7 @@ def _pad_before(node: ir.Node, begins: Sequence[int], ends: Sequence[int]) -> No
     pad = ir.node("Pad", [data, pads], name=f"{node.name}_pad")
     padded = pad.outputs[0]
     padded.type = data.type
-    padded.shape = ir.Shape(
-        [*data.shape[:2], *map(sum, zip(begins, data.shape[2:], ends, strict=True))]
-    )
+    padded.shape = ir.Shape([*data.shape[:2], *map(sum, zip(begins, data.shape[2:], ends, strict=True))])
     graph.insert_before(node, pad)
     node.replace_input_with(0, padded)
 

@@ -150,9 +150,9 @@ def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor], *, is_wr
     writing = _written_memories(graph)
     for node in graph.graph.find_nodes(op="get_attr"):
         value = getattr(graph, node.target, None)
-        if isinstance(value, Tensor) and value.numel() and value.data_ptr() in names:
-            if not is_written or _memory(node) in writing:
-                return names[value.data_ptr()]
+        is_held = isinstance(value, Tensor) and value.numel() and value.data_ptr() in names
+        if is_held and (not is_written or _memory(node) in writing):
+            return names[value.data_ptr()]
     return None
 
 

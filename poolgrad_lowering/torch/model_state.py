@@ -32,13 +32,13 @@ def restored(model: nn.Module) -> Iterator[None]:
     tensor are not restored: a trace changes none.
     """
     kept = [(held, dict(held) if isinstance(held, dict) else list(held)) for held in _containers(model)]
-    in_python, in_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - a model may draw from it
+    in_python, in_numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=[]):
             yield
     finally:
         random.setstate(in_python)
-        np.random.set_state(in_numpy)  # noqa: NPY002
+        np.random.set_state(in_numpy)
         for held, before in kept:
             _restore(held, before)
 
@@ -60,7 +60,7 @@ def numbers_restored(model: nn.Module) -> Iterator[None]:
 
 
 def replace(model: nn.Module, tensors: Mapping[Tensor, Tensor]) -> None:
-    """Put other tensors in the place of parameters and buffers, under all names that each has, until `restored` ends."""
+    """Put other tensors in the place of parameters and buffers, under all names of each, until `restored` ends."""
     for part in model.modules():
         for entries in (part._parameters, part._buffers):  # noqa: SLF001 - an assignment wants a Parameter
             entries.update({name: tensors[value] for name, value in entries.items() if value is not None})
@@ -110,7 +110,6 @@ def _parts(value: Any) -> Iterable[Any]:
         return ()
     is_shared = type(value).__module__.partition(".")[0] in _NO_STATE
     return [vars(value)] if hasattr(value, "__dict__") and (not is_shared or isinstance(value, _WITH_STATE)) else ()
-
 
 
 def _content(cell: Any) -> Any:

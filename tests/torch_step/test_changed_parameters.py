@@ -103,8 +103,11 @@ def test_momentum_encoders(name: str) -> None:
     eager = copy.deepcopy(model)
     step = export_training_step(model, loss, (X, LABELS), optimizer="sgd")
     changed = {output for output in step.outputs if output.startswith("new_weight.slow.")}
-    assert changed == {f"new_weight.slow.{each}" for each, _ in model.slow.named_parameters()
-                       if name != "another parameter" or each == "0.weight"}
+    assert changed == {
+        f"new_weight.slow.{each}"
+        for each, _ in model.slow.named_parameters()
+        if name != "another parameter" or each == "0.weight"
+    }
     if name != "another parameter":  # of which an optimizer of torch knows nothing
         step.check(steps=3)
     loop = TrainingLoop(create_session(lower(step.model).model), step)
