@@ -108,9 +108,9 @@ def _write_ends(node: ir.Node) -> None:
     data = node.inputs[0]
     if not node.attributes.get_int("ceil_mode", 0) or data is None or data.shape is None:
         return
-    sizes = [int(size) for size in data.shape[2:]]
-    kernel, strides = (node.attributes[name].as_ints() for name in ("kernel_shape", "strides"))
-    pads, dilations = node.attributes["pads"].as_ints(), node.attributes.get_ints("dilations", [1] * len(sizes))
+    sizes: list[Any] = list(data.shape[2:])
+    kernel, strides, pads = (list(node.attributes[name].as_ints()) for name in ("kernel_shape", "strides", "pads"))
+    dilations = node.attributes.get_ints("dilations", [1] * len(sizes))
     begins, ends = pads[: len(sizes)], pads[len(sizes) :]
     windows = list(map(AxisWindow, kernel, strides, begins, ends, dilations))
     exact = [
@@ -128,22 +128,23 @@ def _write_ends(node: ir.Node) -> None:
                 f"a max pool in ceil_mode has dilated windows that end {max(exact)} elements behind its input along "
                 "one axis, and leaves elements out along another: no pool of onnxruntime has both"
             )
-    elif node.op_type == "AveragePool" and node.attributes.get_int("count_include_pad", 0) and needed != list(ends):
-        _pad_before(node, begins, ends)  # these elements count; those up to the end of a window do not
+    elif needed != ends and node.attributes.pop("count_include_pad", ir.AttrInt64("", 0)).as_int():
+        # The padding counts, but not the elements up to the end of a window.
+        wide = [begin + size + end for begin, size, end in zip(begins, sizes, ends, strict=True)]
+        _pad_before(node, data, [0, 0, *begins, 0, 0, *ends], ir.Shape([*data.shape[:2], *wide]))
         begins, needed = [0] * len(sizes), [end - pad for end, pad in zip(needed, ends, strict=True)]
-        node.attributes["count_include_pad"] = ir.AttrInt64("count_include_pad", 0)
-    node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0 if rounded else 1)
+    node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", int(not rounded))
     node.attributes["pads"] = ir.AttrInt64s("pads", [*begins, *needed])
 
 
-def _pad_before(node: ir.Node, begins: Sequence[int], ends: Sequence[int]) -> None:
-    """Pad the first operand of a node with zeros along its axes behind the second."""
-    data, graph = node.inputs[0], node.graph
-    pads = constant(graph, np.array([0, 0, *begins, 0, 0, *ends], np.int64), f"{node.name}_pads")
-    pad = ir.node("Pad", [data, pads], name=f"{node.name}_pad")
+def _pad_before(node: ir.Node, data: ir.Value, pads: Sequence[int], shape: ir.Shape) -> None:
+    """Pad the first operand of a node with zeros."""
+    graph: Any = node.graph
+    pad = ir.node(
+        "Pad", [data, constant(graph, np.array(pads, np.int64), f"{node.name}_pads")], name=f"{node.name}_pad"
+    )
     padded = pad.outputs[0]
-    padded.type = data.type
-    padded.shape = ir.Shape([*data.shape[:2], *map(sum, zip(begins, data.shape[2:], ends, strict=True))])
+    padded.type, padded.shape = data.type, shape
     graph.insert_before(node, pad)
     node.replace_input_with(0, padded)
 

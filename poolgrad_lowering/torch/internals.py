@@ -149,7 +149,7 @@ def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor], *, is_wr
     names = {tensor.data_ptr(): name for name, tensor in tensors.items() if tensor.numel()}
     writing = _written_memories(graph)
     for node in graph.graph.find_nodes(op="get_attr"):
-        value = getattr(graph, node.target, None)
+        value: Any = getattr(graph, node.target, None)
         is_held = isinstance(value, Tensor) and value.numel() and value.data_ptr() in names
         if is_held and (not is_written or _memory(node) in writing):
             return names[value.data_ptr()]
@@ -208,7 +208,7 @@ class DataIsCopied(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the function, or the copy in its place."""
-        if function != Tensor.data.__set__:  # type: ignore[attr-defined] - made anew each time
+        if function != Tensor.data.__set__:  # type: ignore[attr-defined]
             return function(*args, **(kwargs or {}))
         tensor, value = args
         if (tensor.shape, tensor.dtype) != (value.shape, value.dtype):

@@ -161,7 +161,8 @@ def found_in(model: nn.Module) -> list[Any]:
         for name, value in vars(hooks_of_all).items()
         if name.startswith("_global_") and isinstance(value, dict)
     ]
-    return [state, of_all, torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()]
+    in_numpy: Any = np.random.get_state()
+    return [state, of_all, torch.get_rng_state().tolist(), random.getstate(), in_numpy[1].tolist()]
 
 
 @pytest.mark.parametrize("change", STRUCTURES)
@@ -179,7 +180,7 @@ def test_a_model_stays_what_it_is(change: Callable[[Any], None]) -> None:
     assert found_in(net) == expected
 
 
-class Fails(torch.autograd.Function):
+class Fails(torch.autograd.Function):  # type: ignore[name-defined]
     """Fails in the backward pass."""
 
     @staticmethod
