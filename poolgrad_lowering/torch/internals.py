@@ -208,7 +208,7 @@ class DataIsCopied(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the function, or the copy in its place."""
-        if function != Tensor.data.__set__:  # type: ignore[attr-defined]
+        if function != Tensor.data.__set__:
             return function(*args, **(kwargs or {}))
         tensor, value = args
         if (tensor.shape, tensor.dtype) != (value.shape, value.dtype):
