@@ -43,7 +43,6 @@ AXIS_MAXIMA, AXIS_BACKWARD = ("max", "max.dim"), "value_selecting_reduction_back
 """The maximum over one axis with its positions, and its gradient, whose fourth operand are the sizes of the result."""
 
 
-
 def aten_name(node: Node) -> str | None:
     """The operator that a node names, with its overload as in `max.dim` where it states one; None in other domains."""
     domain, op_type = node.op
