@@ -70,7 +70,7 @@ def test_windows(name: str) -> None:
 
 AROUND = {
     "TensorFlow's gradient before": "dy = ReluGrad (f, f) d = {} dx = Identity (d)",
-    "one of filters": "dy = Conv2DBackpropInput (s, f, f) d = {} dx = Identity (d)",
+    "one of filters": "dy = Conv2DBackpropInput (t, f, f) d = {} dx = Identity (d)",
     "an operand beside": "dy = Unknown (f) d = {} dx = Mul (d, q)",
     "an operand beside, farther on": "dy = Unknown (f) d = {} r = Relu (d) i = Identity (r) dx = Sub (q, i)",
     "the result of the graph": "dy = Unknown (f) d = {} dx = Identity (d)",
@@ -83,7 +83,7 @@ def test_the_type_by_what_is_around(name: str) -> None:
     is_typed = name == "the result of the graph"
     text = f"""<ir_version: 8, opset_import: ["" : 17]>
     g (float[2,5,6,3] f, float[2,9,12,3] q) => ({"float[2,9,12,3] " if is_typed else ""}dx)
-        <int32[4] s = {{2,9,12,3}}> {{
+        <int32[4] s = {{2,9,12,3}}, int32[4] t = {{2,5,6,3}}> {{
         {AROUND[name].format(f"AvgPoolGrad <{SAME}> (s, dy)")}
     }}"""
     [anchor] = lower(onnx.parser.parse_model(text)).report.anchors

@@ -266,8 +266,8 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "minimum": (
-        Code.INDICES_SOURCE,
-        "indices come from 'x', which is not the Indices of a MaxPool",
+        Code.UNRELATED_INDICES,
+        "no pool computes the indices 'r': ArgMin 'a' finds other positions than those of maxima",
         global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)"),
     ),
     "unknown_shape": (

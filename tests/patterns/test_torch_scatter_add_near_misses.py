@@ -201,8 +201,8 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "indices_of_another_operator": (
-        Code.INDICES_SOURCE,
-        "indices come from 'x', which is not the Indices of a MaxPool",
+        Code.UNRELATED_INDICES,
+        "no pool computes the indices 'r': ArgMin 'r' finds other positions than those of maxima",
         gradient(
             rows="flat = Reshape (x, canvas_shape)\nr = ArgMin <axis=1> (flat)",
             updates="t = ReduceSum (dy, axes)\nu = Reshape (t, one_per_row)",

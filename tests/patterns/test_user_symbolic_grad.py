@@ -148,7 +148,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "forward_of_the_models_own": (
         Code.INDICES_SOURCE,
-        "indices come from 'x', which is not the Indices of a MaxPool",
+        "indices come from 'i', an input or result of a function; inline the model's functions first",
         user_gradient(forward=FORWARD, types=INDICES)
         + """<domain: "npu", opset_import: ["" : 17]> NPUMaxPool2dWithIndices (x) => (y, i) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)

@@ -201,7 +201,7 @@ def all_nodes(model: ModelProto) -> list[NodeProto]:
 @pytest.mark.parametrize(("kind", "read"), [("INT64", True), ("INT32", True), ("FLOAT", False), ("UINT64", False)])
 def test_values_in_external_data(kind: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Biases are not read."""
-    model = parse("g (float[2] X) => (Y) { Y = Tile(X, w) }")
+    model = parse("g (float[2] X) => (Y) { Y = Pad(X, w) }")
     model.graph.initializer.append(external("w", [9], kind=TensorProto.DataType.Value(kind)))
     (tmp_path / DATA).write_bytes(bytes(72))
     asked: list[str] = []
