@@ -24,11 +24,6 @@ class StepMismatchError(PoolgradError, ArithmeticError):
     """A training step does not compute what eager PyTorch computes."""
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of a message: torch goes on with advice to those who develop it."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
 @contextmanager
 def torch_needed() -> Iterator[None]:
     """Convert an `ImportError` of torch or onnxscript into a `TorchMissingError` with the line that installs them."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.groups import Group, find_groups, initial_state, load_state, state_of
-from poolgrad_lowering.torch.joint import Loss, WithLoss
+from poolgrad_lowering.torch.joint import Loss, WithLoss, module_of
 
 GradientTransform: TypeAlias = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]
 """A function of the gradients by parameter name. It returns as many tensors of the same shapes by the same names."""
@@ -133,7 +133,7 @@ class ExportedStep:
 
         Raises `ValueError` unless they are those of the step.
         """
-        parameters, buffers = WithLoss(model, loss, self.module.arguments).in_model()
+        parameters, buffers = WithLoss(module_of(model), loss, self.module.arguments).in_model()
         found = {name: tensor.detach() for name, tensor in names.tensors(parameters, buffers).items()}
         apart = self._names_of_loss() if loss is None else set()
         wanted = {name for name in self.values if not names.is_state(name)} - apart

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -17,11 +16,10 @@ from torch import Tensor, nn
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.ge.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
-from poolgrad_lowering.torch.errors import TorchExportError, first_line
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.forms import name_nodes, normalize
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
-
-_OPERATOR = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -82,7 +80,7 @@ def to_onnx(
                 verbose=False,
             )
     except Exception as error:
-        raise TorchExportError(_explain(error)) from error
+        raise TorchExportError(explanation(error, "torch cannot export it")) from error
     if program is None:
         raise AssertionError("torch.onnx.export returns a program if it is given no file")
     scopes.write(program.model, program.exported_program)
@@ -108,16 +106,6 @@ def to_onnx(
     except ONNX_ERRORS as error:
         raise TorchExportError(f"torch writes a model that is not valid ONNX: {first_line(error)}") from error
     return exported
-
-
-def _explain(error: BaseException) -> str:
-    """Return what an error of the exporter is about."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if found := _OPERATOR.search(str(cause)):
-            return f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}"
-        cause = cause.__cause__
-    return f"torch cannot export it: {first_line(error)}"
 
 
 def arrange(graph: onnx.GraphProto) -> None:

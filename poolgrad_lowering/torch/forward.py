@@ -17,10 +17,18 @@ from poolgrad_lowering.torch import names, scopes
 from poolgrad_lowering.torch.arguments import Arguments, Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions
-from poolgrad_lowering.torch.errors import TorchExportError, first_line
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.exporter import to_onnx
-from poolgrad_lowering.torch.internals import DataIsCopied, flatten, run_annotated, trace, without_one_dnn
-from poolgrad_lowering.torch.joint import check_module
+from poolgrad_lowering.torch.internals import (
+    DataIsCopied,
+    flatten,
+    run_annotated,
+    trace,
+    uncompiled,
+    without_one_dnn,
+)
+from poolgrad_lowering.torch.joint import module_of
 from poolgrad_lowering.torch.model_state import replace, restored
 
 
@@ -60,7 +68,7 @@ def export_forward(
         ValueError: an argument is not one of its values, or the model returns no tensor.
         TypeError: an argument is something else than its type.
     """
-    check_module(model)
+    model = module_of(model)
     arguments = find_arguments(model, example_inputs, has_target=False)
     batched = arguments.batched(dynamic_batch=dynamic_batch)
     own = names.tensors(dict(model.named_parameters()), dict(model.named_buffers()))
@@ -69,13 +77,14 @@ def export_forward(
     positions = [position for position, name in enumerate(inputs) if name in batched]
     forward = _Forward(model, arguments, count=len(values))
     try:
-        with restored(model), torch.no_grad(), without_one_dnn(), scopes.recorded(model):
+        # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
+        with restored(model), torch.enable_grad(), without_one_dnn(), scopes.recorded(model):
             model.eval()
             graph = trace(forward, list(inputs.values()), positions, decompositions("matmul"))
-    except (TorchExportError, ValueError):
-        raise
     except Exception as error:
-        raise TorchExportError(f"torch cannot trace the model: {first_line(error)}") from error
+        raise TorchExportError(explanation(error, "torch cannot trace the model")) from error
+    if not forward.outputs:
+        raise ValueError("the model returns no tensor")
     exported = to_onnx(
         lambda *tensors: run_annotated(graph, tensors), inputs, forward.outputs, opset=opset, batched=batched
     )
@@ -103,18 +112,25 @@ class _Forward:
         own = (*self._model.parameters(), *self._model.buffers())
         replace(self._model, dict(zip(own, values, strict=False)))
         positional, keywords, _ = self._arguments.rebuild(values[self._count :])
-        with torch.autocast("cpu", self._short, enabled=self._short is not None), DataIsCopied():
+        with uncompiled(), torch.autocast("cpu", self._short, enabled=self._short is not None), DataIsCopied():
             result = self._model(*positional, **keywords)
         leaves, _ = flatten(_as_tree(result))
         found = {".".join(("output", *path)): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
-        if not found:
-            raise ValueError("the model returns no tensor")
         self.outputs = list(found)
-        return tuple(found.values())
+        return tuple(value.detach() for value in found.values())
 
 
 def _as_tree(result: Any) -> Any:
-    """Return a dataclass as a dictionary of its fields, and other results as they are."""
-    if not is_dataclass(result) or isinstance(result, Mapping):
-        return result
-    return {each.name: getattr(result, each.name) for each in fields(result)}
+    """Return mappings, dataclasses and named tuples as dictionaries, and sequences as lists, at any depth.
+
+    torch's trees know a class that is derived from one of these only if it is registered.
+    """
+    if isinstance(result, Mapping):
+        named = dict(result)
+    elif is_dataclass(result):
+        named = {each.name: getattr(result, each.name) for each in fields(result)}
+    elif hasattr(result, "_asdict"):
+        named = result._asdict()
+    else:
+        return list(map(_as_tree, result)) if isinstance(result, (list, tuple)) else result
+    return {name: _as_tree(value) for name, value in named.items()}

@@ -7,13 +7,14 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, fx
 from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo import OptimizedModule as CompiledModule
 from torch._dynamo.source import ConstantSource
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -249,6 +250,12 @@ def _step(key: Any) -> str:
     if isinstance(key, MappingKey):
         return str(key.key)
     return str(key.name) if isinstance(key, GetAttrKey) else str(key)
+
+
+def uncompiled() -> AbstractContextManager[None]:
+    """Return a context in which parts that `torch.compile` compiled run as they were written."""
+    context: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
+    return context
 
 
 @contextmanager

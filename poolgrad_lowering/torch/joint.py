@@ -17,8 +17,10 @@ from torch import Tensor, fx, nn
 from poolgrad_lowering.torch import names, scopes
 from poolgrad_lowering.torch.arguments import Arguments
 from poolgrad_lowering.torch.decompositions import Decompositions
-from poolgrad_lowering.torch.errors import TorchExportError, first_line
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.internals import (
+    CompiledModule,
     DataIsCopied,
     RandomNumbersInBackwardError,
     WithoutRandomNumbers,
@@ -28,10 +30,14 @@ from poolgrad_lowering.torch.internals import (
     note_backward_of,
     return_only,
     trace,
+    uncompiled,
 )
 from poolgrad_lowering.torch.model_state import replace, restored
 
 Loss = Callable[[Any, Any], Tensor]
+
+_WRAPPERS = {CompiledModule: "_orig_mod", nn.DataParallel: "module", nn.parallel.DistributedDataParallel: "module"}
+"""Modules that run another one, which they have as this attribute. The tensors of a model have its names."""
 
 
 class WithLoss(nn.Module):
@@ -53,7 +59,7 @@ class WithLoss(nn.Module):
     def forward(self, *tensors: Tensor) -> Tensor:
         """Return the loss of the model's output for the tensors of `arguments`."""
         positional, keywords, target = self.arguments.rebuild(tensors)
-        with torch.autocast("cpu", self._short, enabled=self.is_mixed):
+        with uncompiled(), torch.autocast("cpu", self._short, enabled=self.is_mixed):
             output = self.model(*positional, **keywords)
             return _own_loss(output) if self.loss is None else self.loss(output, target)
 
@@ -70,14 +76,19 @@ def _own_loss(output: Any) -> Any:
     return getattr(output, names.LOSS, output)
 
 
-def check_module(model: object) -> None:
-    """Raise `TypeError` unless this is a module of PyTorch in Python."""
+def module_of(model: object) -> nn.Module:
+    """Return the module itself, without `torch.compile`, `DataParallel` and `DistributedDataParallel` around it.
+
+    Raises `TypeError` unless this is a module of PyTorch in Python.
+    """
     if isinstance(model, type):
         raise TypeError(f"model is the class {model.__name__}; it takes an object of it: {model.__name__}(…)")
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError("model is traced or scripted by TorchScript; it takes the torch.nn.Module that it was made of")
+    inner = getattr(model, _WRAPPERS[type(model)]) if type(model) in _WRAPPERS else None
+    return model if inner is None else module_of(inner)
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
     except TorchExportError:
         raise
     except Exception as error:
-        raise TorchExportError(f"torch cannot trace the training step: {first_line(error)}") from error
+        raise TorchExportError(explanation(error, "torch cannot trace the training step")) from error
     if constant := held_constant(graph, {**parameters, **buffers}):
         raise TorchExportError(
             f"the step would use the value of '{_in_model(constant)}' as a constant: the model reads it past its module"

@@ -28,7 +28,7 @@ from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransfor
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update
 from poolgrad_lowering.torch.internals import has_gradient_hooks, run_annotated
-from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, check_module, trace_joint
+from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
 from poolgrad_lowering.torch.optimizers import Tensors
 
 
@@ -91,7 +91,8 @@ def export_training_step(
     every run. Mixed precision is that of an active `torch.autocast`. The model itself does not change.
 
     Args:
-        model: a model in train mode. Parameters without `requires_grad` get no gradient.
+        model: a model in train mode. Parameters without `requires_grad` get no gradient. Of `torch.compile`,
+            `DataParallel` and `DistributedDataParallel` the module inside is taken, and its names.
         loss: the loss of the model's output against a target: `loss(output, target)`, a scalar. None: the model
             computes it, as its result or as `loss` in its result.
         example_inputs: the arguments of the model's forward, and the target as the last one; or a mapping with these
@@ -114,6 +115,7 @@ def export_training_step(
         ValueError: an argument is not one of its values, or arguments do not fit each other.
         TypeError: an argument is something else than its type, e.g. a class in place of a model.
     """
+    model = module_of(model)
     _check_arguments(model, loss, optimizer, weights=weights)
     arguments = find_arguments(model, example_inputs, has_target=loss is not None)
     batched = arguments.batched(dynamic_batch=dynamic_batch)
@@ -190,7 +192,6 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
 
 
 def _check_arguments(model: nn.Module, loss: object, optimizer: object, *, weights: str) -> None:
-    check_module(model)
     if isinstance(loss, type):
         raise TypeError(f"loss is the class {loss.__name__}; it takes an object of it: {loss.__name__}(…)")
     if loss is not None and not callable(loss):

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What an exception of torch is about, as one sentence for whoever has the model."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+
+_TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are not quoted
+_MISSING = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
+_TRANSLATED = re.compile(r"Error when translating node .*target=torch\.ops\.([\w.]+)\]")
+_NEEDS_A_VALUE = re.compile(r"data-dependent|_local_scalar_dense|unbacked symbols")
+_WITHOUT_GRADIENT = re.compile(r"does not require grad and does not have a grad_fn")
+
+_INSIDE = Path(torch.__file__).parent
+_LAYERS = _INSIDE / "nn"
+_OWN = Path(__file__).parent
+
+
+def sentence(error: BaseException) -> str:
+    """Return the first line of a message, without codes for terminals and without the heading of a list.
+
+    torch goes on with advice to those who develop it.
+    """
+    lines = (_TERMINAL.sub("", line).strip() for line in str(error).splitlines())
+    first = next(filter(None, lines), type(error).__name__)
+    return _HEADING.sub("", first).strip() or first.rstrip(":")
+
+
+def explanation(error: BaseException, failed: str) -> str:
+    """Return what an error of torch is about. `failed` says what torch cannot do, for a cause that is not known."""
+    causes = list(_chain(error))
+    for explain in _KNOWN:
+        for cause in causes:
+            if found := explain(cause, causes):
+                return found
+    return f"{failed}: {sentence(causes[-1])}"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, and what caused each."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+def _no_translation(cause: BaseException, _: list[BaseException]) -> str | None:
+    found = _MISSING.search(str(cause))
+    return None if found is None else f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}"
+
+
+def _failed_translation(cause: BaseException, causes: list[BaseException]) -> str | None:
+    found = _TRANSLATED.search(_TERMINAL.sub("", str(cause)))
+    if found is None:
+        return None
+    return f"torch's translation to ONNX of the operator {found[1]} fails: {sentence(causes[-1])}"
+
+
+def _value_of_a_tensor(cause: BaseException, causes: list[BaseException]) -> str | None:
+    if not _NEEDS_A_VALUE.search(str(cause)):
+        return None
+    return (
+        f"the way that the computation takes, or one of its sizes, depends on the numbers in a tensor, in "
+        f"{_place(causes)}: a graph is the same for all numbers. Write this part without `if`, `float()` and `.item()` "
+        "of a tensor, e.g. with torch.where"
+    )
+
+
+def _no_gradient(cause: BaseException, causes: list[BaseException]) -> str | None:
+    if not _WITHOUT_GRADIENT.search(str(cause)):
+        return None
+    return (
+        f"a gradient is computed in {_place(causes)} of what does not depend on a tensor with requires_grad: give the "
+        "tensor requires_grad in the model's forward"
+    )
+
+
+_KNOWN: tuple[Callable[[BaseException, list[BaseException]], str | None], ...] = (
+    _no_translation,
+    _failed_translation,
+    _value_of_a_tensor,
+    _no_gradient,
+)
+
+
+def _place(causes: list[BaseException]) -> str:
+    """Return the innermost function of the model, or of a layer of torch, that was running."""
+    frames = [frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__)]
+    for frame in reversed(frames):
+        file = Path(frame.filename)
+        own = file.is_relative_to(_OWN) or (file.is_relative_to(_INSIDE) and not file.is_relative_to(_LAYERS))
+        if not own and file.suffix == ".py" and frame.name != "_call_impl":
+            return f"{frame.name} ({file.name}, line {frame.lineno})"
+    return "the model"
