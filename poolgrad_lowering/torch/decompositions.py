@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +11,11 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
+from poolgrad_lowering.torch.elementwise import clamp, cumprod
+from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.internals import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
-from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward, wide_type
+from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
 from poolgrad_lowering.torch.pools import POOLS
 
 Decompositions = dict[Any, Callable[..., Any]]
@@ -43,7 +44,12 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.empty_permuted.default: _zeros_permuted,
         aten.constant_pad_nd.default: _pad,
         **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
-        aten.index_put.default: _index_put,
+        aten.clamp.default: clamp,
+        aten.cumprod.default: cumprod,
+        aten.diagonal_backward.default: diagonal_backward,
+        aten.diagonal_scatter.default: diagonal_scatter,
+        aten.index_put.default: index_put,
+        aten.masked_select.default: masked_select,
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,
     }
@@ -86,35 +92,6 @@ def _replication_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) 
         middle = [aten.slice(gradient, along, before + 1, before + inner - 1)] if inner > 2 else []
         gradient = torch.cat([first, *middle, *last], along)
     return gradient
-
-
-def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
-    """Return x with values added at indices, as a ScatterElements, since compilers may lose ScatterND's reduction.
-
-    Returns `NotImplemented` if the values replace those of x, and for masks.
-    """
-    found = [index for index in indices if index is not None]
-    if not accumulate or any(index.dtype in (torch.bool, torch.uint8) for index in found):
-        return NotImplemented
-    axes = [axis for axis, index in enumerate(indices) if index is not None]
-    others = [axis for axis in range(x.ndim) if axis not in axes]
-    sizes, rest = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in others]
-    positions: Any = 0
-    for size, index in zip(sizes, found, strict=True):
-        positions = positions * size + torch.where(index < 0, index + size, index)
-    count = positions.ndim
-    first = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0  # where indexing puts the axes of the indices
-    added = values.expand([*rest[:first], *positions.shape, *rest[first:]]).movedim(
-        list(range(first, first + count)), list(range(count))
-    )
-    rows = positions.reshape(-1, 1)
-    flat = x.permute(*axes, *others).reshape(math.prod(sizes), math.prod(rest))
-    added = added.reshape(-1, math.prod(rest))
-    if x.is_floating_point():
-        flat, added = flat.to(wide_type(x)), added.to(wide_type(x))
-    summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
-    order = [*axes, *others]
-    return summed.permute([order.index(axis) for axis in range(x.ndim)])
 
 
 def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:

@@ -20,6 +20,7 @@ from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.exporter import to_onnx
+from poolgrad_lowering.torch.functions import Rewritten
 from poolgrad_lowering.torch.internals import (
     DataIsCopied,
     flatten,
@@ -112,7 +113,8 @@ class _Forward:
         own = (*self._model.parameters(), *self._model.buffers())
         replace(self._model, dict(zip(own, values, strict=False)))
         positional, keywords, _ = self._arguments.rebuild(values[self._count :])
-        with uncompiled(), torch.autocast("cpu", self._short, enabled=self._short is not None), DataIsCopied():
+        autocast = torch.autocast("cpu", self._short, enabled=self._short is not None)
+        with Rewritten(), DataIsCopied(), uncompiled(), autocast:
             result = self._model(*positional, **keywords)
         leaves, _ = flatten(_as_tree(result))
         found = {".".join(("output", *path)): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}

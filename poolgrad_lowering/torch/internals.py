@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import torch
@@ -252,10 +252,11 @@ def _step(key: Any) -> str:
     return str(key.name) if isinstance(key, GetAttrKey) else str(key)
 
 
-def uncompiled() -> AbstractContextManager[None]:
-    """Return a context in which parts that `torch.compile` compiled run as they were written."""
-    context: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
-    return context
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """While it is active, what `torch.compile` compiled runs as it was written, also where it is traced."""
+    with torch._dynamo.config.patch(error_on_nested_fx_trace=False), torch.compiler.set_stance("force_eager"):  # noqa: SLF001
+        yield
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from poolgrad_lowering.torch.arguments import Arguments
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation
+from poolgrad_lowering.torch.functions import Rewritten
 from poolgrad_lowering.torch.internals import (
     CompiledModule,
     DataIsCopied,
@@ -174,7 +175,7 @@ class _Step:
         }
         replace(self._module, given)
         before = _attributes(self._module)
-        with torch.enable_grad(), DataIsCopied():
+        with torch.enable_grad(), Rewritten(), DataIsCopied():
             loss = self._module(*values[len(own) :])
             # The backward pass may compute parts of the forward pass again, and change buffers again.
             gradients = self._gradients(_scalar(loss))

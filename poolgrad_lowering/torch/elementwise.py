@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Bounds of elements, and products along an axis, in operators that torch's ONNX exporter can translate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+Number = int | float
+
+
+def clamp(x: Tensor, lower: Number | None = None, upper: Number | None = None) -> Tensor:
+    """Return x between numbers, all of one type: torch's exporter looks in vain for an operator of an int and a float.
+
+    Returns `NotImplemented` if they are.
+    """
+    bounds = [bound for bound in (lower, upper) if bound is not None]
+    dtype = x.dtype
+    for bound in bounds:
+        dtype = torch.result_type(torch.empty(0, dtype=dtype), bound)
+    kind: Any = float if dtype.is_floating_point else int
+    if x.dtype == dtype and all(isinstance(bound, kind) for bound in bounds):
+        return NotImplemented
+    lower, upper = (None if bound is None else kind(bound) for bound in (lower, upper))
+    clamped: Tensor = aten.clamp(x.to(dtype), lower, upper)
+    return clamped
+
+
+def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the product of each element and those before it along an axis, in ⌈log₂ n⌉ products of n elements.
+
+    Each of these doubles the elements that a product is of. Returns `NotImplemented` for a symbolic size.
+    """
+    if dtype is None:
+        dtype = x.dtype if x.is_floating_point() else torch.int64
+    products = x.to(dtype)
+    if x.ndim == 0:
+        return products
+    size, behind = x.shape[dim], x.ndim - 1 - dim % x.ndim
+    if not isinstance(size, int):
+        return NotImplemented
+    shift = 1
+    while shift < size:
+        earlier = aten.slice(products, dim, 0, size - shift)
+        products = products * aten.constant_pad_nd(earlier, [*[0] * (2 * behind), shift, 0], 1)
+        shift *= 2
+    return products

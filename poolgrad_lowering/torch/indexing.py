@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Values that are put at indices, at masks and on diagonals, in operators that torch's ONNX exporter can translate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from poolgrad_lowering.torch.normalization import wide_type
+
+aten = torch.ops.aten
+
+Indices = Sequence[Tensor | None]
+"""What each axis of a tensor is indexed by, None for all of it. A mask is for as many axes as it has."""
+
+
+def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
+    """Return x with values at indices, or with values added to them.
+
+    Returns `NotImplemented` where torch's translation is right: if values replace those of x at positions.
+    """
+    found = [index for index in indices if index is not None]
+    if any(map(_is_mask, found)):
+        return _masked_put(x, indices, values, accumulate=accumulate)
+    return _added(x, indices, values) if accumulate else NotImplemented
+
+
+def _is_mask(index: Tensor) -> bool:
+    return index.dtype in (torch.bool, torch.uint8)
+
+
+def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
+    """Return x with values added at positions, as a ScatterElements, since compilers may lose ScatterND's reduction."""
+    found = [index for index in indices if index is not None]
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    sizes, rest = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in others]
+    positions: Any = 0
+    for size, index in zip(sizes, found, strict=True):
+        positions = positions * size + torch.where(index < 0, index + size, index)
+    count = positions.ndim
+    first = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0  # where indexing puts the axes of the indices
+    added = values.expand([*rest[:first], *positions.shape, *rest[first:]]).movedim(
+        list(range(first, first + count)), list(range(count))
+    )
+    rows = positions.reshape(-1, 1)
+    flat = x.permute(*axes, *others).reshape(math.prod(sizes), math.prod(rest))
+    added = added.reshape(-1, math.prod(rest))
+    if x.is_floating_point():
+        flat, added = flat.to(wide_type(x)), added.to(wide_type(x))
+    summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
+    order = [*axes, *others]
+    return summed.permute([order.index(axis) for axis in range(x.ndim)])
+
+
+def _masked_put(x: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:
+    """Return x with values where a mask is true. The n-th of the values is for the n-th of these places.
+
+    Returns `NotImplemented` for a mask beside other indices.
+    """
+    first, mask = next((axis, index) for axis, index in enumerate(indices) if index is not None)
+    if any(index is not None for index in indices[first + 1 :]):
+        return NotImplemented
+    where = mask.to(torch.bool).reshape(*mask.shape, *[1] * (x.ndim - first - mask.ndim))
+    rest = x.ndim - first - mask.ndim  # the axes behind those of the mask, in x and in the values
+    if values.ndim > rest and not _is_one(values.shape[-rest - 1]):
+        values = _spread(values, mask, values.ndim - rest - 1)
+    elif values.ndim > rest:
+        values = values.reshape(*values.shape[: -rest - 1], *[1] * mask.ndim, *values.shape[values.ndim - rest :])
+    return torch.where(where, x + values if accumulate else values.to(x.dtype), x)
+
+
+def _is_one(size: Any) -> bool:
+    """Whether a size is known to be 1."""
+    return isinstance(size, int) and size == 1
+
+
+def _spread(values: Tensor, mask: Tensor, axis: int) -> Tensor:
+    """Return a tensor with the axes of the mask in the place of an axis: where it is true, the next of the values.
+
+    Where it is false are other numbers: 0 before the first value.
+    """
+    number = mask.to(torch.int64).flatten().cumsum(0)  # 0: none yet
+    before = list(values.shape)
+    before[axis] = 1
+    numbered = torch.cat([values.new_zeros(before), values], axis)
+    spread: Tensor = aten.index_select(numbered, axis, number)
+    return spread.reshape(*values.shape[:axis], *mask.shape, *values.shape[axis + 1 :])
+
+
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements of x where the mask is true, both expanded to their common shape."""
+    shape = torch.broadcast_shapes(x.shape, mask.shape)
+    selected: Tensor = aten.index(x.expand(shape), [mask.expand(shape)])
+    return selected
+
+
+def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return x with values in place of `x.diagonal(offset, dim1, dim2)`, whose axis is their last one."""
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    row, column = (torch.arange(size, device=x.device) for size in (rows, columns))
+    above = max(-offset, 0)
+    by_row = aten.constant_pad_nd(values, [above, rows - above - values.shape[-1]])
+    found = torch.where(column == row[:, None] + offset, by_row[..., None], moved)
+    return found.movedim((-2, -1), (dim1, dim2))
+
+
+def diagonal_backward(gradient: Tensor, sizes: Sequence[int], offset: int, dim1: int, dim2: int) -> Tensor:
+    """Return the gradient of what a diagonal was taken of: 0 beside it."""
+    return diagonal_scatter(gradient.new_zeros(sizes), gradient, offset, dim1, dim2)
