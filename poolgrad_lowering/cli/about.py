@@ -31,6 +31,8 @@ def _complete(options: argparse.Namespace) -> ExitCode:
             found.complete = shtab.FILE
         elif found.dest == "target":
             found.choices = [name for target in TARGETS.values() for name in (target.name, *target.socs)]
+        elif found.dest == "command":
+            found.choices = list(options.parser.commands)
     print(shtab.complete(options.parser, options.shell))
     return ExitCode.DONE
 

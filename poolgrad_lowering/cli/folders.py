@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FolderOutput:
-    """Prints a line for each model, and counts them for the case of an interrupt.
+    """Prints a line for each model.
 
     With --quiet or --json only errors are printed, to standard error.
     """
@@ -29,22 +29,19 @@ class FolderOutput:
     def __init__(self, options: argparse.Namespace) -> None:
         self._silent = options.quiet or options.json
         self._bar = ProgressBar(sys.stderr, quiet=options.quiet)
-        self._counts = (0, 0)
 
     @contextmanager
-    def interrupts_say_how_far(self) -> Iterator[None]:
-        """Add to a KeyboardInterrupt how many models are done."""
+    def cleared_by_interrupts(self) -> Iterator[None]:
+        """Remove the progress bar at a KeyboardInterrupt."""
         try:
             yield
         except KeyboardInterrupt:
             self._bar.clear()
-            done, total = self._counts
-            raise KeyboardInterrupt(f"{done} of {counted(total, 'model')} done" if total else "") from None
+            raise
 
     def show(self, path: str, error: str | None, status: str, detail: str, *, done: int, total: int) -> None:
         """Print the line of a model that is done; `status` and `detail` are not used if there is an error."""
         self._bar.clear()
-        self._counts = (done, total)
         if error is not None and self._silent:
             print_error(f"failed: {path}: {error}")
         elif not self._silent:
@@ -72,7 +69,7 @@ def run_folder(work: Callable[..., list[FileResult]], status: str, options: argp
             detail = f"{len(result.report.lowered)} lowered{proven}, {len(result.report.refused)} refused{notes}"
         output.show(result.path, result.error, status, detail, done=done, total=total)
 
-    with output.interrupts_say_how_far():
+    with output.cleared_by_interrupts():
         results = work(jobs=options.jobs, html_folder=options.html, on_result=show)
     return _print_files(results, status, options)
 

@@ -76,7 +76,7 @@ def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -
             print_error(f"{status}: {result.path}: {detail}")
         output.show(result.path, result.error, status, detail, done=done, total=total)
 
-    with output.interrupts_say_how_far():
+    with output.cleared_by_interrupts():
         results = verify_folder(options.original, options.lowered, jobs=options.jobs, on_result=show, **verification)
     return _print_pairs(results, options)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from poolgrad_lowering.diagnostics.errors import FileError, PoolgradError
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.entry.worker_processes import in_processes
 
 Result = TypeVar("Result")
@@ -68,17 +69,24 @@ def for_each(
     """Return `work(path)` for each model, in order.
 
     `failed` returns the result for a path and the keyword `error`. `jobs` is the number of processes, by default one
-    per CPU; with more than one, `work`, `failed` and results must be picklable.
+    per CPU; with more than one, `work`, `failed` and results must be picklable. A `KeyboardInterrupt` says how many
+    models are done.
     """
     paths = [model.path for model in models if not model.error]
     died = "the process that worked on it died: out of memory, or a fault in a library"
     guarded = partial(_guarded, work, failed)
-    done = in_processes(guarded, paths, min(jobs or _cpus(), len(paths) or 1), partial(failed, error=died))
+    ended: set[int] = set()
+    done = in_processes(guarded, paths, min(jobs or _cpus(), len(paths) or 1), partial(failed, error=died), ended)
     results: list[Result] = []
-    for model in models:
-        results.append(failed(model.path, error=model.error) if model.error else next(done))
-        if on_result is not None:
-            on_result(results[-1], len(results), len(models))
+    try:
+        for model in models:
+            results.append(failed(model.path, error=model.error) if model.error else next(done))
+            if on_result is not None:
+                on_result(results[-1], len(results), len(models))
+    except KeyboardInterrupt:
+        done.close()
+        count = len(ended) + sum(bool(model.error) for model in models[: len(results)])
+        raise KeyboardInterrupt(f"{count} of {counted(len(models), 'model')} done") from None
     return results
 
 

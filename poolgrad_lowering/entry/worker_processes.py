@@ -11,8 +11,8 @@ import logging
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
@@ -27,30 +27,47 @@ _ROOT = "poolgrad_lowering"
 
 
 def in_processes(
-    work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int, on_death: Callable[[Task], Result]
-) -> Iterator[Result]:
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    jobs: int,
+    on_death: Callable[[Task], Result],
+    ended: set[int],
+) -> Generator[Result, None, None]:
     """Yield `work(task)` for each task, in order, computed in `jobs` processes; 1 means this process.
 
-    `on_death` returns the result of a task whose process died. `work`, tasks and results must be picklable.
+    `on_death` returns the result of a task whose process died. `work`, tasks and results must be picklable. `ended`
+    gets the positions of the tasks that have a result, also of those whose turn has not come. After an interrupt the
+    tasks that are being worked on come to their end.
     """
     if jobs == 1:
-        yield from map(work, tasks)
+        for position, task in enumerate(tasks):
+            result = work(task)
+            ended.add(position)
+            yield result
         return
     logged = partial(_logged, work, _levels())
     pool = _pool(jobs)
     try:
         with _interrupts_ignored():
             pendings = [pool.submit(logged, task) for task in tasks]
-        for task, pending in zip(tasks, pendings, strict=True):
+        for position, pending in enumerate(pendings):
+            pending.add_done_callback(partial(_note, ended, position))
+        for position, (task, pending) in enumerate(zip(tasks, pendings, strict=True)):
             try:
                 result, records = pending.result()
             except BrokenProcessPool:
                 result, records = _run_alone(logged, task) or (on_death(task), [])
             for record in records:
                 logging.getLogger(record.name).handle(record)
+            ended.add(position)
             yield result
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _note(ended: set[int], position: int, pending: Future[object]) -> None:
+    if not (pending.cancelled() or pending.exception()):
+        ended.add(position)
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
-from poolgrad_lowering.torch.elementwise import clamp, cumprod
+from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.internals import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
@@ -45,10 +45,15 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.constant_pad_nd.default: _pad,
         **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
         aten.clamp.default: clamp,
+        aten.clamp_.default: in_place(clamp),
         aten.cumprod.default: cumprod,
+        aten.cumprod_.default: in_place(cumprod),
+        aten.max.dim: of_numbers(aten.max.dim),
+        aten.min.dim: of_numbers(aten.min.dim),
         aten.diagonal_backward.default: diagonal_backward,
         aten.diagonal_scatter.default: diagonal_scatter,
         aten.index_put.default: index_put,
+        aten.index_put_.default: in_place(index_put),
         aten.masked_select.default: masked_select,
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,

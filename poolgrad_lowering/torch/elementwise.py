@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bounds of elements, and products along an axis, in operators that torch's ONNX exporter can translate."""
+"""Bounds and extremes of elements, and products along an axis, in operators that torch's ONNX exporter can translate."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +13,16 @@ from torch import Tensor
 aten = torch.ops.aten
 
 Number = int | float
+
+
+def in_place(write: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the function that changes its first operand to what another function returns."""
+
+    def change(x: Tensor, *others: Any, **named: Any) -> Tensor:
+        found = write(x, *others, **named)
+        return NotImplemented if found is NotImplemented else x.copy_(found)
+
+    return change
 
 
 def clamp(x: Tensor, lower: Number | None = None, upper: Number | None = None) -> Tensor:
@@ -50,3 +61,18 @@ def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
         products = products * aten.constant_pad_nd(earlier, [*[0] * (2 * behind), shift, 0], 1)
         shift *= 2
     return products
+
+
+def of_numbers(extreme: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return the function that finds the extreme of truth values along an axis, and its positions, among numbers.
+
+    ONNX has none of truth values. Returns `NotImplemented` for other types.
+    """
+
+    def find(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        if x.dtype != torch.bool:
+            return NotImplemented
+        values, positions = extreme(x.to(torch.int32), dim, keepdim)
+        return values.to(torch.bool), positions
+
+    return find

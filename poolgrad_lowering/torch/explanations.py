@@ -16,10 +16,12 @@ _HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are no
 _MISSING = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
 _TRANSLATED = re.compile(r"Error when translating node .*target=torch\.ops\.([\w.]+)\]")
 _NEEDS_A_VALUE = re.compile(r"data-dependent|_local_scalar_dense|unbacked symbols")
+_CHANGED_VIEW = re.compile(r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,")
 _WITHOUT_GRADIENT = re.compile(r"does not require grad and does not have a grad_fn")
 
 _INSIDE = Path(torch.__file__).parent
 _LAYERS = _INSIDE / "nn"
+_CALL = _LAYERS / "modules" / "module.py"
 _OWN = Path(__file__).parent
 
 
@@ -73,6 +75,13 @@ def _value_of_a_tensor(cause: BaseException, causes: list[BaseException]) -> str
     )
 
 
+def _changed_view(cause: BaseException, _: list[BaseException]) -> str | None:
+    found = _CHANGED_VIEW.search(str(cause))
+    if found is None:
+        return None
+    return f"the model changes what `{found[1]}` returns, a view of a tensor, in place: write it with torch.where"
+
+
 def _no_gradient(cause: BaseException, causes: list[BaseException]) -> str | None:
     if not _WITHOUT_GRADIENT.search(str(cause)):
         return None
@@ -86,6 +95,7 @@ _KNOWN: tuple[Callable[[BaseException, list[BaseException]], str | None], ...] =
     _no_translation,
     _failed_translation,
     _value_of_a_tensor,
+    _changed_view,
     _no_gradient,
 )
 
@@ -95,7 +105,7 @@ def _place(causes: list[BaseException]) -> str:
     frames = [frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__)]
     for frame in reversed(frames):
         file = Path(frame.filename)
-        own = file.is_relative_to(_OWN) or (file.is_relative_to(_INSIDE) and not file.is_relative_to(_LAYERS))
-        if not own and file.suffix == ".py" and frame.name != "_call_impl":
+        is_layer = file.is_relative_to(_LAYERS) and file != _CALL
+        if is_layer or not (file.is_relative_to(_INSIDE) or file.is_relative_to(_OWN)):
             return f"{frame.name} ({file.name}, line {frame.lineno})"
     return "the model"

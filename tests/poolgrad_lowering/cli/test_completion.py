@@ -118,6 +118,9 @@ COMPLETED: dict[str, Callable[[Path, list[str]], set[str]]] = {"bash": in_bash, 
         (["poolgrad", "lower", "--target", "atlas-a"], {"atlas-a2", "atlas-a3"}),
         (["poolgrad", "export-atc", "--target", "Ascend910B4"], {"Ascend910B4", "Ascend910B4-1"}),
         (["poolgrad", "--ver"], {"--version", "--verbose"}),
+        (["poolgrad", "help", "l"], {"lower", "lower-artifacts"}),
+        (["poolgrad", "lower", "m.onnx", "--plan", "p"], {"p.json"}),
+        (["poolgrad", "inspect", "m.onnx", "--plan", "p"], {"p.json"}),
     ],
 )
 @pytest.mark.parametrize("shell", SHELLS)
@@ -130,6 +133,7 @@ def test_completion(
     script = tmp_path / "_poolgrad"  # as zsh finds it in its path of functions
     script.write_text(capsys.readouterr().out)
     (tmp_path / "m.onnx").touch()
+    (tmp_path / "p.json").touch()
     assert COMPLETED[shell](script, words) == expected
 
 
