@@ -32,24 +32,26 @@ def _forks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_results_are_in_order(jobs: int) -> None:
     tasks = [str(number) for number in range(20)]
-    assert list(in_processes(work, tasks, jobs, str.upper)) == [f"done {task}" for task in tasks]
+    assert list(in_processes(work, tasks, jobs, str.upper, set())) == [f"done {task}" for task in tasks]
 
 
 def test_a_process_that_dies_takes_nobody_with_it() -> None:
-    results = list(in_processes(work, ["a", "bad", "b", "bad", "c"], 2, lambda task: f"lost {task}"))
+    ended: set[int] = set()
+    results = list(in_processes(work, ["a", "bad", "b", "bad", "c"], 2, lambda task: f"lost {task}", ended))
     assert results == ["done a", "lost bad", "done b", "lost bad", "done c"]
+    assert ended == set(range(5))
 
 
 @pytest.mark.parametrize(("level", "count"), [(logging.INFO, 3), (logging.WARNING, 0)])
 def test_logs_come_home(caplog: pytest.LogCaptureFixture, level: int, count: int) -> None:
     with caplog.at_level(level, "poolgrad_lowering"):
-        list(in_processes(work, ["a", "b", "c"], 2, str.upper))
+        list(in_processes(work, ["a", "b", "c"], 2, str.upper, set()))
     assert caplog.messages == [f"working on {task}" for task in "abc"[:count]]
 
 
 def test_an_error_of_the_work_is_its_error() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
-        list(in_processes(int, ["1", "x", "3"], 2, int))
+        list(in_processes(int, ["1", "x", "3"], 2, int, set()))
 
 
 def ignores_interrupts(_: str) -> bool:
@@ -60,7 +62,7 @@ def test_only_the_parent_is_interrupted() -> None:
     """A terminal sends Ctrl-C to all processes; those that work would each write a traceback."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        assert list(in_processes(ignores_interrupts, ["a", "b", "c"], 2, lambda _: False)) == [True, True, True]
+        assert list(in_processes(ignores_interrupts, ["a", "b", "c"], 2, lambda _: False, set())) == [True, True, True]
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
