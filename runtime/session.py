@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted, type_without_kernel
 from poolgrad_lowering.io.results import model_of
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
@@ -89,8 +89,10 @@ def create_session(
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
         session = ort.InferenceSession(_loadable(given), options, enable_fallback=0)
     except Exception as error:
-        message = f"onnxruntime cannot make a session on {get_ep_name()}: {quoted(error)}"
-        raise SessionError("; ".join([message, *_damages(_index(source))])) from error
+        index = _index(source)
+        reason = type_without_kernel(error, index and index.model)
+        message = f"onnxruntime cannot make a session on {get_ep_name()}: {quoted(error)}{reason}"
+        raise SessionError("; ".join([message, *_damages(index)])) from error
     if get_ep_name() not in session.get_providers():
         raise SessionError(f"onnxruntime made a session without {get_ep_name()}: it has {session.get_providers()}")
     if not any(node.provider == get_ep_name() for node in assignment(session)):

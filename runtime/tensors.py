@@ -81,10 +81,11 @@ def _array_of(tensor: Any) -> np.ndarray:
     return bits.view(ml_dtypes.bfloat16)
 
 
-def check_fits(wanted: Any, value: np.ndarray) -> None:
+def check_fits(wanted: Any, value: np.ndarray, *, is_batch: bool = False) -> None:
     """Require that an array has the element type and the shape of a session's input (`NodeArg`).
 
-    Raises `ValueError`, which names the input and both types or shapes.
+    Raises `ValueError`, which names the input and both types or shapes, and of a batch (`is_batch`) what lets its size
+    be another one.
     """
     element = numpy_type(wanted.type)
     if str(value.dtype) != element:
@@ -94,7 +95,9 @@ def check_fits(wanted: Any, value: np.ndarray) -> None:
         not isinstance(size, int) or size == found for size, found in zip(sizes, value.shape, strict=True)
     )
     if not fits:
-        raise ValueError(f"{wanted.name} has shape {tuple(sizes)}, not {value.shape}")
+        is_other_size = is_batch and len(sizes) == value.ndim and sizes[1:] == list(value.shape[1:])
+        advice = "; a step takes batches of any size if it is exported with dynamic_batch=True" if is_other_size else ""
+        raise ValueError(f"{wanted.name} has shape {tuple(sizes)}, not {value.shape}{advice}")
 
 
 def numpy_type(tensor_type: str) -> str:

@@ -132,7 +132,7 @@ class TrainingLoop:
         if missing := self._inputs.keys() - self._now.keys() - given.keys():
             raise ValueError(f"the step lacks {', '.join(sorted(missing))}: give each as an argument")
         for name, value in given.items():
-            check_fits(self._inputs[name], value)
+            check_fits(self._inputs[name], value, is_batch=name not in self._now)
 
     def _free(self) -> list[str]:
         """Return the inputs that a step is given."""

@@ -9,19 +9,22 @@ import json
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.cli.arguments import Command, argument, flag
 from poolgrad_lowering.cli.console import print_error, print_line
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.diagnostics.errors import PoolgradError, UsageError
 from poolgrad_lowering.io.atomic_write import require_folder, write_bytes
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.torch import TrainingStep
 
 
 def _export(options: argparse.Namespace) -> ExitCode:
     file, name = _file_and_name(options.source)
     require_folder(options.output)
-    from poolgrad_lowering.torch import StepMismatchError, export_training_step  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.torch import export_training_step  # noqa: PLC0415 - `--help` must not load onnx
 
     model, loss, examples = _call(file, name)
     try:
@@ -36,18 +39,26 @@ def _export(options: argparse.Namespace) -> ExitCode:
         )
     except (TypeError, ValueError) as error:  # of the arguments; what torch raises is a TorchExportError
         raise UsageError(f"{name} of '{file}': {error}") from error
-    if options.check:
-        try:
-            step.check()
-        except StepMismatchError as error:
-            print_error(f"check: {error}; no model written")
-            return ExitCode.FAILED
+    if options.check and (failed := _differs(step)) is not None:
+        return failed
     write_bytes(options.output, step.model.SerializeToString())
     if options.json:
         print(json.dumps({"inputs": step.inputs, "outputs": step.outputs}, indent=1))
     elif not options.quiet:
         print_line(f"wrote {options.output}: {len(step.inputs)} inputs, {len(step.outputs)} outputs")
     return ExitCode.DONE
+
+
+def _differs(step: TrainingStep) -> ExitCode | None:
+    """Compare a step with eager PyTorch. Print what is wrong, and return the exit code; None if nothing is."""
+    from poolgrad_lowering.torch import StepMismatchError  # noqa: PLC0415 - `--help` must not load onnx
+
+    try:
+        step.check()
+    except PoolgradError as error:
+        print_error(f"check: {error}; no model written. --no-check leaves the comparison out")
+        return ExitCode.FAILED if isinstance(error, StepMismatchError) else ExitCode.BAD_INPUT
+    return None
 
 
 def _file_and_name(source: str) -> tuple[str, str]:
@@ -80,14 +91,12 @@ COMMANDS = {
         help="export a training step of a PyTorch model as ONNX",
         description="Run a Python file, call one of its functions, which returns a model, a loss and example inputs "
         "(the arguments of the model's forward, and the target as the last one), and export the training step. A loss "
-        "of None means that the model computes it. "
-        "Needs PyTorch: pip install 'poolgrad-lowering[torch]'.",
+        "of None means that the model computes it. The step is compared with eager PyTorch before it is written. "
+        "Needs PyTorch and onnxruntime: pip install 'poolgrad-lowering[ort,torch]'.",
         examples=(
             ("poolgrad export-torch train.py:digits -o training.onnx", "loss and gradients"),
-            (
-                "poolgrad export-torch train.py:digits -o training.onnx --optimizer adamw --check",
-                "new weights, checked",
-            ),
+            ("poolgrad export-torch train.py:digits -o training.onnx --optimizer adamw", "new weights"),
+            ("poolgrad export-torch train.py:digits -o training.onnx --no-check", "not compared with eager PyTorch"),
         ),
         arguments=(
             argument("source", metavar="FILE:CALLABLE", help="the Python file, and the name of the function"),
@@ -104,7 +113,13 @@ COMMANDS = {
                 default="inputs",
                 help="weights and buffers as (default: inputs)",
             ),
-            flag("--check", "exit 1 and write nothing if eager PyTorch differs"),
+            argument(
+                "--check",
+                action=argparse.BooleanOptionalAction,
+                default=True,
+                help="run the step in onnxruntime, and exit 1 and write nothing if eager PyTorch differs; on unless "
+                "--no-check is given",
+            ),
             flag("--json", "print the names of inputs and outputs as JSON"),
         ),
         run=_export,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted, type_without_kernel
 from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names
@@ -200,7 +200,8 @@ def _session(model: onnx.ModelProto) -> Any:
     try:
         return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}") from error
+        reason = type_without_kernel(error, model)
+        raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}{reason}") from error
 
 
 def _undetermined(step: ExportedStep, expected: Arrays, small: float) -> Arrays:

@@ -120,7 +120,7 @@ COMPLETED: dict[str, Callable[[Path, list[str]], set[str]]] = {"bash": in_bash, 
         (["poolgrad", "--ver"], {"--version", "--verbose"}),
         (["poolgrad", "help", "l"], {"lower", "lower-artifacts"}),
         (["poolgrad", "lower", "m.onnx", "--plan", "p"], {"p.json"}),
-        (["poolgrad", "inspect", "m.onnx", "--plan", "p"], {"p.json"}),
+        (["poolgrad", "inspect", "--plan", "p"], {"p.json"}),
     ],
 )
 @pytest.mark.parametrize("shell", SHELLS)
