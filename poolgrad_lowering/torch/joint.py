@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from poolgrad_lowering.torch import names, scopes
 from poolgrad_lowering.torch.arguments import Arguments
@@ -113,6 +114,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
 
     Raises `TorchExportError` if torch cannot trace it, `ValueError` if two inputs have one name.
     """
+    _check_averages(module.model)
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     step = _Step(module, parameters, buffers)
     examples = module.arguments.tensors
@@ -152,6 +154,16 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
     outputs = (names.LOSS, *map(names.gradient, trained), *new)
     everything = list(inputs)
     return Joint(graph, inputs, tuple(examples), trained, outputs, frozenset(everything[number] for number in written))
+
+
+def _check_averages(model: nn.Module) -> None:
+    """Raise `TorchExportError` if a layer weights each batch by a number that Python computes from a buffer."""
+    for name, part in model.named_modules():
+        if isinstance(part, _BatchNorm) and part.training and part.track_running_stats and part.momentum is None:
+            raise TorchExportError(
+                f"the {type(part).__name__} '{name}' has momentum=None: it divides by the number of batches so far, "
+                "which would be a constant of the step. Give it a number, e.g. momentum=0.1"
+            )
 
 
 class _Step:

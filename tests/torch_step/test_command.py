@@ -15,6 +15,8 @@ from poolgrad_lowering.cli import main
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
+from poolgrad_lowering.torch import StepMismatchError, TrainingStep  # noqa: E402
+
 SOURCE = """
 import torch
 from torch import nn
@@ -49,7 +51,7 @@ def source(tmp_path: Path) -> Path:
 
 def test_a_step(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = source.with_name("out.onnx")
-    assert main(["export-torch", f"{source}:pools", "-o", str(out), "--optimizer", "adamw", "--check"]) == 0
+    assert main(["export-torch", f"{source}:pools", "-o", str(out), "--optimizer", "adamw"]) == 0
     assert "16 inputs, 14 outputs" in capsys.readouterr().out
     assert onnx.load(out).graph.output[0].name == "loss"
 
@@ -80,3 +82,20 @@ def test_no_step(source: Path, capsys: pytest.CaptureFixture[str], name: str, sa
     assert main(["export-torch", f"{source}{name}", "-o", str(out)]) == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_step_is_compared_unless_it_is_left_out(
+    source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differs(*_: object, **__: object) -> None:
+        raise StepMismatchError("loss differs")
+
+    monkeypatch.setattr(TrainingStep, "check", differs)
+    command = ["export-torch", f"{source}:pools", "-o", str(source.with_name("out.onnx"))]
+    assert main(command) == 1
+    assert capsys.readouterr().err == (
+        "poolgrad: check: loss differs; no model written. --no-check leaves the comparison out\n"
+    )
+    assert not source.with_name("out.onnx").exists()
+    assert main([*command, "--no-check"]) == 0
+    assert source.with_name("out.onnx").exists()

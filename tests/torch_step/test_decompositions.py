@@ -42,10 +42,10 @@ def test_values_are_added_at_indices(name: str) -> None:
             assert torch.equal(found, operator(x, indices, added, True))
 
 
-def test_values_that_are_put_or_masked_stay() -> None:
+def test_values_that_are_put_stay() -> None:
     index_put = WRITTEN[aten.index_put.default]
     assert index_put(torch.zeros(4), [AT], torch.ones(()), False) is NotImplemented
-    assert index_put(torch.zeros(4), [torch.ones(4) > 0], torch.ones(()), True) is NotImplemented
+    assert index_put(torch.zeros(4, 3, 3), [torch.ones(4) > 0, AT], torch.ones(()), True) is NotImplemented
 
 
 @pytest.mark.parametrize("pads", [(-1, 2), (-1, -2, 1, 0), (2, -1, -3, 0, -1, -1)])

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Masks, diagonals, bounds and running products are in a step what they are in eager PyTorch, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from poolgrad_lowering.torch import export_training_step  # noqa: E402
+from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
+
+aten = torch.ops.aten
+WRITTEN = decompositions("matmul")
+X = torch.arange(-48, 48).reshape(2, 3, 4, 4)
+MASKS = {
+    "all axes": (0, torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0)) > 0),
+    "the first axis": (0, torch.tensor([True, False])),
+    "the first two axes": (0, torch.tensor([[True, False, True], [False, True, True]])),
+    "an inner axis": (1, torch.tensor([True, False, True])),
+    "two inner axes": (1, torch.arange(12).reshape(3, 4) % 3 > 0),
+    "the last axis": (3, torch.tensor([False, True, True, False])),
+    "bytes": (2, torch.tensor([[1, 0, 0, 2]] * 4, dtype=torch.uint8)),
+    "nothing": (2, torch.zeros(4, 4, dtype=torch.bool)),
+    "everything": (2, torch.ones(4, 4, dtype=torch.bool)),
+    "one place": (2, torch.arange(16).reshape(4, 4) == 5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("name", MASKS)
+def test_values_at_a_mask(name: str, accumulate: bool) -> None:
+    first, mask = MASKS[name]
+    indices: list[Any] = [*[None] * first, mask]
+    shape = X[(*[slice(None)] * first, mask.bool())].shape
+    values = torch.arange(100, 100 + shape.numel()).reshape(shape)
+    column = values.narrow(first, 0, min(1, shape[first]))  # one for all places
+    for given in (values, column, torch.tensor(7), values[..., :1] if first + 1 < len(shape) else values):
+        found = WRITTEN[aten.index_put.default](X, indices, given, accumulate)
+        assert torch.equal(found, aten.index_put(X, [None if i is None else i.bool() for i in indices], given, accumulate))
+
+
+def test_what_a_mask_selects() -> None:
+    mask = torch.tensor([True, False, True, True])
+    assert torch.equal(WRITTEN[aten.masked_select.default](X, mask), X.masked_select(mask))
+    assert torch.equal(WRITTEN[aten.masked_select.default](X[0, 0, 0], X > 0), X[0, 0, 0].masked_select(X > 0))
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (2, 5), (5, 2), (2, 3, 4), (3, 1, 2, 4)])
+def test_diagonals(sizes: tuple[int, ...]) -> None:
+    x = torch.arange(torch.Size(sizes).numel()).reshape(sizes)
+    for dim1, dim2 in ((0, 1), (-1, -2), (0, -1)):
+        for offset in range(-x.shape[dim1], x.shape[dim2] + 1):
+            values = -1 - torch.arange(x.diagonal(offset, dim1, dim2).numel()).reshape(
+                x.diagonal(offset, dim1, dim2).shape
+            )
+            found = WRITTEN[aten.diagonal_scatter.default](x, values, offset, dim1, dim2)
+            assert torch.equal(found, torch.diagonal_scatter(x, values, offset, dim1, dim2))
+            backward = WRITTEN[aten.diagonal_backward.default](values, x.shape, offset, dim1, dim2)
+            assert torch.equal(backward, aten.diagonal_backward(values, x.shape, offset, dim1, dim2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
+@pytest.mark.parametrize("bounds", [(0, 5.5), (-1.5, 1), (1e-4, 1), (0, None), (None, 2), (None, 2.5), (3, -1.0)])
+def test_bounds_of_two_types(bounds: tuple[Any, Any], dtype: torch.dtype) -> None:
+    x = X.to(dtype) / 4 if dtype.is_floating_point else X
+    found = WRITTEN[aten.clamp.default](x, *bounds)
+    expected = x.clamp(*bounds)
+    if found is NotImplemented:
+        kinds = {type(bound) for bound in bounds if bound is not None}
+        assert kinds == {float if dtype.is_floating_point else int}
+    else:
+        assert found.dtype == expected.dtype
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 8])
+def test_running_products(size: int) -> None:
+    x = torch.arange(2 * 3 * size).reshape(2, size, 3) % 5 - 1
+    assert torch.equal(WRITTEN[aten.cumprod.default](x, 1), x.cumprod(1))
+    assert torch.equal(WRITTEN[aten.cumprod.default](x.double(), -2), x.double().cumprod(-2))  # exact: small integers
+    assert torch.equal(WRITTEN[aten.cumprod.default](torch.tensor(3.0), 0), torch.tensor(3.0))
+
+
+def test_truth_values_have_extremes() -> None:
+    for operator in (aten.max.dim, aten.min.dim):
+        for one, other in zip(WRITTEN[operator](X > 0, 2, True), operator(X > 0, 2, True), strict=True):
+            assert torch.equal(one, other)
+        assert WRITTEN[operator](X, 2) is NotImplemented
+
+
+class Uses(nn.Module):
+    """A convolution, and parts of its result; the mask is a buffer."""
+
+    mask: Tensor
+
+    def __init__(self, parts: Callable[[Tensor, Tensor], list[Tensor]]) -> None:
+        super().__init__()
+        self.parts = parts
+        self.conv = nn.Conv2d(3, 3, 1)
+        self.register_buffer("mask", torch.arange(16).reshape(4, 4) % 3 > 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([part.flatten() for part in self.parts(self.conv(x), self.mask)])
+
+
+def _put(y: Tensor, index: Any, value: Any) -> Tensor:
+    y = y.clone()
+    y[index] = value
+    return y
+
+
+PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
+    "masks": lambda y, mask: [
+        y[:, :, mask],
+        y[:, torch.tensor([True, False, True])],
+        y[..., mask[1]],
+        (y - 1).masked_select(mask),
+        _put(y, (slice(None), slice(None), mask), 0.5),
+        _put(y, (slice(None), slice(None), mask), 2 * y[:, :, mask]),
+        _put(y, y > 0, y.mean()),
+    ],
+    "diagonals": lambda y, _: [
+        y.diagonal(1, -1, -2),
+        y[0, 0].diag(),
+        torch.einsum("bcii->bc", y),
+        torch.einsum("bcii,bcij->bcj", y, y),
+        torch.diagonal_scatter(y, y[:, :, 0], 0, 2, 3),
+    ],
+    "bounds and products": lambda y, _: [
+        y.clamp(0, 5.5),
+        (y * 1).clamp_(-0.5, 1),
+        nn.ReLU6()(y),
+        nn.Hardtanh(0, 0.5, inplace=True)(y * 1),
+        y.prod(-1),
+        functional.relu(y).prod(2),
+        y.cumprod(1),
+        (y[..., :2] - y[..., 2:]).clamp(0).prod(-1),
+    ],
+    "functions": lambda y, _: [
+        functional.adaptive_avg_pool2d(y.permute(0, 3, 1, 2), 1),
+        functional.adaptive_avg_pool1d(y.flatten(2).permute(0, 2, 1), 1),
+        functional.gaussian_nll_loss(y, y.detach() / 2, functional.relu(y) + 0.1, reduction="none"),
+        functional.gaussian_nll_loss(y, y.detach() / 2, y.exp().mean(-1), full=True),
+        functional.gaussian_nll_loss(y, y.detach() / 2, 2.0, reduction="sum"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_steps(name: str) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 4, 4)
+    step = export_training_step(Uses(PARTS[name]), lambda output, _: output.pow(2).mean(), (x, torch.zeros(1)))
+    assert np.isfinite(list(step.check().errors.values())).all()

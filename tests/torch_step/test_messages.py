@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What cannot be exported or run is refused by one sentence that names the cause; wrapped models are exported."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, UserDict, namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+import onnxruntime  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from poolgrad_lowering import lower  # noqa: E402
+from poolgrad_lowering.runtime import SessionError, TrainingLoop, create_session  # noqa: E402
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
+from poolgrad_lowering.torch.explanations import explanation, sentence  # noqa: E402
+
+X = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+
+
+class Of(nn.Module):
+    """A convolution, and a function of its result."""
+
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.conv, self.function = nn.Conv2d(3, 3, 1), function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(self.conv(x))
+
+
+def export(model: nn.Module, loss: Any = lambda output, _: output.pow(2).mean()) -> Any:
+    return export_training_step(model, loss, (X, torch.zeros(1)), optimizer="sgd")
+
+
+REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "an if": (lambda: Of(lambda y: y if y.sum() > 0 else -y), r"in <lambda> \(test_messages\.py, line \d+\).*torch\.where"),
+    "int()": (lambda: Of(lambda y: y[:, int(y.argmax()) % 3]), r"depends on the numbers in a tensor, in <lambda>"),
+    "a view": (lambda: Of(lambda y: (z := y.clone(), z.diagonal().zero_())[0]), "changes what `diagonal` returns"),
+    "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
+    "no operator": (lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)), "no translation to ONNX of the operator aten.f"),
+    "momentum": (
+        lambda: nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, momentum=None)),
+        "the BatchNorm2d '1' has momentum=None.*momentum=0.1",
+    ),
+    "no gradient": (
+        lambda: Of(lambda y: torch.autograd.grad(y.detach().sum(), [y])[0]),
+        "a gradient is computed in <lambda>.*requires_grad",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_is_one_sentence_with_its_cause(name: str) -> None:
+    make, said = REFUSED[name]
+    with pytest.raises(TorchExportError, match=said) as raised:
+        export(make())
+    assert not re.search(r"\n|\x1b|:$", str(raised.value))
+
+
+def test_messages_of_torch_are_cut_where_a_list_begins() -> None:
+    assert sentence(RuntimeError("\n It is \x1b[96mstep 2\x1b[0m. Next steps:\n- an issue")) == "It is step 2"
+    assert sentence(RuntimeError("Tried these:\n- one")) == "Tried these"
+    assert sentence(RuntimeError("")) == "RuntimeError"
+    outer = RuntimeError("Failed. Next steps:")
+    outer.__cause__ = ValueError("x is 3: it takes 4")
+    assert explanation(outer, "torch cannot export it") == "torch cannot export it: x is 3: it takes 4"
+
+
+def wrappers() -> dict[str, Callable[[nn.Module], Any]]:
+    return {"compiled": torch.compile, "parallel": nn.DataParallel, "both": lambda net: torch.compile(nn.DataParallel(net))}
+
+
+@pytest.mark.parametrize("wrap", wrappers().values(), ids=wrappers())
+def test_a_wrapped_model_is_the_model(wrap: Callable[[nn.Module], Any]) -> None:
+    net = nn.Sequential(nn.Conv2d(3, 2, 1), nn.MaxPool2d(2))
+    wrapped = wrap(net)
+    assert export_forward(wrapped, (X,)).inputs == ("weight.0.weight", "weight.0.bias", "input")
+    step = export(wrapped)
+    assert step.values.keys() >= {"weight.0.weight", "weight.0.bias"}
+    step.load_into(wrapped, {name: value + 1 for name, value in step.values.items()})
+    assert np.array_equal(net[0].bias.detach().numpy(), step.values["weight.0.bias"] + 1)
+
+
+def test_a_part_that_is_compiled() -> None:
+    part = nn.Conv2d(3, 2, 1)
+    part.compile()
+    export(nn.Sequential(part, torch.compile(nn.MaxPool2d(2)))).check()
+
+
+class Named(OrderedDict):  # type: ignore[type-arg]
+    """As the results of other packages are."""
+
+
+class Entries(list):  # type: ignore[type-arg]
+    """A sequence of its own class."""
+
+
+@dataclass
+class Fields:
+    first: Any
+    second: Any
+
+
+Pair = namedtuple("Pair", "one other")  # noqa: PYI024 - has no types
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (lambda y: Named(out=y, aux=y), ["out", "aux"]),
+        (lambda y: UserDict(out=[y, Named(inner=y)]), ["out.0", "out.1.inner"]),
+        (lambda y: Entries([y, Fields(y, Pair(y, {1: y}))]), ["0", "1.first", "1.second.one", "1.second.other.1"]),
+    ],
+)
+def test_results_of_any_class(result: Callable[[Tensor], Any], expected: list[str]) -> None:
+    assert list(export_forward(Of(result), (X,)).outputs) == [f"output.{path}" for path in expected]
+
+
+def test_a_model_without_tensors() -> None:
+    with pytest.raises(ValueError, match="the model returns no tensor"):
+        export_forward(Of(lambda _: 3), (X,))
+
+
+class Forces(nn.Module):
+    """The gradient of an energy is a part of the result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 1))
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        x = x.detach().clone().requires_grad_()
+        energy = self.body(x)
+        (gradient,) = torch.autograd.grad(energy.sum(), x, create_graph=True)
+        return {"energy": energy, "force": -gradient}
+
+
+def test_a_gradient_in_the_forward_pass() -> None:
+    net = Forces()
+    with torch.no_grad():
+        forward = export_forward(net, (X,))
+    session = onnxruntime.InferenceSession(forward.model.SerializeToString())
+    found = session.run(["output.force"], {**forward.values, **forward.examples})[0]
+    np.testing.assert_allclose(found, net(X)["force"].detach().numpy(), atol=1e-5)  # sums in another order
+
+
+def test_types_without_kernels_and_batches_of_another_size() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 2, 1), nn.MaxPool2d(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        short = export(net)
+    with pytest.raises(SessionError, match="Could not find an implementation.*; the element type bfloat16 is the reason"):
+        create_session(lower(short.model))
+    loss, target = lambda output, _: output.pow(2).mean(), torch.zeros(1, dtype=torch.float64)
+    double = export_training_step(net.double(), loss, (X.double(), target))
+    with pytest.raises(SessionError, match="the element type float64 is the reason: compute in float32"):
+        double.check()
+    step = export(net.float())
+    loop = TrainingLoop(create_session(lower(step.model)), step)
+    with pytest.raises(ValueError, match=r"input has shape \(2, 3, 4, 4\), not \(4, 3, 4, 4\); .*dynamic_batch=True"):
+        loop.step(input=torch.cat([X, X]), target=torch.zeros(1), learning_rate=0.1)
+    with pytest.raises(ValueError, match=r"not \(2, 3, 4, 5\)$"):
+        loop.step(input=torch.zeros(2, 3, 4, 5), target=torch.zeros(1), learning_rate=0.1)
