@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bounds and extremes of elements, and products along an axis, in operators that torch's ONNX exporter can translate."""
+"""Bounds, extremes and running products, in operators that torch's ONNX exporter can translate."""
 
 from __future__ import annotations
 

@@ -27,7 +27,11 @@ def _in_order(pool: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     Of others it sets the strides of its result, and the gradient of that is about the memory of a tensor.
     """
-    return lambda input, *sizes, **named: pool(input.contiguous(), *sizes, **named)  # noqa: A002 - the name in torch
+
+    def run(input: Tensor, *sizes: Any, **named: Any) -> Tensor:  # noqa: A002 - the name in torch
+        return pool(input.contiguous(), *sizes, **named)
+
+    return run
 
 
 def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature

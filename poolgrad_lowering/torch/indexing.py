@@ -66,7 +66,8 @@ def _masked_put(x: Tensor, indices: Indices, values: Tensor, *, accumulate: bool
     first, mask = next((axis, index) for axis, index in enumerate(indices) if index is not None)
     if any(index is not None for index in indices[first + 1 :]):
         return NotImplemented
-    where = mask.to(torch.bool).reshape(*mask.shape, *[1] * (x.ndim - first - mask.ndim))
+    mask = mask.to(torch.bool)
+    where = mask.reshape(*mask.shape, *[1] * (x.ndim - first - mask.ndim))
     rest = x.ndim - first - mask.ndim  # the axes behind those of the mask, in x and in the values
     if values.ndim > rest and not _is_one(values.shape[-rest - 1]):
         values = _spread(values, mask, values.ndim - rest - 1)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, fx
 from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
-from torch._dynamo import OptimizedModule as CompiledModule
+from torch._dynamo import OptimizedModule
 from torch._dynamo.source import ConstantSource
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -71,6 +71,10 @@ def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tens
     """Run a traced graph. If that is traced again, its nodes keep their annotations."""
     with traceback.preserve_node_meta():
         return tuple(fx.Interpreter(graph).run(*values))
+
+
+CompiledModule = OptimizedModule
+"""What `torch.compile` makes of a module, which it has as `_orig_mod`."""
 
 
 decompositions_of = get_decompositions
@@ -255,7 +259,12 @@ def _step(key: Any) -> str:
 @contextmanager
 def uncompiled() -> Iterator[None]:
     """While it is active, what `torch.compile` compiled runs as it was written, also where it is traced."""
-    with torch._dynamo.config.patch(error_on_nested_fx_trace=False), torch.compiler.set_stance("force_eager"):  # noqa: SLF001
+    with (
+        warnings.catch_warnings(),
+        torch._dynamo.config.patch(error_on_nested_fx_trace=False),  # noqa: SLF001
+        torch.compiler.set_stance("force_eager"),
+    ):
+        warnings.filterwarnings("ignore", message="Using `torch.compile")  # of the hooks that note modules
         yield
 
 

@@ -47,7 +47,9 @@ def test_values_at_a_mask(name: str, accumulate: bool) -> None:
     column = values.narrow(first, 0, min(1, shape[first]))  # one for all places
     for given in (values, column, torch.tensor(7), values[..., :1] if first + 1 < len(shape) else values):
         found = WRITTEN[aten.index_put.default](X, indices, given, accumulate)
-        assert torch.equal(found, aten.index_put(X, [None if i is None else i.bool() for i in indices], given, accumulate))
+        assert torch.equal(
+            found, aten.index_put(X, [None if i is None else i.bool() for i in indices], given, accumulate)
+        )
 
 
 def test_what_a_mask_selects() -> None:

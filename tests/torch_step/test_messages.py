@@ -43,11 +43,17 @@ def export(model: nn.Module, loss: Any = lambda output, _: output.pow(2).mean())
 
 
 REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
-    "an if": (lambda: Of(lambda y: y if y.sum() > 0 else -y), r"in <lambda> \(test_messages\.py, line \d+\).*torch\.where"),
+    "an if": (
+        lambda: Of(lambda y: y if y.sum() > 0 else -y),
+        r"in <lambda> \(test_messages\.py, line \d+\).*torch\.where",
+    ),
     "int()": (lambda: Of(lambda y: y[:, int(y.argmax()) % 3]), r"depends on the numbers in a tensor, in <lambda>"),
     "a view": (lambda: Of(lambda y: (z := y.clone(), z.diagonal().zero_())[0]), "changes what `diagonal` returns"),
     "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
-    "no operator": (lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)), "no translation to ONNX of the operator aten.f"),
+    "no operator": (
+        lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)),
+        "no translation to ONNX of the operator aten.f",
+    ),
     "momentum": (
         lambda: nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, momentum=None)),
         "the BatchNorm2d '1' has momentum=None.*momentum=0.1",
@@ -77,7 +83,11 @@ def test_messages_of_torch_are_cut_where_a_list_begins() -> None:
 
 
 def wrappers() -> dict[str, Callable[[nn.Module], Any]]:
-    return {"compiled": torch.compile, "parallel": nn.DataParallel, "both": lambda net: torch.compile(nn.DataParallel(net))}
+    return {
+        "compiled": torch.compile,
+        "parallel": nn.DataParallel,
+        "both": lambda net: torch.compile(nn.DataParallel(net)),
+    }
 
 
 @pytest.mark.parametrize("wrap", wrappers().values(), ids=wrappers())
@@ -111,7 +121,7 @@ class Fields:
     second: Any
 
 
-Pair = namedtuple("Pair", "one other")  # noqa: PYI024 - has no types
+Pair = namedtuple("Pair", "one other")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +146,9 @@ class Forces(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 1))
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 1)
+        )
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         x = x.detach().clone().requires_grad_()
@@ -158,7 +170,9 @@ def test_types_without_kernels_and_batches_of_another_size() -> None:
     net = nn.Sequential(nn.Conv2d(3, 2, 1), nn.MaxPool2d(2))
     with torch.autocast("cpu", torch.bfloat16):
         short = export(net)
-    with pytest.raises(SessionError, match="Could not find an implementation.*; the element type bfloat16 is the reason"):
+    with pytest.raises(
+        SessionError, match=r"Could not find an implementation.*; the element type bfloat16 is the reason"
+    ):
         create_session(lower(short.model))
     loss, target = lambda output, _: output.pow(2).mean(), torch.zeros(1, dtype=torch.float64)
     double = export_training_step(net.double(), loss, (X.double(), target))

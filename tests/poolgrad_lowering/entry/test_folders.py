@@ -271,7 +271,7 @@ def test_a_folder_that_cannot_be_read(
 
 @pytest.mark.parametrize("shown", [0, 3])
 def test_an_interrupt_says_how_many_are_done(models: Path, shown: int) -> None:
-    """A terminal interrupts the command and its processes together. The first model may be the one that takes longest."""
+    """A terminal interrupts the command and its processes together, also before the first model is done."""
     for number in range(200):
         saved(models / f"c{number}.onnx", GRADIENT)
     lowered = models.with_name("lowered")
