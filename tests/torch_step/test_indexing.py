@@ -74,7 +74,7 @@ def test_diagonals(sizes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
 @pytest.mark.parametrize("bounds", [(0, 5.5), (-1.5, 1), (1e-4, 1), (0, None), (None, 2), (None, 2.5), (3, -1.0)])
-def test_bounds_of_two_types(bounds: tuple[Any, Any], dtype: torch.dtype) -> None:
+def test_bounds_of_two_types(bounds: tuple[Any, Any], dtype: Any) -> None:
     x = X.to(dtype) / 4 if dtype.is_floating_point else X
     found = WRITTEN[aten.clamp.default](x, *bounds)
     expected = x.clamp(*bounds)
