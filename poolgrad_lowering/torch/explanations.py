@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ _NEEDS_A_VALUE = re.compile(r"data-dependent|_local_scalar_dense|unbacked symbol
 _CHANGED_VIEW = re.compile(r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,")
 _WITHOUT_GRADIENT = re.compile(r"does not require grad and does not have a grad_fn")
 
-_INSIDE = Path(torch.__file__).parent
+_INSIDE = Path(inspect.getfile(torch)).parent
 _LAYERS = _INSIDE / "nn"
 _CALL = _LAYERS / "modules" / "module.py"
 _OWN = Path(__file__).parent

@@ -42,7 +42,8 @@ MASKS = {
 def test_values_at_a_mask(name: str, accumulate: bool) -> None:
     first, mask = MASKS[name]
     indices: list[Any] = [*[None] * first, mask]
-    shape = X[(*[slice(None)] * first, mask.bool())].shape
+    index = (*[slice(None)] * first, mask.bool())
+    shape = X[index].shape
     values = torch.arange(100, 100 + shape.numel()).reshape(shape)
     column = values.narrow(first, 0, min(1, shape[first]))  # one for all places
     for given in (values, column, torch.tensor(7), values[..., :1] if first + 1 < len(shape) else values):
