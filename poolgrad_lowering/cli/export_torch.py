@@ -92,7 +92,7 @@ COMMANDS = {
         description="Run a Python file, call one of its functions, which returns a model, a loss and example inputs "
         "(the arguments of the model's forward, and the target as the last one), and export the training step. A loss "
         "of None means that the model computes it. Before it is written, the step is compared with "
-        "eager PyTorch. Needs pip install 'poolgrad-lowering[ort,torch]'.",
+        "eager PyTorch. Needs PyTorch and onnxruntime.",
         examples=(
             ("poolgrad export-torch train.py:digits -o training.onnx", "loss and gradients"),
             ("poolgrad export-torch train.py:digits -o training.onnx --optimizer adamw", "new weights"),
