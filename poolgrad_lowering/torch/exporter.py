@@ -17,7 +17,7 @@ from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.ge.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import explanation
+from poolgrad_lowering.torch.explanations import explanation, sentence
 from poolgrad_lowering.torch.forms import name_nodes, normalize
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
 
@@ -104,7 +104,7 @@ def to_onnx(
     try:
         onnx.checker.check_model(exported, full_check=True)
     except ONNX_ERRORS as error:
-        raise TorchExportError(f"torch writes a model that is not valid ONNX: {first_line(error)}") from error
+        raise TorchExportError(f"torch writes a model that is not valid ONNX: {sentence(error)}") from error
     return exported
 
 
