@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compares a training step in onnxruntime with the same step of eager PyTorch."""
+"""Compares a training step in onnxruntime with the same step of eager PyTorch, each with eager PyTorch in float64.
+
+Rounding decides what a difference of large terms gives: the gradient of a bias before a BatchNorm is 0, and both steps
+find some other small number. So the error that a step may have is the one that eager PyTorch has itself, in its own type
+against float64. How large that is depends on chance, above all in tensors of few elements; it is therefore the largest of
+several runs, in which the weights or the example inputs are also moved by one rounding.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -21,29 +27,31 @@ from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
+from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
 from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
-from poolgrad_lowering.torch.internals import RecordedMasks, without_one_dnn
+from poolgrad_lowering.torch.internals import Draws, InFloat64, without_one_dnn
 from poolgrad_lowering.torch.model_state import numbers_restored, restored
-from poolgrad_lowering.torch.optimizers import Adam
 
 LEARNING_RATE = 0.01
 """That of the steps that are compared."""
 
-_TOLERANCE, _HALF_TOLERANCE = 1e-3, 5e-2
-_SMALL, _SMALL_HALF = 1e-3, 0.1
-"""An output below this part of the largest element of its kind is a sum that cancels, and what both compute is
-rounding: the gradient of a bias before a BatchNorm is 0, and so is the mean behind one. The second is for models in
-16 bits, whose rounding is larger."""
+FACTOR = 8
+"""How often the error of eager PyTorch the error of a step may be: its sums are in another order, and it has another
+number of roundings. A wrong gradient is off by more wherever float32 has digits left."""
+
+ROUNDINGS = 16
+"""The error that a step may have in any case, in roundings of the largest element: kernels of onnxruntime approximate
+exp, tanh and erf by some roundings where those of PyTorch are exact to one."""
 
 _ADVICE_FOR_HALVES = (
     "; the model computes in 16 bits, whose rounding a deep network can amplify this far: compare the step that is "
     "exported in float32, or pass a tolerance"
 )
 
-_RANDOM = {"RandomUniform", "RandomNormal", "RandomNormalLike", "Multinomial", "Bernoulli"}
+_OTHER_RANDOM = ("Multinomial", "Bernoulli")
 
 _HALVES = (torch.float16, torch.bfloat16)
 
@@ -52,20 +60,25 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class StepCheck:
-    """The result of a comparison: the largest error of each output over all steps, as a part of its largest element."""
+    """The result of a comparison: what each output is off float64, and what it may be, as parts of its largest element.
+
+    An output with the bits of eager PyTorch is off by 0. Of several steps, it is the one with the largest part of what
+    is allowed. `tolerance` is the part of what is allowed that does not depend on eager PyTorch's own error.
+    """
 
     errors: Mapping[str, float]
+    allowed: Mapping[str, float]
     tolerance: float
 
     @property
     def worst(self) -> str:
-        """The output with the largest error, or one with a NaN."""
-        return max(self.errors, key=lambda name: np.nan_to_num(self.errors[name], nan=np.inf))
+        """The output with the largest error for what is allowed, or one with a NaN."""
+        return max(self.errors, key=lambda name: _part(self.errors[name], self.allowed[name]))
 
 
 def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
-    # A copy runs, but its hooks may hold the module itself; and masks are drawn.
+    # A copy runs, but its hooks may hold the module itself; and numbers are drawn.
     with restored(step.module), numbers_restored(step.module):
         return _compared(step, steps=steps, tolerance=tolerance)
 
@@ -74,38 +87,91 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
     if steps < 1 or (steps > 1 and not step.values.keys() <= set(step.inputs)):
         raise ValueError(f"steps is {steps}; it takes 1 or more, and 1 for a step with weights as initializers")
     _open(step.model)
-    model, mask_names = _with_masks_as_inputs(step.model)
-    halves = has_halves(model)
-    usual, small = (_HALF_TOLERANCE, _SMALL_HALF) if halves else (_TOLERANCE, _SMALL)
-    allowed = usual if tolerance is None else tolerance
+    halves = has_halves(step.model)
+    unit = _rounding(step.model)
+    tolerance = ROUNDINGS * unit if tolerance is None else tolerance
+    model, random = _with_random_inputs(step.model)
     session = _session(rounded_like_torch(model) if halves else model)
-    eager = _Eager(step)
-    values = {name: value for name, value in step.values.items() if name in step.inputs}
-    errors: dict[str, float] = {}
+    eager, exact = _Eager(step), _Eager(step, in_float64=True)
+    values = dict(step.values)
+    judged: dict[str, tuple[float, float]] = {}
     for _ in range(steps):
-        expected, masks = eager.step()
-        if len(masks) != len(mask_names):
-            raise TorchExportError(
-                f"a step that draws {len(mask_names)} times random numbers cannot be compared: only the {len(masks)} "
-                "masks of dropout layers can be fed"
-            )
-        # Numbers that are below the probability of 1 exactly where the mask is 1.
-        uniform = {name: 1 - to_array(mask.float()) for name, mask in zip(mask_names, masks, strict=True)}
-        feeds = {**values, **step.examples, **uniform}
+        before = {**values, **step.examples}
+        expected, draws = eager.step(before)
+        feeds = {name: value for name, value in before.items() if name in step.inputs} | _fed(random, draws)
         feeds |= {name: np.array(rate, np.float32) for name, rate in _rates(step).items()}
-        feeds = {name: in_float32(value) for name, value in feeds.items()}
-        results = dict(zip(step.outputs, session.run(None, feeds), strict=True))
-        undetermined = _undetermined(step, expected, small)
-        for name, error in _errors(results, expected, small, undetermined).items():
-            errors[name] = max(error, errors.get(name, 0.0))
-        values |= {name: expected[output] for output, name in names.carried(step.outputs).items() if name in values}
-    found = StepCheck(errors, allowed)
-    if not found.errors[found.worst] <= allowed:  # a NaN is no agreement
+        found = session.run(None, {name: in_float32(value) if halves else value for name, value in feeds.items()})
+        results = dict(zip(step.outputs, found, strict=True))
+        others = [expected, *(eager.step(moved, draws)[0] for moved in _moved(before, step.values, unit))]
+        truth, _ = exact.step(before, draws)
+        for name in results.keys() & expected.keys():
+            start = before.get(step.carried.get(name, ""), np.zeros(()))
+            eagers = [other[name] for other in others]
+            pair = _judged(results[name], eagers, truth[name], start, tolerance)
+            judged[name] = max(pair, judged.get(name, pair), key=lambda each: _part(*each))
+        values |= {name: expected[output] for output, name in step.carried.items()}
+    compared = StepCheck(
+        {name: error for name, (error, _) in judged.items()},
+        {name: allowed for name, (_, allowed) in judged.items()},
+        tolerance,
+    )
+    worst = compared.worst
+    if not compared.errors[worst] <= compared.allowed[worst]:  # a NaN is no agreement
         raise StepMismatchError(
-            f"{found.worst} differs from eager PyTorch by {found.errors[found.worst]:.2g} of its largest element; "
-            f"{allowed:g} is allowed" + (_ADVICE_FOR_HALVES if halves else "")
+            f"{worst} differs from eager PyTorch in float64 by {compared.errors[worst]:.2g} of its largest element; "
+            f"{compared.allowed[worst]:.2g} is allowed, by what eager PyTorch itself differs"
+            + (_ADVICE_FOR_HALVES if halves else "")
         )
-    return found
+    return compared
+
+
+def _part(error: float, allowed: float) -> float:
+    """Return an error as a part of what is allowed; infinite for a NaN."""
+    return 0.0 if error == 0 else float(np.nan_to_num(np.divide(error, allowed), nan=np.inf))
+
+
+def _rounding(model: onnx.ModelProto) -> float:
+    """Return the largest error of rounding 1 to the shortest floating-point type of the model, or to float32."""
+    graph = model.graph
+    held = {value.type.tensor_type.elem_type for value in (*graph.input, *graph.value_info, *graph.output)}
+    bits = {onnx.TensorProto.BFLOAT16: 8, onnx.TensorProto.FLOAT16: 11, onnx.TensorProto.FLOAT: 24}
+    return 2.0 ** -min((bits[kind] for kind in held & bits.keys()), default=53)
+
+
+def _moved(inputs: Arrays, values: Collection[str], unit: float) -> Iterator[Arrays]:
+    """Yield the inputs with the example inputs, the weights and both moved towards 0 by a rounding, or two.
+
+    Equal elements stay equal, or other maxima would be chosen. A tensor of integers stays as it is: it may be a mask or
+    an index, and sums of it may be exact.
+    """
+    moved = {
+        name: (value.astype(np.float64) * (1 - 2 * unit)).astype(value.dtype)
+        for name, value in inputs.items()
+        if not np.issubdtype(value.dtype, np.integer) and value.dtype != bool and np.any(value != np.round(value))
+    }
+    weights = {name: value for name, value in moved.items() if name in values}
+    examples = {name: value for name, value in moved.items() if name not in values}
+    yield from ({**inputs, **some} for some in (examples, weights, moved))
+
+
+def _judged(
+    result: np.ndarray, eagers: Sequence[np.ndarray], exact: np.ndarray, start: np.ndarray, tolerance: float
+) -> tuple[float, float]:
+    """Return how far a result is off the exact one, and how far it may be, as parts of the largest element.
+
+    `eagers` are the results of eager PyTorch, of the same inputs and of moved ones. What begins at `start` may be off by
+    a part of its change. An element with the bits of eager PyTorch, a NaN too, is right.
+    """
+    result, exact, *eagers = (value.astype(np.float64) for value in (result, exact, *eagers))
+    own = eagers[0]
+    with np.errstate(all="ignore"):  # infinities and NaN are elements like others
+        truth = np.where(np.isfinite(exact), exact, own)
+        same = (result == own) | (np.isnan(result) & np.isnan(own))
+        error = _largest(np.where(same, 0, result - truth))
+        eager_error = max(_largest_finite(each - truth) for each in eagers)
+        largest = _largest_finite(truth) or 1.0
+        allowed = FACTOR * eager_error + tolerance * _largest_finite(truth - start.astype(np.float64))
+    return error / largest, allowed / largest
 
 
 def _rates(step: ExportedStep) -> dict[str, float]:
@@ -120,59 +186,80 @@ def _copied(module: nn.Module) -> Any:
 
 
 class _Eager:
-    """Steps of eager PyTorch on a copy of the module, with the weights that it had when it was exported."""
+    """Steps of eager PyTorch on a copy of the module, in the types of the export or in float64."""
 
-    def __init__(self, step: ExportedStep) -> None:
+    def __init__(self, step: ExportedStep, *, in_float64: bool = False) -> None:
         self._module = _copied(step.module)
-        self._examples = list(map(to_tensor, step.examples.values()))
-        self._groups, self._transform = step.groups, step.gradient_transform
-        self._parameters, buffers = self._module.in_model()
-        first = {name: to_tensor(value) for name, value in step.values.items()}
-        with torch.no_grad():
-            for name, tensor in names.tensors(self._parameters, buffers).items():
-                tensor.copy_(first[name])
+        self._in_float64 = in_float64
+        if in_float64:
+            self._module.double()
+        self._step = step
+        self._parameters, self._buffers = self._module.in_model()
         self._torch = in_torch(step.groups, self._parameters, _rates(step)) if step.groups else None
-        if self._torch is not None:
-            load_state(self._groups, first, self._torch, self._parameters)
 
-    def step(self) -> tuple[Arrays, list[Tensor]]:
-        """Return the outputs of the next step by name, and the masks that were drawn."""
+    def step(self, inputs: Arrays, draws: Sequence[Tensor] | None = None) -> tuple[Arrays, list[Tensor]]:
+        """Return the outputs of a step by name, and the random numbers that were drawn, or are given."""
+        values = {name: to_tensor(value) for name, value in inputs.items()}
+        if self._in_float64:
+            values = {name: value.double() if value.is_floating_point() else value for name, value in values.items()}
+        with torch.no_grad():
+            for name, tensor in names.tensors(self._parameters, self._buffers).items():
+                tensor.copy_(values[name])
+        is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in self._parameters.values())
+        drawn = Draws(decompositions("matmul"), draws)
+        with (
+            without_one_dnn() if is_short else nullcontext(),
+            torch.autocast("cpu", enabled=False),  # but the module's own
+            InFloat64() if self._in_float64 else nullcontext(),
+        ):
+            found = self._found(values, drawn)
+        return {name: to_array(value) for name, value in found.items()}, drawn.values
+
+    def _found(self, values: Mapping[str, Tensor], drawn: Draws) -> dict[str, Tensor]:
         self._module.zero_grad()
         torch.clear_autocast_cache()  # of the weights before the last update
-        is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in self._parameters.values())
-        kernels = without_one_dnn() if is_short else nullcontext()
-        with kernels, torch.autocast("cpu", enabled=False), torch.enable_grad():  # but the module's own
-            with RecordedMasks() as recorded:
-                loss = self._module(*self._examples)
+        with torch.enable_grad():
+            with drawn:
+                loss = self._module(*(values[name] for name in self._step.examples))
             loss.backward()
         gradients = {name: p.grad for name, p in self._parameters.items() if p.grad is not None}
-        for name, gradient in transformed(gradients, self._transform).items():
+        for name, gradient in transformed(gradients, self._step.gradient_transform).items():
             self._parameters[name].grad = gradient
         found = {names.LOSS: loss}
         found |= {names.gradient(name): p.grad for name, p in self._parameters.items() if p.grad is not None}
         after = names.tensors(*self._module.in_model())
         if self._torch is not None:
+            load_state(self._step.groups, values, self._torch, self._parameters)
             self._torch.step()
-            after |= state_of(self._groups, self._torch, self._parameters)
-        found |= {names.new(name): value for name, value in after.items()}
-        return {name: to_array(value) for name, value in found.items()}, recorded.masks
+            after |= state_of(self._step.groups, self._torch, self._parameters)
+        return found | {names.new(name): value for name, value in after.items()}
 
 
-def _with_masks_as_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
-    """Return a copy of the model in which uniform random numbers are inputs, and the names of these inputs.
+def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
+    """Return a copy of the model in which random numbers are inputs, and these inputs in the order of PyTorch.
 
-    Raises `TorchExportError` for random numbers that do not come from a dropout layer.
+    Raises `TorchExportError` for random numbers that cannot be fed.
     """
     copied = copy.deepcopy(model)
-    drawn = [node for node in copied.graph.node if node.op_type == "RandomUniformLike"]
-    drawn.sort(key=lambda node: names.random_number(node.output[0]))  # the order of PyTorch, not that of the file
     for node in copied.graph.node:
-        if node.op_type in _RANDOM:
-            raise TorchExportError(f"a step with {node.op_type} cannot be compared: only dropout masks can be fed")
-    for node in drawn:
+        if node.op_type in _OTHER_RANDOM:
+            raise TorchExportError(f"a step with {node.op_type} cannot be compared: its random numbers cannot be fed")
+    drawn = {node.output[0]: node for node in copied.graph.node if node.op_type in names.RANDOM}
+    types = {value.name: value.type.tensor_type.elem_type for value in copied.graph.value_info}
+    for name, node in drawn.items():
         copied.graph.node.remove(node)
-        copied.graph.input.append(onnx.helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, None))
-    return copied, [node.output[0] for node in drawn]
+        copied.graph.input.append(onnx.helper.make_tensor_value_info(name, types[name], None))
+    return copied, sorted(drawn, key=names.random_number)
+
+
+def _fed(random: Sequence[str], draws: Sequence[Tensor]) -> Arrays:
+    """Return the drawn numbers by input. Raises `TorchExportError` if PyTorch draws another number of times."""
+    if len(random) != len(draws):
+        raise TorchExportError(
+            f"a step that draws random numbers {len(random)} times cannot be compared with PyTorch, which draws "
+            f"{len(draws)} times"
+        )
+    return {name: to_array(value) for name, value in zip(random, draws, strict=True)}
 
 
 def _open(model: onnx.ModelProto) -> None:
@@ -204,45 +291,9 @@ def _session(model: onnx.ModelProto) -> Any:
         raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}{reason}") from error
 
 
-def _undetermined(step: ExportedStep, expected: Arrays, small: float) -> Arrays:
-    """Return for each output the elements that rounding decides, as a mask.
-
-    Adam divides each gradient by its own size: the weight of a gradient that is rounding moves by the learning rate,
-    up or down. Rounding is what is below the part `small` of the largest gradient. Gradients have no such elements.
-    """
-    if not any(isinstance(group.optimizer, Adam) for group in step.groups):
-        return {}
-    gradients = {name: value for name, value in expected.items() if name.startswith(names.gradient(""))}
-    smallest = small * max(map(_largest, gradients.values()), default=0.0)
-    return {
-        names.new(names.weight(name.removeprefix(names.gradient("")))): np.abs(value.astype(np.float64)) < smallest
-        for name, value in gradients.items()
-    }
-
-
-def _errors(results: Arrays, expected: Arrays, small: float, undetermined: Arrays) -> dict[str, float]:
-    """Return the largest error of every output that PyTorch has too, as a part of its largest element.
-
-    An output whose largest element is below the part `small` of the largest of its kind counts as if it reached that.
-    Elements that are `undetermined` do not count.
-    """
-    found = {}
-    for name, result in results.items():
-        if name in expected:
-            wanted = expected[name].astype(np.float64)
-            distance = result.astype(np.float64) - wanted
-            difference = _largest(np.where(undetermined[name], 0, distance) if name in undetermined else distance)
-            found[name] = (
-                difference / max(_largest(wanted), small * _largest_of_kind(name, expected)) if difference else 0.0
-            )
-    return found
-
-
-def _largest_of_kind(name: str, expected: Arrays) -> float:
-    """Return the largest element of all floating-point outputs of this kind, e.g. of all gradients."""
-    values = [value for other, value in expected.items() if names.kind(other) == names.kind(name)]
-    return max((_largest(value) for value in values if not np.issubdtype(value.dtype, np.integer)), default=0.0)
-
-
 def _largest(value: np.ndarray) -> float:
     return float(np.abs(value).max(initial=0))
+
+
+def _largest_finite(value: np.ndarray) -> float:
+    return _largest(np.where(np.isfinite(value), value, 0))

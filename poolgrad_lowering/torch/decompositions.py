@@ -9,8 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
+from poolgrad_lowering.torch.elementary import expm1, log1p
 from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.internals import decompositions_of
@@ -26,7 +28,7 @@ aten = torch.ops.aten
 
 def decompositions(weight_gradient: WeightGradient) -> Decompositions:
     """Return torch's decompositions for an export, and those of this module over them."""
-    return {
+    found = {
         **torch.export.default_decompositions(),
         **decompositions_of([aten.gelu]),  # ONNX has Gelu since opset 20
         aten.convolution_backward.default: convolution_backward(weight_gradient),
@@ -55,9 +57,14 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.index_put.default: index_put,
         aten.index_put_.default: in_place(index_put),
         aten.masked_select.default: masked_select,
+        **dict.fromkeys(_REPLICATIONS, _replication_pad),
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,
+        aten.scatter_reduce.two: _scatter_reduce,
+        aten.log1p.default: log1p,
+        aten.expm1.default: expm1,
     }
+    return found | {operator: _also_of_scalars(operator, found.get(operator)) for operator in _ALONG_AN_AXIS}
 
 
 def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -85,18 +92,57 @@ def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
     return aten.constant_pad_nd(x, [max(pad, 0) for pad in pads], value) if any(pad > 0 for pad in pads) else x
 
 
+def _replication_pad(x: Tensor, pads: Sequence[int]) -> Tensor:
+    """Return the tensor padded with its outer elements, after slices for negative pads; see `_pad`."""
+    if all(pad >= 0 for pad in pads):
+        return NotImplemented
+    cropped = _pad(x, [min(pad, 0) for pad in pads])
+    padded = [max(pad, 0) for pad in pads]
+    return functional.pad(cropped, padded, mode="replicate") if any(padded) else cropped
+
+
 def _replication_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -> Tensor:
     """Return the gradient of x, whose first and last elements along an axis also get those of the pads.
 
-    `pads` are those before and after each axis, from the last axis on; none is negative.
+    `pads` are those before and after each axis, from the last axis on. What negative ones cut off gets 0.
     """
-    for axis, before in enumerate(pads[::2], start=1):
-        along, size, inner = gradient.ndim - axis, gradient.shape[-axis], x.shape[-axis]
+    cut = [min(pad, 0) for pad in pads]
+    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
+        along, size, before = gradient.ndim - axis, gradient.shape[-axis], max(before, 0)
+        inner = size - before - max(after, 0)
         ends = [slice(before + 1), slice(before + inner - 1, size)] if inner > 1 else [slice(size)]
         first, *last = (aten.slice(gradient, along, e.start, e.stop).sum(along, keepdim=True) for e in ends)
         middle = [aten.slice(gradient, along, before + 1, before + inner - 1)] if inner > 2 else []
         gradient = torch.cat([first, *middle, *last], along)
-    return gradient
+    return aten.constant_pad_nd(gradient, [-pad for pad in cut]) if any(cut) else gradient
+
+
+def _scatter_reduce(
+    x: Tensor, axis: int, index: Tensor, values: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Return the mean of elements as sum and number, since ONNX has no such reduction; else `NotImplemented`."""
+    if reduce != "mean" or not x.is_floating_point():
+        return NotImplemented
+    total, count = x, torch.ones_like(x)
+    if not include_self:
+        total, count = (each.scatter(axis, index, 0) for each in (total, count))
+    return total.scatter_add(axis, index, values) / count.scatter_add(axis, index, torch.ones_like(values))
+
+
+def _also_of_scalars(operator: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return a function that computes an operator along the axis 0 of a scalar, which ONNX has not, on a vector of it.
+
+    Of other tensors it is `otherwise`.
+    """
+
+    def run(x: Tensor, *others: Any, **options: Any) -> Any:
+        if x.ndim:
+            return NotImplemented if otherwise is None else otherwise(x, *others, **options)
+        vectors = [value.reshape(1) if isinstance(value, Tensor) else value for value in (x, *others)]
+        result = operator(*vectors, **options)
+        return result.reshape(()) if isinstance(result, Tensor) else tuple(part.reshape(()) for part in result)
+
+    return run
 
 
 def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
@@ -115,6 +161,33 @@ def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:
     return torch.zeros(sizes, dtype=options.get("dtype"))
 
 
+_ALONG_AN_AXIS = (
+    aten.amax.default,
+    aten.amin.default,
+    aten.gather.default,
+    aten.linalg_vector_norm.default,
+    aten.max.dim,
+    aten.min.dim,
+    aten.prod.dim_int,
+    aten.scatter.src,
+    aten.scatter.value,
+    aten.scatter_add.default,
+    aten.scatter_reduce.two,
+    aten.sort.default,
+    aten.sort.stable,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.std.correction,
+    aten.topk.default,
+    aten.var.correction,
+    aten.var_mean.correction,
+)
+_REPLICATIONS = (
+    aten.replication_pad1d.default,
+    aten.replication_pad2d.default,
+    aten.replication_pad3d.default,
+)
 _REPLICATION_PADS = (
     aten.replication_pad1d_backward.default,
     aten.replication_pad2d_backward.default,

@@ -223,14 +223,14 @@ _REPLACED: dict[str, Callable[[ir.Node], Nodes]] = {
 def _draw_from_values(graph: ir.Graph) -> None:
     """Number random tensors in the order of PyTorch, and let each get its shape from a value that is not a constant.
 
-    A RandomUniformLike of a constant becomes one of an element of a graph input, expanded to the constant's shape.
+    One that is like a constant becomes one like an element of a graph input, expanded to the constant's shape.
     """
     element: ir.Value | None = None
-    for number, node in enumerate(node for node in list(graph) if node.op_type == "RandomUniformLike"):
+    for number, node in enumerate(node for node in list(graph) if node.op_type in names.RANDOM):
         _rename(graph, node, names.random(number))
         if node.outputs[0].dtype is not None:  # which is else the type of the operand
             node.attributes["dtype"] = ir.AttrInt64("dtype", node.outputs[0].dtype)
-        like = node.inputs[0]
+        like = node.inputs[0] if node.inputs else None
         if like is None or like.name not in graph.initializers or like.shape is None:
             continue
         if element is None:

@@ -24,7 +24,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec, tree_flatten_with_path, tree_unflatten
+from torch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec, tree_flatten_with_path, tree_map, tree_unflatten
 
 aten = torch.ops.aten
 
@@ -116,19 +116,65 @@ def expected_logs_are_left_out() -> Iterator[None]:
         logger.removeFilter(is_unexpected)
 
 
-class RecordedMasks(TorchDispatchMode):
-    """While it is active, keeps the masks that dropout layers draw, as 0 and 1, in `masks`."""
+_DRAWING = (aten.rand, aten.rand_like, aten.randn, aten.randn_like)
+"""What is exported as an operator of random numbers; other numbers are computed from these."""
 
-    def __init__(self) -> None:
+
+class Draws(TorchDispatchMode):
+    """While it is active, the uniform and normal random numbers that are drawn are kept in `values`, in their order.
+
+    Operators that draw others are computed from these by their decompositions. With `given`, these numbers take the
+    place of those that would be drawn.
+    """
+
+    def __init__(
+        self, decompositions: Mapping[Any, Callable[..., Any]], given: Sequence[Tensor] | None = None
+    ) -> None:
         super().__init__()
-        self.masks: list[Tensor] = []
+        self.values: list[Tensor] = []
+        self._decompositions = decompositions
+        self._given = None if given is None else iter(given)
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator, and keep its result if it is a mask."""
-        result = operator(*args, **(kwargs or {}))
-        if operator in (aten.bernoulli_.float, aten.bernoulli.p):
-            self.masks.append(result.detach().clone())
-        return result
+        """Run the operator, or what takes its place."""
+        if operator.overloadpacket in _DRAWING:
+            drawn = operator(*args, **(kwargs or {})) if self._given is None else next(self._given).clone()
+            self.values.append(drawn.clone())
+            return drawn
+        if torch.Tag.nondeterministic_seeded in operator.tags and operator in self._decompositions:
+            with self:
+                result = self._decompositions[operator](*args, **(kwargs or {}))
+            if result is not NotImplemented:
+                return result
+        return operator(*args, **(kwargs or {}))
+
+
+_SHORTER = (torch.float32, torch.float16, torch.bfloat16)
+
+
+class InFloat64(TorchDispatchMode):
+    """While it is active, operators compute in float64 what they would compute in a shorter floating-point type.
+
+    Views stay in the type of what they show, and what an operator writes to in its own.
+    """
+
+    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator on operands in float64, and with float64 as the type that it asks for."""
+        arguments, results = operator._schema.arguments, operator._schema.returns  # noqa: SLF001 - there is no other way
+        kwargs = dict(kwargs or {})
+        if not any(result.alias_info and not result.alias_info.is_write for result in results):
+            written = {argument.name for argument in arguments if argument.alias_info and argument.alias_info.is_write}
+            named = zip((argument.name for argument in arguments), args, strict=False)
+            args = tuple(value if name in written else tree_map(_widened, value) for name, value in named)
+            kwargs = {name: value if name in written else tree_map(_widened, value) for name, value in kwargs.items()}
+        return operator(*args, **kwargs)
+
+
+def _widened(value: Any) -> Any:
+    """Return a tensor in float64 if it is in a shorter type, float64 for a shorter type, and else the value."""
+    if isinstance(value, Tensor):
+        return value.double() if value.dtype in _SHORTER else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in _SHORTER else value
 
 
 class RandomNumbersInBackwardError(RuntimeError):

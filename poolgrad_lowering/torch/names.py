@@ -12,6 +12,9 @@ LOSS = "loss"
 LEARNING_RATE = "learning_rate"
 TARGET = "target"
 
+RANDOM = ("RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike")
+"""The operators whose results are named by `random`."""
+
 _NEW = "new_"
 _RANDOM = "random."
 
@@ -47,14 +50,8 @@ def is_state(name: str) -> bool:
     return name.startswith("state.")
 
 
-def kind(output: str) -> str:
-    """Return what an output is, e.g. a gradient; of what an optimizer keeps, each slot is a kind of its own."""
-    parts = output.split(".")
-    return ".".join(parts[:2]) if is_state(output.removeprefix(_NEW)) else parts[0]
-
-
 def random(number: int) -> str:
-    """Return the value within the graph that has the random numbers of a dropout layer, in the order of PyTorch."""
+    """Return the value within the graph that has random numbers, e.g. of a dropout layer, in PyTorch's order."""
     return f"{_RANDOM}{number}"
 
 

@@ -8,12 +8,15 @@ weight are tensors by slot. `steps` is the number of steps with this one, a scal
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
+
+from poolgrad_lowering.torch.elementary import expm1
 
 Tensors: TypeAlias = dict[str, Tensor]
 
@@ -88,9 +91,9 @@ class Adam:
         return cls(beta_1, beta_2, float(group["eps"]), float(group["weight_decay"]))
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
-        """Return the scalars that all weights share."""
-        size = rate / (1 - self.beta_1**steps)
-        return {"rate": rate, "size": size, "correction": (1 - self.beta_2**steps).sqrt()}
+        """Return the scalars that all weights share, with 1 − βⁿ in all digits, which differences lose for a β near 1."""
+        first, second = (-expm1(steps * math.log(beta)) if beta else 1 for beta in (self.beta_1, self.beta_2))
+        return {"rate": rate, "size": rate / first, "correction": second**0.5}
 
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         """Return the new weight, under "weight", and the new values of the slots."""

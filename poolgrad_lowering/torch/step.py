@@ -51,23 +51,24 @@ class TrainingStep(ExportedStep):
     def check(self, *, steps: int = 1, tolerance: float | None = None) -> StepCheck:
         """Compare steps on the example inputs with eager PyTorch, in onnxruntime on the CPU.
 
-        Both begin with `values`, dropout layers use the same masks in both, and eager PyTorch runs in the
-        `torch.autocast` of the export. An output may differ from PyTorch's by `tolerance` times its largest element,
-        by default 1e-3, and 5e-2 if a float16 or bfloat16 is in the model: sums of n products in another order differ
-        by up to √n roundings, and deep networks amplify this, while a gradient that is wrong is off by about its own
-        size.
+        Both begin with `values` and use the same random numbers, e.g. for masks of dropout layers; eager PyTorch runs in
+        the `torch.autocast` of the export. Both are compared with eager PyTorch in float64, each output for itself. Its
+        largest error may be 8 times that of eager PyTorch, which is the largest of four runs: three have weights or
+        examples moved by a rounding. `tolerance` is added to that, as a part of the largest element, or of the largest
+        change of a weight or a buffer: by default 16 roundings of the shortest floating-point type in the model. An
+        element with the bits of eager PyTorch, e.g. a NaN or an infinity, is right.
+
+        A wrong step is therefore found where the type of the model has digits left: a gradient that is 1 % too large is
+        found in float32 unless eager PyTorch itself is off by 0.1 %. Networks with many layers of BatchNorm amplify the
+        rounding of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
 
         For the comparison, each result in 16 bits is computed in float32 and then rounded, as PyTorch does it; no
-        kernels of onnxruntime for these types are tried. Networks with many layers of BatchNorm amplify the rounding
-        of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
-
-        The model itself is opened first, by onnx's checker and, where it has the kernels, by onnxruntime. With Adam
-        and AdamW, the weights whose gradient is rounding do not count, since they move by the learning rate up or
-        down; their state counts. torch's random numbers go on as if nothing was compared.
+        kernels of onnxruntime for these types are tried. The model itself is opened first, by onnx's checker and, where
+        it has the kernels, by onnxruntime. torch's random numbers go on as if nothing was compared.
 
         Raises:
             StepMismatchError: an output differs by more.
-            TorchExportError: the model is not valid ONNX, or has random numbers that no dropout layer draws.
+            TorchExportError: the model is not valid ONNX, or has random numbers that cannot be fed.
             OnnxRuntimeMissingError, SessionError: onnxruntime is missing, or cannot run the model.
         """
         return check_step(self, steps=steps, tolerance=tolerance)

@@ -16,6 +16,7 @@ pytest.importorskip("onnxscript")
 
 import poolgrad_lowering.torch  # noqa: E402
 from poolgrad_lowering.torch import internals  # noqa: E402
+from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
 
 ROOM = Path(str(poolgrad_lowering.torch.__file__)).parent
 PRIVATE = re.compile(r"torch\.(\w+\.)*_|torch\.fx\.experimental|torch\._")
@@ -44,10 +45,31 @@ def test_a_gradient_is_traced_with_a_symbolic_batch() -> None:
         assert torch.equal(found, torch.full((4,), float(rows)))
 
 
-def test_masks_of_dropout_are_recorded() -> None:
-    with internals.RecordedMasks() as recorded:
-        x = torch.nn.functional.dropout(torch.ones(100), 0.25)
-        y = torch.nn.functional.dropout2d(torch.ones(5, 7, 3, 3), 0.5)
-    assert [mask.numel() for mask in recorded.masks] == [100, 35]
-    assert torch.equal(x > 0, recorded.masks[0] > 0)
-    assert torch.equal(y > 0, (recorded.masks[1] > 0).expand(5, 7, 3, 3))
+def test_random_numbers_are_kept_and_given_again() -> None:
+    """Those of dropout are uniform ones, in which its mask is where they are below the probability to stay."""
+
+    def draw() -> list[Any]:
+        dropped = torch.nn.functional.dropout(torch.ones(100), 0.25)
+        channels = torch.nn.functional.dropout2d(torch.ones(5, 7, 3, 3), 0.5)
+        drawn = torch.rand(3), torch.randn(2, 2), torch.rand_like(dropped), torch.randn_like(dropped)
+        return [dropped, channels, *drawn, torch.bernoulli(torch.full((9,), 0.5))]
+
+    with internals.Draws(decompositions("matmul")) as kept:
+        first = draw()
+    assert [value.numel() for value in kept.values] == [100, 35, 3, 4, 100, 100, 9]
+    assert torch.equal(first[0] > 0, kept.values[0] < 0.75)
+    assert torch.equal(first[1] > 0, (kept.values[1] < 0.5).expand(5, 7, 3, 3))
+    with internals.Draws(decompositions("matmul"), kept.values):
+        assert all(map(torch.equal, first, draw()))
+
+
+def test_float32_becomes_float64() -> None:
+    """Of what is made, converted and held, and in views that are written to."""
+    held = torch.full((3,), 1 / 3, dtype=torch.float64).float()
+    with internals.InFloat64(), torch.autocast("cpu", torch.bfloat16):
+        made = torch.full((3, 3), 1 / 3, dtype=torch.float32)
+        assert made.half().bfloat16().float()[0, 0].item() == 1 / 3
+        product = made @ held
+        made[1:].add_(held)
+    assert product.dtype == torch.float64
+    assert torch.equal(made[1:], (1 / 3 + held.double()).expand(2, 3))

@@ -33,6 +33,7 @@ from poolgrad_lowering.torch import (  # noqa: E402
     export_update,
 )
 from poolgrad_lowering.torch.arrays import to_array  # noqa: E402
+from tests.torch_step.edits import followed  # noqa: E402
 
 X = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(4) % 2
@@ -233,15 +234,16 @@ def test_a_pool_of_16_bits_meets_rounded_values() -> None:
     x = torch.tensor([[[[1000, 0.2]], [[0.1, 1000]]]])
     with torch.autocast("cpu", torch.float16):
         step = export_training_step(model, lambda y, target: (y.float() * target).sum(), (x, torch.ones(())))
-    step.check(tolerance=0)
+    assert not any(step.check().errors.values())  # the bits of eager PyTorch
 
 
 def test_a_mismatch_in_16_bits() -> None:
     """Rounding that a network amplifies is no error of the export, and the message says how to tell."""
     with torch.autocast("cpu", torch.float16):
         step = export(small(nn.ReLU()))
-    with pytest.raises(StepMismatchError, match=r"0 is allowed; the model computes in 16 bits.* exported in float32"):
-        step.check(tolerance=0)
+    followed(step, "grad.0.weight", "Neg")
+    with pytest.raises(StepMismatchError, match=r"is allowed, .*; the model computes in 16 bits.* exported in float32"):
+        step.check()
 
 
 def test_channels_last() -> None:
@@ -346,11 +348,8 @@ def test_a_model_that_cannot_be_traced() -> None:
 
 def test_a_result_that_is_no_number_is_found() -> None:
     step = export(small())
-    [node] = [node for node in step.model.graph.node if "grad.0.bias" in node.output]
-    node.output[0] = "sum"
-    step.model.graph.node.append(onnx.helper.make_node("Sub", ["sum", "sum"], ["zero"], "zero"))
-    step.model.graph.node.append(onnx.helper.make_node("Div", ["zero", "zero"], ["grad.0.bias"], "nan"))
-    with pytest.raises(StepMismatchError, match=r"grad\.0\.bias differs from eager PyTorch by nan"):
+    followed(step, "grad.0.bias", "Sub", "Div")
+    with pytest.raises(StepMismatchError, match=r"grad\.0\.bias differs from eager PyTorch in float64 by nan"):
         step.check()
 
 
@@ -396,7 +395,8 @@ def test_random_numbers_of_torch_go_on() -> None:
 def test_weights_whose_gradient_is_rounding() -> None:
     """The gradient of a bias before a BatchNorm is 0, which AdamW divides by its own size. The others count."""
     step = export(small(nn.BatchNorm2d(4), nn.ReLU()), optimizer="adamw")
-    assert step.check().errors["new_weight.0.bias"] == 0
+    found = step.check()
+    assert found.errors["new_weight.0.bias"] <= found.allowed["new_weight.0.bias"]
     [update] = [node for node in step.model.graph.node if "new_weight.0.weight" in node.output]
     update.op_type = "Add"
     with pytest.raises(StepMismatchError, match=r"new_weight\.0\.weight differs"):

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a comparison with eager PyTorch takes for right, and which errors it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step, names  # noqa: E402
+from poolgrad_lowering.torch.check import _judged  # noqa: E402
+from tests.torch_step.edits import followed  # noqa: E402
+
+
+class Applied(nn.Module):
+    """A function of an example, times a scalar that is trained."""
+
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function, self.scale = function, nn.Parameter(torch.tensor(1.1))
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x * self.scale)
+
+
+def loss(y: Tensor, target: Tensor) -> Tensor:
+    return (y * y * 0.5 + y * target).mean()
+
+
+def export(function: Callable[[Tensor], Any], x: Tensor, optimizer: Any = "sgd") -> Any:
+    return export_training_step(Applied(function), loss, (x, torch.tensor(0.3)), optimizer=optimizer)
+
+
+RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
+    "cosine_similarity": lambda x: functional.cosine_similarity(x, torch.ones(5)),
+    "normalize": functional.normalize,
+    "renorm": lambda x: torch.renorm(x, 2, 0, 1),
+    "instance_norm": lambda x: functional.instance_norm(x[None]),
+    "rms_norm": lambda x: functional.rms_norm(x, [5]),
+    "kl_div of negative targets": lambda x: functional.kl_div(x.detach(), x),
+    "safe_softmax of a row of -inf": lambda x: torch._safe_softmax(x.masked_fill(x[:, :1] > 0, -np.inf), 1),
+    "randn_like": lambda x: x * torch.randn_like(x),
+    "rand": lambda x: x * torch.rand(3, 5),
+    "randn": lambda x: x + torch.randn(5),
+    "rand_like": lambda x: x * torch.rand_like(x),
+    "bernoulli": lambda x: x * torch.bernoulli(torch.full_like(x, 0.3)),
+    "dropout between others": lambda x: functional.dropout(x + torch.randn_like(x), 0.4) * torch.rand_like(x),
+}
+"""Gradients that are a difference of large terms, NaN in eager PyTorch too, and random numbers."""
+
+
+@pytest.mark.filterwarnings("ignore:reduction. .mean.")
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_steps(name: str) -> None:
+    export(RIGHT[name], torch.randn(3, 5)).check(steps=2)
+
+
+def test_random_numbers_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = export(lambda x: x * torch.rand(3, 5) + torch.rand(3, 5).square(), torch.randn(3, 5))
+    step.check()
+    number = names.random_number
+    monkeypatch.setattr(names, "random_number", lambda name: -number(name))
+    with pytest.raises(StepMismatchError):
+        step.check()
+
+
+def test_random_numbers_that_cannot_be_fed() -> None:
+    step = export(torch.sigmoid, torch.randn(3, 5))
+    step.model.graph.node.add(op_type="Multinomial", name="drawn", input=["x"], output=["drawn"])
+    with pytest.raises(TorchExportError, match="a step with Multinomial cannot be compared"):
+        step.check()
+
+
+NETWORK = (nn.Conv2d(2, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 4))
+
+
+def network(optimizer: Any = None) -> Any:
+    torch.manual_seed(0)
+    model = nn.Sequential(*NETWORK)
+    batch = torch.randn(4, 2, 4, 4), torch.tensor([0, 1, 3, 2])
+    return export_training_step(model, nn.functional.cross_entropy, batch, optimizer=optimizer)
+
+
+GRADIENTS = ("0.weight", "1.weight", "1.bias", "5.weight", "5.bias")
+"""All but that of the bias before BatchNorm, which is 0."""
+
+
+@pytest.mark.parametrize("factor", [1.01, 0.999])
+def test_factors_of_a_gradient_are_found(factor: float) -> None:
+    step = network()
+    step.check()
+    for name in GRADIENTS:
+        wrong = network()
+        followed(wrong, f"grad.{name}", "Mul", factor=factor)
+        with pytest.raises(StepMismatchError, match=rf"grad\.{name} differs"):
+            wrong.check()
+
+
+def test_wrong_updates_are_found() -> None:
+    """A weight decay of 0.01 that is missing changes a weight by 1e-4 of it in one step."""
+    step = network(AdamW())
+    step.check()
+    object.__setattr__(step, "groups", tuple(type(g)(AdamW(weight_decay=0), g.parameters, g.rate) for g in step.groups))
+    with pytest.raises(StepMismatchError, match=r"new_weight\.\d\.(weight|bias) differs"):
+        step.check()
+
+
+@pytest.mark.parametrize("output", ["loss", "new_buffer.1.running_mean", "new_buffer.1.running_var"])
+def test_wrong_results_beside_gradients_are_found(output: str) -> None:
+    step = network()
+    followed(step, output, "Mul", factor=1.001)
+    with pytest.raises(StepMismatchError, match=f"{output} differs"):
+        step.check()
+
+
+ROUNDING = 2.0**-24
+ONE = np.float32([1, 0.5])
+CASES = {
+    "the bits of eager PyTorch": (ONE, [ONE], ONE + 0.5, True),
+    "NaN at the same place": (np.float32([np.nan, 1]), [np.float32([np.nan, 1])], np.array([3, 1.0]), True),
+    "NaN at another place": (np.float32([1, np.nan]), [np.float32([np.nan, 1])], np.array([np.nan, 1]), False),
+    "no NaN where there is one": (np.float32([5, 1]), [np.float32([np.nan, 1])], np.array([np.nan, 1]), False),
+    "infinities of another sign": (np.float32([np.inf]), [np.float32([-np.inf])], np.array([-np.inf]), False),
+    "the same infinity": (np.float32([np.inf, 1]), [np.float32([np.inf, 1])], np.array([1e300, 1]), True),
+    "as wrong as eager PyTorch": (ONE * 1.07, [ONE * 0.99], ONE.astype(float), True),
+    "as wrong as a moved eager PyTorch": (ONE * 1.07, [ONE, ONE * 1.01], ONE.astype(float), True),
+    "more wrong": (ONE * 1.09, [ONE * 0.99], ONE.astype(float), False),
+    "rounding": (ONE + 2 * np.float32(ROUNDING), [ONE], ONE.astype(float), True),
+    "a difference beside zeros": (np.float32([1e-9]), [np.float32([0])], np.array([0.0]), False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_judgements(name: str) -> None:
+    result, eagers, exact, right = CASES[name]
+    error, allowed = _judged(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
+    assert (error <= allowed) == right
