@@ -27,7 +27,7 @@ from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
-from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
 from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
@@ -206,7 +206,7 @@ class _Eager:
             for name, tensor in names.tensors(self._parameters, self._buffers).items():
                 tensor.copy_(values[name])
         is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in self._parameters.values())
-        drawn = Draws(decompositions("matmul"), draws)
+        drawn = Draws(OF_RANDOM_NUMBERS, draws)
         with (
             without_one_dnn() if is_short else nullcontext(),
             torch.autocast("cpu", enabled=False),  # but the module's own

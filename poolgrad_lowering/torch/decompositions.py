@@ -42,7 +42,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
         **POOLS,
         **OF_LISTS,
-        **_OF_RANDOM_NUMBERS,
+        **OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
         aten.constant_pad_nd.default: _pad,
         **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
@@ -74,8 +74,8 @@ def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Te
     return x * kept * (1 / (1 - p) if p < 1 else 0), kept
 
 
-def _kept(x: Tensor, p: float) -> Tensor:
-    """Return a mask that is true with probability p. `check` relies on this one way to draw it."""
+def _kept(x: Tensor, p: float | Tensor) -> Tensor:
+    """Return a mask that is true with probability p."""
     return torch.rand_like(x, dtype=torch.float32) < p
 
 
@@ -193,8 +193,10 @@ _REPLICATION_PADS = (
     aten.replication_pad2d_backward.default,
     aten.replication_pad3d_backward.default,
 )
-_OF_RANDOM_NUMBERS: Decompositions = {
+OF_RANDOM_NUMBERS: Decompositions = {
     aten.native_dropout.default: _native_dropout,
+    aten.bernoulli.default: lambda x, **_: _kept(x, x).to(x.dtype),
     aten.bernoulli.p: lambda x, p=0.5, **_: _kept(x, p).to(x.dtype),
     aten.bernoulli_.float: lambda x, p=0.5, **_: x.copy_(_kept(x, p)),
 }
+"""Operators that draw other random numbers than uniform and normal ones, which they are computed from."""

@@ -123,7 +123,7 @@ _DRAWING = (aten.rand, aten.rand_like, aten.randn, aten.randn_like)
 class Draws(TorchDispatchMode):
     """While it is active, the uniform and normal random numbers that are drawn are kept in `values`, in their order.
 
-    Operators that draw others are computed from these by their decompositions. With `given`, these numbers take the
+    Operators with `decompositions`, which draw others, are computed from these. With `given`, these numbers take the
     place of those that would be drawn.
     """
 
@@ -141,11 +141,9 @@ class Draws(TorchDispatchMode):
             drawn = operator(*args, **(kwargs or {})) if self._given is None else next(self._given).clone()
             self.values.append(drawn.clone())
             return drawn
-        if torch.Tag.nondeterministic_seeded in operator.tags and operator in self._decompositions:
+        if operator in self._decompositions:
             with self:
-                result = self._decompositions[operator](*args, **(kwargs or {}))
-            if result is not NotImplemented:
-                return result
+                return self._decompositions[operator](*args, **(kwargs or {}))
         return operator(*args, **(kwargs or {}))
 
 

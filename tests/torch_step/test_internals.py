@@ -16,7 +16,7 @@ pytest.importorskip("onnxscript")
 
 import poolgrad_lowering.torch  # noqa: E402
 from poolgrad_lowering.torch import internals  # noqa: E402
-from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
+from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS  # noqa: E402
 
 ROOM = Path(str(poolgrad_lowering.torch.__file__)).parent
 PRIVATE = re.compile(r"torch\.(\w+\.)*_|torch\.fx\.experimental|torch\._")
@@ -54,12 +54,12 @@ def test_random_numbers_are_kept_and_given_again() -> None:
         drawn = torch.rand(3), torch.randn(2, 2), torch.rand_like(dropped), torch.randn_like(dropped)
         return [dropped, channels, *drawn, torch.bernoulli(torch.full((9,), 0.5))]
 
-    with internals.Draws(decompositions("matmul")) as kept:
+    with internals.Draws(OF_RANDOM_NUMBERS) as kept:
         first = draw()
     assert [value.numel() for value in kept.values] == [100, 35, 3, 4, 100, 100, 9]
     assert torch.equal(first[0] > 0, kept.values[0] < 0.75)
     assert torch.equal(first[1] > 0, (kept.values[1] < 0.5).expand(5, 7, 3, 3))
-    with internals.Draws(decompositions("matmul"), kept.values):
+    with internals.Draws(OF_RANDOM_NUMBERS, kept.values):
         assert all(map(torch.equal, first, draw()))
 
 
