@@ -14,7 +14,7 @@ rm -rf $(1) && mkdir -p $(1) && cp -r $(2)poolgrad_lowering $(1) && cp -r $(2)pa
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep coverage cann-home test-torch-npu torch-npu-calls \
+.PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-torch-lists torch-lists test-matrix test-oldest test-releases test-cann-ep coverage cann-home test-torch-npu torch-npu-calls \
   test-asan test-ubsan test-tsan test-aarch64 test-atc test-tools test-plugs test-determinism wheel wheels fuzz fuzz-tools fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
@@ -54,6 +54,12 @@ test-training: ## the custom operators in onnxruntime-training, Python 3.12 or o
 
 test-torch-step: ## training steps out of PyTorch, Python 3.11 to 3.13 (a large download)
 	$(IN) torch-step pytest -n 2 --dist worksteal tests/torch_step
+
+test-torch-lists: ## PyTorch's own lists of modules and operators as training steps, beside their record (an hour)
+	$(IN) torch-step pytest -n 2 --dist worksteal -m "torch_lists or not torch_lists" tests/torch_step/test_lists.py
+torch-lists: ## record them anew, for the tables of their page
+	$(IN) torch-step python -m tests.torch_step.write_lists
+	$(IN) test python -m docs.generate
 
 train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the lowered step, and compare (a large download)
 	$(IN) torch-step python -m models.train_digits --plot docs/images/train_digits.svg

@@ -21,7 +21,7 @@ from string import Template
 import onnx
 from onnx import AttributeProto
 
-from docs import before_after, flow, rooms, torch_npu_calls
+from docs import before_after, flow, rooms, torch_lists, torch_npu_calls
 from docs.api_reference import reference
 from docs.markdown import table
 from models.training_operators import example as example_of
@@ -310,6 +310,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     },
     "security": lambda: {"faults": faults(), "limits": limits()},
     "torch-npu": torch_npu_calls.parts,
+    "torch-operators": torch_lists.parts,
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
     "with-onnxruntime-cann": lambda: {"coverage": coverage()},
     "writing-a-form": lambda: {"form": own_form()},

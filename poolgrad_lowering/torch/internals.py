@@ -273,11 +273,12 @@ def has_gradient_hooks(parameter: Tensor) -> bool:
 
 
 def complex_operator(graph: fx.GraphModule) -> str | None:
-    """Return the first operator of a traced graph whose result is complex, or None."""
+    """Return the first operator of a traced graph with a complex result, or with one among several, or None."""
     for node in graph.graph.nodes:
-        value = node.meta.get("val")
-        if isinstance(value, Tensor) and value.is_complex():
-            return str(node.target)
+        results = node.meta.get("val")
+        for value in results if isinstance(results, (list, tuple)) else [results]:
+            if isinstance(value, Tensor) and value.is_complex():
+                return str(node.target)
     return None
 
 

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,7 +28,10 @@ TRIED = 2
 """Samples of an entry that are exported: the first, the last of `MOST`, and as many between."""
 
 SECONDS = 180
-"""A sample that takes longer is a failure."""
+"""A sample that takes more seconds of this process is a failure."""
+
+RECORD = Path(__file__).parents[2] / "docs" / "torch_lists.json"
+"""The outcomes of the samples by entry, which the page on them shows."""
 
 TARGET = "ascend950"
 
@@ -42,15 +45,10 @@ class Sample:
     make: Callable[[], nn.Module] = field(repr=False)
     inputs: tuple[Any, ...] = field(repr=False)
 
-    @property
-    def entry(self) -> str:
-        """The entry of PyTorch's list."""
-        return self.name
-
 
 def names() -> list[str]:
     """Return the entries of both lists that have gradients in float32; modules begin with `nn.`, once for each."""
-    modules = [f"module {info.name}" for info in module_db if not info.name.startswith(("nn.quant", "quant"))]
+    modules = [f"module {info.name}" for info in module_db]
     operators = [_name(op) for op in op_db if op.supports_autograd and torch.float32 in op.dtypes]
     return [*dict.fromkeys(modules), *dict.fromkeys(operators)]
 
@@ -87,10 +85,9 @@ def outcome(sample: Sample) -> str:
     return "right"
 
 
-def operator_in(message: str) -> str | None:
-    """Return the operator that a refusal names, e.g. `aten.cholesky_backward.default`."""
-    found = re.search(r"\b(?:aten|prims|torchvision|higher_order)(?:::|\.)[\w.]+", message)
-    return found[0].replace("::", ".") if found else None
+def outcomes(name: str) -> list[str]:
+    """Return the outcome of each sample of an entry."""
+    return [outcome(sample) for sample in samples(name)]
 
 
 class _Function(nn.Module):
@@ -244,10 +241,10 @@ def _limited() -> Iterator[None]:
     def late(*_: Any) -> None:
         raise TimeoutError(f"more than {SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

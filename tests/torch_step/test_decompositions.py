@@ -12,9 +12,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
 from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 from poolgrad_lowering.torch import export_training_step  # noqa: E402
 from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
+from poolgrad_lowering.torch.elementary import expm1, log1p  # noqa: E402
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")
@@ -90,6 +92,95 @@ def test_weight_norm(axis: int) -> None:
     direct = variables[1] * variables[0] / variables[0].norm(dim=others, keepdim=True)
     for one, other in zip(written, torch.autograd.grad(direct, variables, gradient), strict=True):
         assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)  # as above
+
+
+@pytest.mark.parametrize("pads", [(-1, 2), (-2, -1), (3, -5), (-1, 2, 1, -1), (0, -3, -1, 1, 2, -1)])
+def test_replication_pads_that_crop(pads: tuple[int, ...]) -> None:
+    axes = len(pads) // 2
+    x = torch.randint(9, (2, 3, *(6, 5, 7)[:axes])).double().requires_grad_()
+    padded = functional.pad(x, pads, mode="replicate")
+    gradient = torch.randint(9, padded.shape).double()
+    (expected,) = torch.autograd.grad(padded, x, gradient)
+    forward = WRITTEN[getattr(aten, f"replication_pad{axes}d").default]
+    assert torch.equal(forward(x, pads), padded)
+    backward = WRITTEN[getattr(aten, f"replication_pad{axes}d_backward").default]
+    assert torch.equal(backward(gradient, x, pads), expected)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+def test_means_that_are_scattered(include_self: bool) -> None:
+    x, values = torch.randn(4, 3, dtype=torch.float64), torch.randn(3, 2, dtype=torch.float64)
+    index = torch.tensor([[0, 2], [0, 1], [0, 2]])
+    scatter = WRITTEN[aten.scatter_reduce.two]
+    for axis in (0, 1):
+        arguments = (axis, index, values, "mean")
+        found = scatter(x, *arguments, include_self=include_self)
+        # Roundings of sums of at most four numbers in float64.
+        torch.testing.assert_close(found, torch.scatter_reduce(x, *arguments, include_self=include_self), rtol=1e-14, atol=0)
+    assert scatter(x, 0, index, values, "sum") is NotImplemented
+
+
+TINY = torch.tensor([-80, -30, -1e-5, -1e-9, 0, 1e-30, 1e-9, 3e-8, 1e-4, 0.3, 5, 80])
+
+
+@pytest.mark.parametrize("function", [log1p, expm1])
+def test_digits_of_small_results(function: Any) -> None:
+    x = torch.cat([TINY, torch.tensor([torch.inf, torch.nan])])
+    x = torch.where(x < -1, -0.9999, x) if function is log1p else x
+    expected = getattr(torch, function.__name__)(x.double())
+    # Some roundings of float32, of every element by itself.
+    torch.testing.assert_close(function(x).double(), expected, rtol=8 * 2.0**-24, atol=0, equal_nan=True)
+
+
+def test_limits_of_small_results() -> None:
+    infinite = torch.tensor(-torch.inf)
+    assert log1p(torch.tensor(-1.0)) == infinite
+    assert expm1(infinite) == -1
+    assert torch.equal(log1p(torch.tensor([0, 3])), torch.log1p(torch.tensor([0, 3])))
+
+
+SMALL: dict[str, tuple[Any, Any]] = {
+    "softplus": (functional.softplus, [-28.0, -30, -40]),
+    "log_sigmoid": (functional.logsigmoid, [28.0, 30, 40]),
+    "expm1 and log1p": (lambda x: torch.expm1(x) + torch.log1p(x), [1e-9, -3e-8, 2e-10]),
+    "binary_cross_entropy": (
+        lambda x: functional.binary_cross_entropy_with_logits(x, torch.ones(3), reduction="none"),
+        [28.0, 30, 40],
+    ),
+}
+"""Results that are far below 1, which a sum with 1 loses."""
+
+OF_SCALARS: dict[str, Any] = {
+    "amax": lambda x: torch.amax(x, 0),
+    "amin": lambda x: torch.amin(x, -1, keepdim=True),
+    "logsumexp": lambda x: torch.logsumexp(x, 0),
+    "max": lambda x: torch.max(x, 0)[0],
+    "min": lambda x: torch.min(x, -1, keepdim=True)[0],
+    "norm": lambda x: torch.norm(x, 2, 0),
+    "prod": lambda x: torch.prod(x, 0),
+    "sort and topk": lambda x: torch.sort(x, 0)[0] + torch.topk(x, 1, 0)[0],
+    "scatter and gather": lambda x: torch.gather(torch.scatter(x, 0, torch.tensor(0), 2 * x), 0, torch.tensor(0)),
+    "scattered mean": lambda x: torch.scatter_reduce(x, 0, torch.tensor(0), 2 * x, "mean"),
+    "squeeze": lambda x: torch.squeeze(x, 0),
+    "variance": lambda x: torch.var(x, 0, correction=0) + x,
+}
+"""Operators along an axis of a scalar, which ONNX has not."""
+
+
+class Function(nn.Module):
+    def __init__(self, function: Any, x: Any) -> None:
+        super().__init__()
+        self.function, self.x = function, nn.Parameter(torch.tensor(x))
+
+    def forward(self, one: Any) -> Any:
+        return self.function(self.x * one)
+
+
+@pytest.mark.parametrize("name", [*SMALL, *OF_SCALARS])
+def test_functions(name: str) -> None:
+    function, x = SMALL[name] if name in SMALL else (OF_SCALARS[name], 0.7)
+    one = torch.tensor(1.0)
+    export_training_step(Function(function, x), lambda y, target: (y * target).sum(), (one, one)).check()
 
 
 LAYERS = {
