@@ -11,9 +11,7 @@ from pathlib import Path
 
 from docs.markdown import table
 
-_RECORD: dict[str, list[str]] = json.loads(
-    (Path(__file__).parent / "torch_lists.json").read_text(encoding="utf-8")
-)
+_RECORD: dict[str, list[str]] = json.loads((Path(__file__).parent / "torch_lists.json").read_text(encoding="utf-8"))
 _REFUSED = "refused: "
 _OPERATOR = re.compile(r"\b(?:aten|prims|higher_order)\.\w+(?:\.\w+)?")
 

@@ -3,9 +3,9 @@
 """Compares a training step in onnxruntime with the same step of eager PyTorch, each with eager PyTorch in float64.
 
 Rounding decides what a difference of large terms gives: the gradient of a bias before a BatchNorm is 0, and both steps
-find some other small number. So the error that a step may have is the one that eager PyTorch has itself, in its own type
-against float64. How large that is depends on chance, above all in tensors of few elements; it is therefore the largest of
-several runs, in which the weights or the example inputs are also moved by one rounding.
+find some other small number. So a step may have the error that eager PyTorch itself has, in its own type against
+float64. How large that is depends on chance, above all in tensors of few elements. It is therefore the largest
+of several runs: in some, the weights or the example inputs are moved by a rounding.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ LEARNING_RATE = 0.01
 """That of the steps that are compared."""
 
 FACTOR = 8
-"""How often the error of eager PyTorch the error of a step may be: its sums are in another order, and it has another
-number of roundings. A wrong gradient is off by more wherever float32 has digits left."""
+"""The error of a step may be this many times the error of eager PyTorch: its sums are in another order, and it has
+another number of roundings."""
 
 ROUNDINGS = 16
 """The error that a step may have in any case, in roundings of the largest element: kernels of onnxruntime approximate
@@ -131,11 +131,11 @@ def _part(error: float, allowed: float) -> float:
 
 
 def _rounding(model: onnx.ModelProto) -> float:
-    """Return the largest error of rounding 1 to the shortest floating-point type of the model, or to float32."""
+    """Return the largest error of rounding 1 to the shortest floating-point type of the model."""
     graph = model.graph
     held = {value.type.tensor_type.elem_type for value in (*graph.input, *graph.value_info, *graph.output)}
     bits = {onnx.TensorProto.BFLOAT16: 8, onnx.TensorProto.FLOAT16: 11, onnx.TensorProto.FLOAT: 24}
-    return 2.0 ** -min((bits[kind] for kind in held & bits.keys()), default=53)
+    return 2.0 ** -min((count for kind, count in bits.items() if kind in held), default=53)
 
 
 def _moved(inputs: Arrays, values: Collection[str], unit: float) -> Iterator[Arrays]:
@@ -159,8 +159,8 @@ def _judged(
 ) -> tuple[float, float]:
     """Return how far a result is off the exact one, and how far it may be, as parts of the largest element.
 
-    `eagers` are the results of eager PyTorch, of the same inputs and of moved ones. What begins at `start` may be off by
-    a part of its change. An element with the bits of eager PyTorch, a NaN too, is right.
+    `eagers` are the results of eager PyTorch, of the same inputs and of moved ones. What begins at `start` may be off
+    by a part of its change. An element with the bits of eager PyTorch, a NaN too, is right.
     """
     result, exact, *eagers = (value.astype(np.float64) for value in (result, exact, *eagers))
     own = eagers[0]

@@ -61,6 +61,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,
         aten.scatter_reduce.two: _scatter_reduce,
+        **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
         aten.log1p.default: log1p,
         aten.expm1.default: expm1,
     }
@@ -93,28 +94,42 @@ def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
 
 
 def _replication_pad(x: Tensor, pads: Sequence[int]) -> Tensor:
-    """Return the tensor padded with its outer elements, after slices for negative pads; see `_pad`."""
+    """Return the tensor padded with its outer elements. Returns `NotImplemented` if no pad is negative; see `_pad`."""
     if all(pad >= 0 for pad in pads):
         return NotImplemented
-    cropped = _pad(x, [min(pad, 0) for pad in pads])
-    padded = [max(pad, 0) for pad in pads]
-    return functional.pad(cropped, padded, mode="replicate") if any(padded) else cropped
+    cut, repeated = _cut_and_repeated(x, pads)
+    cropped = _pad(x, [-count for count in cut]) if any(cut) else x
+    return functional.pad(cropped, repeated, mode="replicate") if any(repeated) else cropped
 
 
 def _replication_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -> Tensor:
-    """Return the gradient of x, whose first and last elements along an axis also get those of the pads.
+    """Return the gradient of x, whose outer elements along an axis also get those of the pads, and cut ones 0.
 
-    `pads` are those before and after each axis, from the last axis on. What negative ones cut off gets 0.
+    `pads` are those before and after each axis, from the last axis on.
     """
-    cut = [min(pad, 0) for pad in pads]
-    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
-        along, size, before = gradient.ndim - axis, gradient.shape[-axis], max(before, 0)
-        inner = size - before - max(after, 0)
+    cut, repeated = _cut_and_repeated(x, pads)
+    for axis, (before, after) in enumerate(zip(repeated[::2], repeated[1::2], strict=True), start=1):
+        along, size = gradient.ndim - axis, gradient.shape[-axis]
+        inner = size - before - after
         ends = [slice(before + 1), slice(before + inner - 1, size)] if inner > 1 else [slice(size)]
         first, *last = (aten.slice(gradient, along, e.start, e.stop).sum(along, keepdim=True) for e in ends)
         middle = [aten.slice(gradient, along, before + 1, before + inner - 1)] if inner > 2 else []
         gradient = torch.cat([first, *middle, *last], along)
-    return aten.constant_pad_nd(gradient, [-pad for pad in cut]) if any(cut) else gradient
+    padded: Tensor = aten.constant_pad_nd(gradient, cut) if any(cut) else gradient
+    return padded
+
+
+def _cut_and_repeated(x: Tensor, pads: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return how many elements pads cut off before and after each axis, and how often its outer ones are then repeated.
+
+    At least one element stays, which is repeated if a negative pad is as large as the axis.
+    """
+    cut, repeated = [], []
+    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
+        first, last = (min(max(-pad, 0), x.shape[-axis] - 1) for pad in (before, after))
+        cut += [first, last]
+        repeated += [max(before + min(after, 0) + last, 0), max(after + min(before, 0) + first, 0)]
+    return cut, repeated
 
 
 def _scatter_reduce(
@@ -127,6 +142,15 @@ def _scatter_reduce(
     if not include_self:
         total, count = (each.scatter(axis, index, 0) for each in (total, count))
     return total.scatter_add(axis, index, values) / count.scatter_add(axis, index, torch.ones_like(values))
+
+
+def _with_axes(operator: Any) -> Callable[..., Any]:
+    """Return a function that computes a reduction over all axes, which torch translates only if they are named."""
+
+    def run(x: Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
+        return NotImplemented if axes else operator(x, list(range(x.ndim)), keepdim)
+
+    return run
 
 
 def _also_of_scalars(operator: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:

@@ -24,7 +24,15 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec, tree_flatten_with_path, tree_map, tree_unflatten
+from torch.utils._pytree import (
+    GetAttrKey,
+    MappingKey,
+    SequenceKey,
+    TreeSpec,
+    tree_flatten_with_path,
+    tree_map,
+    tree_unflatten,
+)
 
 aten = torch.ops.aten
 
@@ -127,9 +135,7 @@ class Draws(TorchDispatchMode):
     place of those that would be drawn.
     """
 
-    def __init__(
-        self, decompositions: Mapping[Any, Callable[..., Any]], given: Sequence[Tensor] | None = None
-    ) -> None:
+    def __init__(self, decompositions: Mapping[Any, Callable[..., Any]], given: Sequence[Tensor] | None = None) -> None:
         super().__init__()
         self.values: list[Tensor] = []
         self._decompositions = decompositions

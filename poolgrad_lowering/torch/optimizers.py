@@ -91,7 +91,7 @@ class Adam:
         return cls(beta_1, beta_2, float(group["eps"]), float(group["weight_decay"]))
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
-        """Return the scalars that all weights share, with 1 − βⁿ in all digits, which differences lose for a β near 1."""
+        """Return the scalars that all weights share. A difference would lose digits of 1 − βⁿ for a β near 1."""
         first, second = (-expm1(steps * math.log(beta)) if beta else 1 for beta in (self.beta_1, self.beta_2))
         return {"rate": rate, "size": rate / first, "correction": second**0.5}
 

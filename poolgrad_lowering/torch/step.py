@@ -51,9 +51,9 @@ class TrainingStep(ExportedStep):
     def check(self, *, steps: int = 1, tolerance: float | None = None) -> StepCheck:
         """Compare steps on the example inputs with eager PyTorch, in onnxruntime on the CPU.
 
-        Both begin with `values` and use the same random numbers, e.g. for masks of dropout layers; eager PyTorch runs in
-        the `torch.autocast` of the export. Both are compared with eager PyTorch in float64, each output for itself. Its
-        largest error may be 8 times that of eager PyTorch, which is the largest of four runs: three have weights or
+        Both begin with `values` and use the same random numbers, e.g. for masks of dropout layers; eager PyTorch runs
+        in the `torch.autocast` of the export. Both are compared with eager PyTorch in float64, each output by itself.
+        Its largest error may be 8 times that of eager PyTorch, which is the largest of four runs: three have weights or
         examples moved by a rounding. `tolerance` is added to that, as a part of the largest element, or of the largest
         change of a weight or a buffer: by default 16 roundings of the shortest floating-point type in the model. An
         element with the bits of eager PyTorch, e.g. a NaN or an infinity, is right.

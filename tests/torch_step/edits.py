@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import onnx
 
@@ -22,6 +24,6 @@ def followed(step: TrainingStep, output: str, *operators: str, factor: float | N
     if factor is not None:
         graph.initializer.append(onnx.numpy_helper.from_array(np.array(factor, np.float32), f"{output}.factor"))
         others = [f"{output}.factor"]
-    for operator, (source, result) in zip(operators, zip(names, names[1:], strict=False), strict=True):
+    for operator, (source, result) in zip(operators, pairwise(names), strict=True):
         twice = [source] if operator in ("Sub", "Div") and not others else []
         graph.node.append(onnx.helper.make_node(operator, [source, *twice, *others], [result], f"node_{result}_edit"))

@@ -80,7 +80,7 @@ def outcome(sample: Sample) -> str:
         return ("invalid: " if "not valid ONNX" in str(error) else "refused: ") + str(error)
     except StepMismatchError as error:
         return f"wrong: {error}"
-    except Exception as error:  # noqa: BLE001 - any other error is what is looked for
+    except Exception as error:
         return f"crash: {type(error).__name__}: {error}"
     return "right"
 
@@ -169,7 +169,10 @@ def _of_module(name: str) -> Iterator[Sample]:
             inputs = tuple(_contiguous(value) for value in (*given.args, *given.kwargs.values()))
 
             def make(
-                info: Any = info, arguments: Any = arguments, inputs: Sequence[Any] = inputs, keywords: Any = given.kwargs
+                info: Any = info,
+                arguments: Any = arguments,
+                inputs: Sequence[Any] = inputs,
+                keywords: Any = given.kwargs,
             ) -> nn.Module:
                 torch.manual_seed(2)
                 scaled = _Scaled(info.module_cls(*arguments.args, **arguments.kwargs), inputs, list(keywords))
@@ -191,7 +194,7 @@ def _has_gradient(sample: Sample) -> bool:
                 warnings.simplefilter("ignore")
                 loss = _loss(sample.make().train()(*sample.inputs[:-1]), sample.inputs[-1])
                 loss.backward()
-        except Exception:  # noqa: BLE001 - of an argument that no model can have
+        except Exception:
             return False
         losses.append(loss.detach())
     return torch.equal(losses[0].nan_to_num(), losses[1].nan_to_num())

@@ -49,7 +49,9 @@ RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
     "rms_norm": lambda x: functional.rms_norm(x, [5]),
     "kl_div of negative targets": lambda x: functional.kl_div(x.detach(), x),
     "safe_softmax of a row of -inf": lambda x: torch._safe_softmax(x.masked_fill(x[:, :1] > 0, -np.inf), 1),
-    "fused attention, which draws nothing": lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "fused attention, which draws nothing": lambda x: functional.scaled_dot_product_attention(
+        x[None], x[None], x[None]
+    ),
     "randn_like": lambda x: x * torch.randn_like(x),
     "rand": lambda x: x * torch.rand(3, 5),
     "randn": lambda x: x + torch.randn(5),

@@ -94,7 +94,7 @@ def test_weight_norm(axis: int) -> None:
         assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)  # as above
 
 
-@pytest.mark.parametrize("pads", [(-1, 2), (-2, -1), (3, -5), (-1, 2, 1, -1), (0, -3, -1, 1, 2, -1)])
+@pytest.mark.parametrize("pads", [(-1, 2), (-2, -1), (3, -5), (-6, 2), (3, -8), (-1, 2, 1, -1), (0, -3, -1, 1, 2, -1)])
 def test_replication_pads_that_crop(pads: tuple[int, ...]) -> None:
     axes = len(pads) // 2
     x = torch.randint(9, (2, 3, *(6, 5, 7)[:axes])).double().requires_grad_()
@@ -116,7 +116,9 @@ def test_means_that_are_scattered(include_self: bool) -> None:
         arguments = (axis, index, values, "mean")
         found = scatter(x, *arguments, include_self=include_self)
         # Roundings of sums of at most four numbers in float64.
-        torch.testing.assert_close(found, torch.scatter_reduce(x, *arguments, include_self=include_self), rtol=1e-14, atol=0)
+        torch.testing.assert_close(
+            found, torch.scatter_reduce(x, *arguments, include_self=include_self), rtol=1e-14, atol=0
+        )
     assert scatter(x, 0, index, values, "sum") is NotImplemented
 
 
@@ -152,6 +154,7 @@ SMALL: dict[str, tuple[Any, Any]] = {
 
 OF_SCALARS: dict[str, Any] = {
     "amax": lambda x: torch.amax(x, 0),
+    "amax over all axes": lambda x: torch.amax(x) + torch.amax(x.expand(2, 3)),
     "amin": lambda x: torch.amin(x, -1, keepdim=True),
     "logsumexp": lambda x: torch.logsumexp(x, 0),
     "max": lambda x: torch.max(x, 0)[0],

@@ -2,7 +2,7 @@
 
 """PyTorch's own lists of modules and operators as training steps: each is right, or refused by a sentence.
 
-A few of them run in every suite; all by `make test-torch-lists`, which takes three quarters of an hour on two processors.
+A few of them run in every suite; all by `make test-torch-lists`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
 pytest.importorskip("expecttest")
 
-from tests.torch_step.lists import RECORD, names, outcomes  # noqa: E402
+from tests.torch_step.lists import RECORD, names, outcomes
 
 LISTED = names()
 

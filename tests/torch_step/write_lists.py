@@ -4,7 +4,7 @@
 
     python -m tests.torch_step.write_lists [--processes N] [NAME...]
 
-With names, only these entries are recorded anew. What is recorded stays if this is ended, and is written after each entry.
+With names, only these entries are recorded anew. The record is written after each entry.
 """
 
 from __future__ import annotations
