@@ -24,6 +24,7 @@ from poolgrad_lowering.verification.graph.protos import (
     constant_tensor,
     default_opset,
     nested_nodes,
+    node_bytes,
     replace_entries,
     subgraphs,
 )
@@ -35,9 +36,9 @@ _ROUNDED = ("BatchNormalization",)
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     """Return the lowered model with the original's nodes where an export has forms or axes; the same object if none."""
-    before = {_key(node): node for node in original.graph.node}
+    before = {node_bytes(node): node for node in original.graph.node}
     made = [name for node in lowered.graph.node for name in node.output if name]
-    if len(set(made)) < len(made) or all(_key(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
+    if len(set(made)) < len(made) or all(node_bytes(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
         return lowered
     original = in_order(original)  # types of values are inferred in the order of the nodes
     changed = deepcopy(in_order(lowered))
@@ -88,15 +89,8 @@ def _spelled_out(form: Form, prefix: str, model: ModelProto) -> Iterator[NodePro
         yield named
 
 
-def _key(node: NodeProto) -> bytes:
-    """Return a node's bytes without its name."""
-    bare = deepcopy(node)
-    bare.ClearField("name")
-    return bare.SerializeToString(deterministic=True)
-
-
 def _same(one: NodeProto, other: NodeProto) -> bool:
-    return _key(one) == _key(other)
+    return node_bytes(one) == node_bytes(other)
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:

@@ -5,20 +5,24 @@
 The nodes are read in order. `with_axis` holds values with one axis whose element is that of a value of rank 0 of the
 original, and `unreduced` values with the same element and any number of axes of size 1, or none. A node of the lowered
 graph whose operands are such values is the original's node with the values of rank 0 as operands, if its operator
-computes the same for them; then its result is known too. All other nodes stay as they are.
+computes the same for them; then its result is known too. All other nodes stay as they are, first of all those that
+both graphs have.
+
+Several nodes of the original may compute the same. Those that the lowered graph has too stand for no other node, and
+those that it needs come before those that only a gradient needed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
-from poolgrad_lowering.verification.graph.protos import constant_tensor, integers
+from poolgrad_lowering.verification.graph.protos import constant_tensor, integers, nested_nodes, node_bytes
 from poolgrad_lowering.verification.graph.types import TensorType, rank_of
 
 _BROADCASTING = frozenset(
@@ -44,7 +48,7 @@ def without_axes(
 
     `nodes` are the lowered graph's in topological order, `types` those of the original's values.
     """
-    graph = _AxisRemoval(original, lowered, types)
+    graph = _AxisRemoval(original, lowered, nodes, types)
     return [node for each in nodes for node in graph.restored(each)]
 
 
@@ -54,7 +58,13 @@ class _AxisRemoval:
     `_with_axis` has the name of a value of rank 0, or the element of a constant, by the value with one axis.
     """
 
-    def __init__(self, original: GraphProto, lowered: GraphProto, types: Mapping[str, TensorType]) -> None:
+    def __init__(
+        self,
+        original: GraphProto,
+        lowered: GraphProto,
+        nodes: Sequence[NodeProto],
+        types: Mapping[str, TensorType],
+    ) -> None:
         self._types = types
         before = {tensor.name: tensor for tensor in original.initializer}
         made = {node.output[0]: tensor for node in original.node if (tensor := constant_tensor(node)) is not None}
@@ -66,13 +76,28 @@ class _AxisRemoval:
         self._scalars: dict[str, object] = {}  # values of rank 0 under other names
         self._candidates: dict[tuple[object, ...], list[NodeProto]] = defaultdict(list)
         self._views: dict[str, list[NodeProto]] = defaultdict(list)
-        for node in original.node:
+        theirs = {node_bytes(node) for node in nodes}
+        self._kept = {held for node in original.node if (held := node_bytes(node)) in theirs}
+        needed = self._needed(original, {name for node in nodes for name in node.output})
+        for node in sorted(original.node, key=lambda node: needed.isdisjoint(node.output)):
+            if node_bytes(node) in self._kept:
+                continue
             self._candidates[self._signature(node)].append(node)
             if node.op_type in _RESHAPING and not node.domain:
                 self._views[node.input[0]].append(node)
 
+    def _needed(self, original: GraphProto, made: Collection[str]) -> set[str]:
+        """Return the values of rank 0 that are results, or read for one of the values that the lowered graph has."""
+        needed = {value.name for value in original.output}
+        for node in reversed(original.node):
+            if any(name in made or (name in needed and self._rank(name) == 0) for name in node.output):
+                needed.update(name for each in nested_nodes([node]) for name in each.input)
+        return needed
+
     def restored(self, node: NodeProto) -> list[NodeProto]:
         """Return what stands in the original for a node of the lowered graph, or the node itself."""
+        if node_bytes(node) in self._kept:
+            return [node]
         if (node.domain, node.op_type) == (DOMAIN, UNSQUEEZE_SCALARS):
             return self._unsqueezed(node)
         if node.op_type == "Reshape" and not node.domain and (found := self._reshaped(node)) is not None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,13 @@ def nested_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         yield node
         for _, graph in subgraphs(node):
             yield from nested_nodes(graph.node)
+
+
+def node_bytes(node: NodeProto) -> bytes:
+    """Return a node's bytes without its name, which has no meaning."""
+    bare = deepcopy(node)
+    bare.ClearField("name")
+    return bytes(bare.SerializeToString(deterministic=True))
 
 
 def replace_entries(message: Message, field: str, entries: Iterable[Message]) -> None:
