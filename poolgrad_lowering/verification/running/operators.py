@@ -100,7 +100,7 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Rewri
         return _Run({}, f"no data can be generated for the inputs: {first_line(error)}")
     best, fewest = _Run({}, "the lowered model does not run with the inputs that verify drew"), len(results) + 1
     for drawn, gain in itertools.product(choices, _GAINS):
-        feeds = _moderate(original, drawn, gain)
+        feeds = _moderate(original, drawn(), gain)
         try:
             found = dict(zip(names, run_model(model, LEVELS[0], names, feeds), strict=True))
         except Exception as error:  # onnxruntime raises errors of many classes

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import onnx
@@ -41,6 +42,8 @@ _READS_DECLARED = "AveragePoolGrad"
 SYMBOLS = (2, 8, 32, 128)
 """The values of all symbolic sizes, tried from the first on until the original runs."""
 _MOST_ELEMENTS = 1 << 24
+_DIFFERENT = (1 << 20) - 3
+"""The numbers that are drawn for an input, which larger ones repeat: a prime, so that no two rows of weights are equal."""
 _LARGEST = 1 << 28
 """The size of a model in bytes above which it is not run."""
 
@@ -88,15 +91,28 @@ def compare_whole(
     return WholeModel.of_levels(tuple(levels))
 
 
-def drawn_inputs(original: ModelProto, lowered: ModelProto, seed: int) -> list[dict[str, AnyArray]]:
-    """Return inputs for the two models, one choice for each of the sizes that symbols are tried with."""
+Inputs = Callable[[], dict[str, AnyArray]]
+"""Draws inputs by name when it is first called."""
+
+
+def drawn_inputs(original: ModelProto, lowered: ModelProto, seed: int) -> list[Inputs]:
+    """Return inputs for the two models, one choice for each of the sizes that symbols are tried with.
+
+    Raises errors of many classes if none can be drawn.
+    """
     _, weights = with_inputs_of(lowered, original)
     values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
-    return [_feeds(original, size, np.random.default_rng(seed)) | values for size in _symbols(original)]
+
+    def inputs(size: int) -> Inputs:
+        return cache(lambda: _feeds(original, size, np.random.default_rng(seed)) | values)
+
+    choices = list(map(inputs, _symbols(original)))
+    choices[0]()
+    return choices
 
 
 def _without_lost_roundings(
-    levels: list[LevelResult], original: ModelProto, lowered: ModelProto, choices: list[dict[str, AnyArray]]
+    levels: list[LevelResult], original: ModelProto, lowered: ModelProto, choices: list[Inputs]
 ) -> list[LevelResult]:
     """Return the results with one more, of a run with every rounding of half precision.
 
@@ -131,7 +147,7 @@ def _compare_at(
     level: str,
     original: ModelProto,
     lowered: ModelProto,
-    choices: list[dict[str, AnyArray]],
+    choices: list[Inputs],
     explained: Mapping[str, Callable[[AnyArray, AnyArray], bool]],
 ) -> LevelResult:
     """Compare at one level, with the first of the choices of inputs with which the original runs.
@@ -140,7 +156,8 @@ def _compare_at(
     """
     names = [value.name for value in original.graph.output]
     reason = ""
-    for feeds in choices:
+    for inputs in choices:
+        feeds = inputs()
         try:
             expected = run_model(original, level, names, feeds)
             break
@@ -242,8 +259,9 @@ def _feeds(model: ModelProto, symbol: int, random: np.random.Generator) -> dict[
             tensor_type = value.type.tensor_type
             dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor_type.elem_type)
             shape = _sizes(tensor_type.shape.dim, symbol)
-            drawn = random.integers(0, 2, shape) if dtype.kind in "biu" else random.standard_normal(shape)
-            feeds[value.name] = np.asarray(drawn).astype(dtype)
+            few = min(math.prod(shape), _DIFFERENT)
+            drawn = random.integers(0, 2, few) if dtype.kind in "biu" else random.standard_normal(few)
+            feeds[value.name] = np.resize(drawn.astype(dtype), shape)
     return feeds
 
 
