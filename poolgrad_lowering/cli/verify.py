@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import filecmp
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +54,13 @@ def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> 
         print(found.to_json(), end="")
     else:
         _print_verification(found)
-    if not found.sites and not found.operators:
+    if not _has_sites(found):
         if filecmp.cmp(options.original, options.lowered, shallow=False):
             why = "both files are the same, byte for byte: there is nothing to verify"
         else:
             why = "no site: no operator of domain npu replaces a part of the original, so there is nothing to prove"
         print_error(f"warning: {why}")
-    return ExitCode.DONE if _passed(found, options) else ExitCode.FAILED
+    return _exit_code([found], options)
 
 
 def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -> ExitCode:
@@ -88,9 +89,9 @@ def _line(found: Verification) -> tuple[str, str]:
     if not found.proven:
         site = found.first_failure
         return site.status if site and not found.differences else "differs", failure_text(found)
-    if not found.sites and not found.operators:
+    if not _has_sites(found):
         return "unproven", "no site: nothing to verify"
-    return "proven", counted(len(found.sites), "site")
+    return "proven", f"{counted(len(found.sites), 'site')}{', whole models not run' if found.sites_only else ''}"
 
 
 def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> ExitCode:
@@ -104,20 +105,40 @@ def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> Exit
         print_json({"files": files, "summary": {"files": len(results), "passed": passed}})
     elif not options.quiet:
         proven = [found for found in verified if found.proven]
-        without = sum(not found.sites and not found.operators for found in proven)
+        without = sum(not _has_sites(found) for found in proven)
+        alone = sum(_has_sites(found) and found.sites_only for found in proven)
+        not_run = f" ({alone} without a run of the whole models)" if alone else ""
         print_line(
-            f"{counted(len(results), 'model')}, {len(proven) - without} proven, {without} without a site, "
+            f"{counted(len(results), 'model')}, {len(proven) - without} proven{not_run}, {without} without a site, "
             f"{len(verified) - len(proven)} not proven, {len(results) - len(verified)} failed"
         )
-    return ExitCode.DONE if passed == len(results) else ExitCode.FAILED
+    return _exit_code(verified, options) if passed == len(results) else ExitCode.FAILED
+
+
+def _has_sites(found: Verification) -> bool:
+    return bool(found.sites or found.operators)
 
 
 def _passed(found: Verification, options: argparse.Namespace) -> bool:
-    return found.proven and bool(found.sites or found.operators or not options.strict)
+    return found.proven and (_has_sites(found) or not options.strict)
+
+
+def _exit_code(results: Sequence[Verification], options: argparse.Namespace) -> ExitCode:
+    if not all(_passed(found, options) for found in results):
+        return ExitCode.FAILED
+    not_run = any(_has_sites(found) and found.sites_only for found in results)
+    return ExitCode.SITES_ONLY if not_run and not options.no_whole_model else ExitCode.DONE
 
 
 def _print_verification(found: Verification) -> None:
-    from poolgrad_lowering.verification.text import failure_text, inputs_line, operator_row, site_row, whole_lines  # noqa: PLC0415 - as above
+    from poolgrad_lowering.verification.text import (  # noqa: PLC0415 - as above
+        failure_text,
+        inputs_line,
+        operator_row,
+        site_row,
+        totals_text,
+        whole_lines,
+    )
 
     if found.sites:
         rows = [site_row(site) for site in found.sites]
@@ -132,10 +153,7 @@ def _print_verification(found: Verification) -> None:
         print_line(inputs)
     for line in whole_lines(found):
         print_line(line)
-    print_line(
-        f"{counted(len(found.sites), 'site')}, {sum(site.status == 'proven' for site in found.sites)} proven, "
-        f"{counted(len(found.differences), 'difference')} outside of sites; {found.seconds:.3f} s"
-    )
+    print_line(f"{totals_text(found)}; {found.seconds:.3f} s")
     if failure := failure_text(found):
         print_error(f"verify: {failure}")
 

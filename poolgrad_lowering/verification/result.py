@@ -73,12 +73,13 @@ class LevelResult:
 
     Models of half precision may have a further level, "ORT_DISABLE_ALL with every rounding". `status` is "same",
     "differs" (the outputs differ, or the lowered model does not run) or "skipped" (the original does not run, or the
-    outputs differ by roundings that onnxruntime leaves out); `reason` says why.
+    outputs differ by roundings that are explained); `reason` says why. `ran`: whether both models ran.
     """
 
     level: str
     status: str
     reason: str | None = None
+    ran: bool = True
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,22 @@ class WholeModel:
     reason: str | None = None
     levels: tuple[LevelResult, ...] = ()
 
+    @property
+    def ran(self) -> bool:
+        """Whether both models ran at a level."""
+        return any(level.ran for level in self.levels)
+
     @classmethod
     def of_levels(cls, levels: tuple[LevelResult, ...]) -> WholeModel:
         """Return the result for these levels."""
         found = {level.status for level in levels}
         status = next(status for status in ("differs", "same", "skipped") if status in found)
-        reasons = [f"at level {each.level}: {each.reason}" for each in levels if each.status == status and each.reason]
-        return cls(status, "; ".join(reasons) or None, levels)
+        places: dict[str, list[str]] = {}
+        for each in levels:
+            if each.status == status and each.reason:
+                places.setdefault(each.reason, []).append(each.level)
+        texts = [f"at level {' and '.join(names)}: {reason}" for reason, names in places.items()]
+        return cls(status, "; ".join(texts) or None, levels)
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,8 @@ class OperatorResult:
 class Verification:
     """The result of a verification: the sites, the differences outside them, and the runs of the whole models.
 
+    `sites_only`: whether the whole models did not run, so that nothing but the sites, the operators and the bytes of
+    everything else was compared.
     `new_inputs` are the initializers of the original that the lowered model has as inputs, without a value. `operators`
     are those of training runtimes that the lowered model has in standard ONNX.
     """
@@ -144,9 +156,14 @@ class Verification:
 
     @property
     def proven(self) -> bool:
-        """Whether every site and every operator is proven, and nothing else differs."""
+        """Whether every site and every operator is proven, and nothing else differs; see `sites_only`."""
         statuses = {*(site.status for site in self.sites), *(found.status for found in self.operators)}
         return statuses <= {"proven"} and not self.differences and self.whole_model.status != "differs"
+
+    @property
+    def sites_only(self) -> bool:
+        """Whether the whole models did not run."""
+        return not self.whole_model.ran
 
     @property
     def first_failure(self) -> SiteResult | None:
@@ -169,12 +186,18 @@ class Verification:
     def _totals(self) -> str:
         return (
             f"{'proven' if self.proven else 'not proven'}, {counted(len(self.sites), 'site')}, "
-            f"{counted(len(self.differences), 'difference')} outside of sites, whole model: {self.whole_model.status}"
+            f"{counted(len(self.differences), 'difference')} outside of sites, whole model: "
+            f"{'not run' if self.sites_only else self.whole_model.status}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data, described in `docs/verify.md`."""
-        return {"schema_version": SCHEMA_VERSION, "proven": self.proven, **asdict(self)}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "proven": self.proven,
+            "sites_only": self.sites_only,
+            **asdict(self),
+        }
 
     def to_json(self) -> str:
         """Return the result as JSON text."""

@@ -72,8 +72,19 @@ def proven_text(found: Verification) -> str:
     if found.operators:
         nodes = counted(sum(operator.nodes for operator in found.operators), "node")
         parts.append(f"{nodes} of {counted(len(found.operators), 'operator')} in standard ONNX")
-    whole = f"{_compared(found)}: {found.whole_model.status}"
-    return ", ".join([*parts, "no difference outside of sites", whole])
+    whole = found.whole_model
+    text = f"not run, {whole.reason}" if found.sites_only else whole.status
+    return ", ".join([*parts, "no difference outside of sites", f"{_compared(found)}: {text}"])
+
+
+def totals_text(found: Verification) -> str:
+    """Return the numbers of sites and differences, and whether the whole models did not run."""
+    parts = [
+        counted(len(found.sites), "site"),
+        f"{sum(site.status == 'proven' for site in found.sites)} proven",
+        f"{counted(len(found.differences), 'difference')} outside of sites",
+    ]
+    return ", ".join([*parts, *(["whole models not run"] if found.sites_only else [])])
 
 
 def failure_text(found: Verification) -> str:

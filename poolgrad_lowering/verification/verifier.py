@@ -25,6 +25,7 @@ from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO, ONLY_M
 from poolgrad_lowering.verification.running.evaluator import require_provider
 from poolgrad_lowering.verification.running.operators import compare_operators
 from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe, write_reproducer
+from poolgrad_lowering.verification.running.validity import flaw_of
 from poolgrad_lowering.verification.running.whole import compare_whole
 from poolgrad_lowering.verification.sites.cut import cut_out
 from poolgrad_lowering.verification.sites.doubts import doubt, foreign_bodies
@@ -97,6 +98,8 @@ def verify(
         whole = WholeModel("skipped", "not requested")
     if not differences and all(site.status == "proven" for site in results):
         differences = _faults(model_of(lowered))  # forms that were put back may have hidden them
+    if whole_model and not whole.ran:
+        differences += [*_flaws("original", original), *_flaws("lowered model", model_of(lowered))]
     seconds = time.perf_counter() - started
     inputs = tuple(initializers_as_inputs(original.graph, compared.graph))
     proofs = tuple(results), tuple(differences)
@@ -110,6 +113,12 @@ def _faults(lowered: ModelProto) -> list[Difference]:
     except InvalidModelError as error:
         return [Difference(error.where, f"the lowered model is not valid: {error.what} ({error.fault.value})")]
     return []
+
+
+def _flaws(which: str, model: ModelProto) -> list[Difference]:
+    """Return a difference if a model, which did not run, is not valid ONNX: it computes nothing that could be proven."""
+    flaw = flaw_of(model)
+    return [] if flaw is None else [Difference("models", f"the {which} is not valid ONNX: {flaw}")]
 
 
 def _all_proven_without(data: str, sites: Collection[SiteResult]) -> bool:

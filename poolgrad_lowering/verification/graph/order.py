@@ -19,16 +19,16 @@ def in_order(model: ModelProto) -> ModelProto:
 
     Nodes that could be read before each other keep their order. Nodes of a cycle stay behind all others.
     """
-    needs = (enumerate(_needs(scope.node)) for scope in _scopes(model))
+    needs = (enumerate(_needs(scope.node)) for scope in scopes_of(model))
     if all(before < position for nodes in needs for position, needed in nodes for before in needed):
         return model
     ordered = deepcopy(model)
-    for scope in _scopes(ordered):
+    for scope in scopes_of(ordered):
         replace_entries(scope, "node", [scope.node[position] for position in _order(scope.node)])
     return ordered
 
 
-def _scopes(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
+def scopes_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
     """Yield the main graph, the functions and all subgraphs, inner ones first."""
     yield from _nested(model.graph)
     for function in model.functions:

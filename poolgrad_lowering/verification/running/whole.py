@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from zlib import crc32
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.graph.flat import all_units
+from poolgrad_lowering.verification.graph.order import scopes_of
 from poolgrad_lowering.verification.graph.protos import replace_entries, subgraphs
 from poolgrad_lowering.verification.outside.inputs import with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
@@ -31,6 +32,9 @@ ROUNDED = "ORT_DISABLE_ALL with every rounding"
 
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 """Operators that draw random numbers, besides a Dropout with the input `training_mode`."""
+
+_LARGEST_SEED = 0xFFFF
+"""The largest seed that is given to a node, which float32 has too."""
 
 _SPARED = "a scatter that overwrites keeps the sign of a gradient of -0.0, which the lowered node adds to +0.0"
 
@@ -73,8 +77,7 @@ def compare_whole(
         return WholeModel("skipped", "onnxruntime is not installed")
     if original.ByteSize() > _LARGEST:
         return WholeModel("skipped", "the model is large")
-    if random := _random_operator(original):
-        return WholeModel("skipped", f"{random} draws other random numbers in every run")
+    original, lowered = _with_seeds(original), _with_seeds(lowered)
     try:
         choices = drawn_inputs(original, lowered, seed)
         original, _ = with_inputs_of(lowered, original)
@@ -130,13 +133,28 @@ def _without_lost_roundings(
     return [*explained, replace(rounded, level=ROUNDED)]
 
 
-def _random_operator(model: ModelProto) -> str | None:
-    """Return an operator of the model that draws random numbers without a seed, or None."""
-    for node in (node for unit in all_units(model) for node in unit.nodes):
-        is_random = node.op[1] in _RANDOM or (node.op[1] == "Dropout" and any(node.inputs[2:]))
-        if node.op[0] == "" and is_random and not any(a.name == "seed" for a in node.proto.attribute):
-            return node.op[1]
-    return None
+def _with_seeds(model: ModelProto) -> ModelProto:
+    """Return the model with a seed for each node that draws random numbers without one; the same object if none does.
+
+    The seed follows from the name of the result, so that the same node of two models draws the same numbers.
+    """
+    if not any(map(_is_random, _nodes(model))):
+        return model
+    seeded = deepcopy(model)
+    for node in filter(_is_random, _nodes(seeded)):
+        seed = crc32(node.output[0].encode()) & _LARGEST_SEED
+        node.attribute.append(helper.make_attribute("seed", seed if node.op_type == "Dropout" else float(seed)))
+    return seeded
+
+
+def _nodes(model: ModelProto) -> Iterator[NodeProto]:
+    return (node for scope in scopes_of(model) for node in scope.node)
+
+
+def _is_random(node: NodeProto) -> bool:
+    """Whether a node draws random numbers, with a seed of the runtime's."""
+    draws = node.op_type in _RANDOM or (node.op_type == "Dropout" and any(node.input[2:]))
+    return node.domain in ("", "ai.onnx") and draws and all(a.name != "seed" for a in node.attribute)
 
 
 class RunError(Exception):
@@ -164,14 +182,15 @@ def _compare_at(
         except RunError as error:
             reason = f"the original does not run with the inputs that verify drew: {error}"
         except Exception as error:  # onnxruntime raises errors of many classes
-            return LevelResult(level, "skipped", f"onnxruntime does not run the original: {first_line(error)}")
+            reason = f"onnxruntime does not run the original: {first_line(error)}"
+            return LevelResult(level, "skipped", reason, ran=False)
     else:
-        return LevelResult(level, "skipped", reason)
+        return LevelResult(level, "skipped", reason, ran=False)
     try:
         found = run_model(lowered, level, names, feeds)
     except Exception as error:  # as above
         reason = f"onnxruntime runs the original, but not the lowered model: {first_line(error)}"
-        return LevelResult(level, "differs", reason)
+        return LevelResult(level, "differs", reason, ran=False)
     triples = zip(names, expected, found, strict=True)
     mismatches = (compare(before, after, run=0, output=name) for name, before, after in triples)
     first = next((mismatch for mismatch in mismatches if mismatch is not None), None)

@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from models import catalogue
-from poolgrad_lowering import export_atc, lower, verify
+from poolgrad_lowering import export_atc, export_cann, lower, verify
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.text import inputs_line, site_row
 from tests.export_steps import (
@@ -358,3 +358,47 @@ def test_a_reshape_without_a_shape_is_no_traceback() -> None:
     del reshape.input[1:]
     sites = verify(model, lower(model).model, whole_model=False).sites
     assert {site.status for site in sites} == {"proven"}
+
+
+SCALARS = {
+    "cast": "{z} = Cast <to = 1> (zero)",
+    "constant": "{z} = Constant <value = float {{0}}> ()",
+    "squeeze": "{z}/whole = Squeeze (zeros) {z} = Cast <to = 1> ({z}/whole)",
+    "axis": "{z} = Cast <to = 1> (zeros)",
+}
+
+
+def scalar_beside_a_gradient(scalar: str, *, first: bool) -> ModelProto:
+    """A gradient whose zeros come from a value that another node computes too, and that one stays."""
+    own, other = (scalar.format(z=name).replace("/", "_") for name in ("own", "other"))
+    nodes = f"{own} {other}" if first else f"{other} {own}"
+    return parse(
+        f"""g (float[2,3,4,4] x, float[6,4] dy) => (float[2,3,4,4] out)
+        <int64 zero = {{0}}, int64[1] zeros = {{0}}, float one = {{1}}, int64[2] begin = {{0,0}}, int64[2] end = {{1,1}},
+         int64[2] axes = {{2,3}}, int64[2] rows = {{6,4}}, int64[2] plane = {{6,16}}, int64[4] shape = {{2,3,4,4}}> {{
+            y, i = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)
+            e, each = MaxPool <kernel_shape = [1,1], strides = [1,1]> (x)
+            base = Slice (each, begin, end, axes)
+            place = Sub (i, base)
+            places = Reshape (place, rows)
+            {nodes}
+            nothing = Expand (own, plane)
+            sums = ScatterElements <axis = 1, reduction = "add"> (nothing, places, dy)
+            dx = Reshape (sums, shape)
+            more = Add (other, one)
+            out = Add (dx, more)
+        }}""",
+        opset=18,
+    )
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
+@pytest.mark.parametrize("scalar", SCALARS.values(), ids=SCALARS)
+def test_of_equal_nodes_the_one_that_stays_is_not_the_gradients(scalar: str, first: bool) -> None:
+    model = scalar_beside_a_gradient(scalar, first=first)
+    proven(model, exported(model, names_of_nodes), whole=True)
+    export = export_cann(model).model
+    proven(model, export, whole=True)
+    [added] = [node for node in export.graph.node if "out" in node.output]
+    added.input[1] = added.input[0]
+    assert not verify(model, export, runs=1, whole_model=False).proven
