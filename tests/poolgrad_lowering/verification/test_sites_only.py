@@ -24,7 +24,7 @@ TRAINING = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2])
 WRONG_NODES = {
     "type": "wrong_half = Cast <to = 10> (x) wrong = Add (x, wrong_half)",
     "drawn type": "wrong_index = Cast <to = 7> (x) wrong = RandomUniformLike (wrong_index)",
-    "rank": "wrong = Transpose <perm = [1,0]> (x)",
+    "rank": "wrong = Gemm (x, x)",
 }
 """Nodes beside a gradient that onnx's checker refuses, and no runtime takes."""
 
