@@ -19,6 +19,7 @@ from poolgrad_lowering import verify
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.running import contract
 from poolgrad_lowering.verification.running.data import NO_INFINITE_GRADIENT, ONLY_MULTIPLES
+from poolgrad_lowering.verification.running.whole import compare_whole
 from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
 from tests.average_pairs import Pair, changed, pair, site_node, with_sizes
 
@@ -306,6 +307,33 @@ def test_whole_models(spelling: str) -> None:
     reasons = [level.reason or "" for level in found.whole_model.levels if level.status == "skipped"]
     assert all("only by roundings" in reason for reason in reasons)
     assert len(reasons) == (0 if spelling == "decomposed" else 2)
+
+
+def widened(model: ModelProto, factor: float = 1.0) -> ModelProto:
+    """The model with its gradient in float32, as autocast leaves it, times a factor."""
+    scale = onnx.helper.make_tensor("factor", TensorProto.FLOAT, [], [factor])
+    model.graph.node.append(onnx.helper.make_node("Cast", ["dx"], ["single"], to=TensorProto.FLOAT))
+    model.graph.node.append(onnx.helper.make_node("Constant", [], ["factor"], value=scale))
+    model.graph.node.append(onnx.helper.make_node("Mul", ["single", "factor"], ["wide"]))
+    [result] = [value for value in model.graph.output if value.name == "dx"]
+    result.name, result.type.tensor_type.elem_type = "wide", TensorProto.FLOAT
+    return model
+
+
+def halves() -> Pair:
+    models = pair(TILES, "reciprocal", element=TensorProto.FLOAT16)
+    for tensor in models[0].graph.initializer:
+        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    return models
+
+
+def test_whole_models_of_half_precision_with_results_in_float32() -> None:
+    original, lowered = map(widened, halves())
+    found = verify(original, lowered)
+    assert found.proven
+    assert not found.sites_only
+    assert any("only by roundings" in (level.reason or "") for level in found.whole_model.levels)
+    assert compare_whole(original, widened(halves()[1], 1.02), 0, reorders_sums=True).status == "differs"
 
 
 def test_numbers_for_sizes_that_have_names() -> None:
