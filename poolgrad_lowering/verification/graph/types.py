@@ -18,9 +18,9 @@ from google.protobuf.message import EncodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.verification.graph import roles
+from poolgrad_lowering.verification.graph.elements import elements_around
 from poolgrad_lowering.verification.graph.flat import MAIN, main_unit
-from poolgrad_lowering.verification.graph.protos import attribute_values, replace_entries
+from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset, replace_entries
 from poolgrad_lowering.verification.operators.pool import window_count
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     """Return the types of the values of the main graph and its subgraphs, by their names in `main_unit`.
 
     What ONNX's operators compute takes precedence over what the model declares of it, which may be false; declared
-    sizes, and those that follow from them, stand for what inference does not know.
+    sizes, and those that follow from them, stand for what inference does not know. Behind an operator that ONNX does
+    not have, element types follow from the operators around a value.
     """
     known: dict[str, TensorType] = {}
     for source in _sources(_without_weights(model)):
@@ -71,7 +72,11 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
                     _learn(known, prefix + value.name, value)
         for name, tensor in unit.constants.items():
             known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
-    return known
+    elements = {name: found.element for name, found in known.items()}
+    anew = {function.name for function in model.functions if function.domain in _ONNX_DOMAINS}
+    nodes = [node for node in unit.nodes if node.op[0] or node.op[1] not in anew]
+    around = elements_around(nodes, elements, default_opset(model))
+    return known | {name: TensorType(element, None) for name, element in around.items()}
 
 
 def function_types(model: ModelProto) -> dict[str, TensorType]:
@@ -81,14 +86,7 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
     """
     bare = deepcopy(model)
     bare.graph.ClearField("value_info")
-    computed, behind = tensor_types(bare), {}
-    for node in main_unit(bare).nodes:
-        operand = roles.pooled(node) or roles.incoming_gradient(node)
-        if node.scope == MAIN and any(node.outputs[:1]) and operand:
-            behind[node.outputs[0]] = operand
-    while learned := {y: computed[x] for y, x in behind.items() if y not in computed and x in computed}:
-        bare.graph.value_info.extend(value_info(y, replace(found, dims=None)) for y, found in learned.items())
-        computed = tensor_types(bare)
+    computed = tensor_types(bare)
     return {
         name: replace(found, element=computed[name].element) if name in computed else replace(found, claimed=True)
         for name, found in tensor_types(model).items()
@@ -174,7 +172,7 @@ def _inferred(model: ModelProto) -> ModelProto:
         return model
 
 
-_ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN)
+_ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, "ai.onnx", onnx.defs.ONNX_ML_DOMAIN)
 
 
 def rounds_up(node: NodeProto) -> bool:
