@@ -108,9 +108,9 @@ def test_inference_sees_no_weights_but_the_numbers_that_shapes_depend_on(monkeyp
 
 
 def test_element_types_behind_pools_and_gradients_that_onnx_does_not_know() -> None:
-    """Their first results have the types of their first operands, whatever a function claims."""
+    """Their first results have the type of x and of the gradient, whatever a function claims."""
     model = parse(
-        """g (float16[2,3,4] x, float[2,3,4] t) => (z) {
+        """g (float16[2,3,4] x, float16[2,3,4] t) => (z) {
             p, i = org.pytorch.aten.ATen<operator = "max", overload_name = "dim">(x)
             q = Relu(p)
             r = MaxPoolGrad(q, t)
