@@ -44,12 +44,22 @@ _MOVING = {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", 
 class Divisors:
     """The divisor of each element of an incoming gradient, and the plane (n, c) that it belongs to in the operator.
 
-    `most` is the most windows that contain an element of x.
+    `most` is the largest sum of an element of dx, in the largest multiple that is drawn: without other operators that
+    read the same gradient, the most windows that contain an element of x.
     """
 
     of_elements: AnyArray
     planes: AnyArray
     most: int
+
+    def joined(self, other: Divisors) -> Divisors:
+        """Return the divisors for two operators that read the same gradient: a multiple of those of both."""
+        one, two = self.of_elements, other.of_elements
+        elements = one * two
+        if all((each >= 1).all() and (each == np.floor(each)).all() for each in (one, two)):
+            elements = np.lcm(one.astype(np.int64), two.astype(np.int64)).astype(np.float64)
+        sums = (each.most * float((elements / each.of_elements).max(initial=1)) for each in (self, other))
+        return Divisors(elements, self.planes, int(max(sums)))
 
 
 def meant_by(node: FlatNode, operands: Sequence[AnyArray]) -> tuple[tuple[int, ...], AverageWindows]:
@@ -106,7 +116,8 @@ def divisors(cut: Cut, source: ModelProto, sizes: Mapping[str, ConcreteShape]) -
         of_planes = np.arange(np.prod(leading)).reshape(*leading, *[1] * (positions.ndim - 2))
         elements.reshape(-1)[positions[positions > 0] - 1] = numbers[positions > 0]
         planes.reshape(-1)[positions[positions > 0] - 1] = np.broadcast_to(of_planes, positions.shape)[positions > 0]
-        found[value] = Divisors(elements, planes, int(contained.max(initial=0)))
+        own = Divisors(elements, planes, int(contained.max(initial=0)))
+        found[value] = found[value].joined(own) if value in found else own
     return found
 
 

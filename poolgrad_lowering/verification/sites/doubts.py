@@ -48,21 +48,25 @@ def _other_windows(cut: Cut) -> str | None:
     """Return a text on the first gradient whose windows are not those of a pool of the original, or None.
 
     Results may be the same with others at the sizes that were tried. Nothing is said where a pool's windows are not
-    known.
+    known. Average pools have their windows in their gradients, which are known unless one is written out.
     """
     constants = known_integers(cut.original, cut.constants)
-    pools = [
-        windows_of(node, constants)
+    maxima = [
+        node
         for node in cut.original
-        if roles.pooled(node) is not None or node.op[1] in _MAXIMA or roles.is_average_gradient(node)
+        if not roles.is_average_gradient(node) and (roles.pooled(node) is not None or node.op[1] in _MAXIMA)
     ]
-    if not all(pools):
-        return None
-    for node in cut.region.added:
-        own = windows_of(node, {}) if roles.is_dialect_gradient(node) else []
-        widens = not roles.is_average_gradient(node)
-        if own and pools and not any(_fit(own, pool, widens=widens) for pool in pools):
-            return f"the windows of '{node.label}' are not those of the pool"
+    averages = [node for node in cut.region.removed if roles.is_average_gradient(node)]
+    added = [node for node in cut.region.added if roles.is_dialect_gradient(node)]
+    new = [node for node in added if roles.is_average_gradient(node)]
+    if len(averages) < len(new):
+        averages = []
+    for gradients, nodes in (([node for node in added if node not in new], maxima), (new, averages)):
+        pools = [windows_of(node, constants) for node in nodes]
+        for node in gradients if pools and all(pools) else ():
+            own = windows_of(node, {})
+            if own and not any(_fit(own, pool, widens=nodes is maxima) for pool in pools):
+                return f"the windows of '{node.label}' are not those of the pool"
     return None
 
 

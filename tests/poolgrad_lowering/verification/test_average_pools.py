@@ -299,6 +299,43 @@ def test_another_stride_of_a_single_window(spelling: str) -> None:
     )
 
 
+def joined(models: list[ModelProto], moved: str) -> ModelProto:
+    """One model with the gradients of several, which read the same node, so that they are one region."""
+    whole = deepcopy(models[0])
+    for field in ("node", "initializer", "output"):
+        whole.graph.ClearField(field)
+    whole.graph.node.append(onnx.helper.make_node("Identity", ["dy"], [moved]))
+    for number, model in enumerate(models):
+
+        def renamed(name: str, number: int = number) -> str:
+            return {"": "", "x": "x", "dy": moved}.get(name, f"{number}/{name}")
+
+        for node in deepcopy(model).graph.node:
+            node.input[:], node.output[:] = map(renamed, node.input), map(renamed, node.output)
+            whole.graph.node.append(node)
+        for value in (*deepcopy(model).graph.initializer, *deepcopy(model).graph.output):
+            value.name = renamed(value.name)
+            (whole.graph.initializer if isinstance(value, TensorProto) else whole.graph.output).append(value)
+        for field, name in (("functions", "name"), ("opset_import", "domain")):
+            known = {getattr(entry, name) for entry in getattr(whole, field)}
+            getattr(whole, field).extend(each for each in getattr(model, field) if getattr(each, name) not in known)
+    return whole
+
+
+OTHER_TILES = replace(TILES, ksize=(2, 2), strides=(2, 3))
+
+
+@pytest.mark.parametrize("spellings", itertools.permutations(("aten", "decomposed", "training"), 2))
+def test_average_pools_of_other_windows_in_one_region(spellings: tuple[str, str]) -> None:
+    pairs = [pair(case, spelling) for case, spelling in zip((TILES, OTHER_TILES), spellings, strict=True)]
+    originals, lowereds = map(list, zip(*pairs, strict=True))
+    models = joined(originals, "before"), joined(lowereds, "after")
+    [site] = verify(*models, whole_model=False).sites
+    assert (site.status, len(site.gradients)) == ("proven", 2), site.reason
+    exchanged = joined([changed(lowereds[0], **OTHER_TILES.attributes()), lowereds[1]], "after")
+    assert not verify(models[0], exchanged, whole_model=False).proven
+
+
 @pytest.mark.parametrize("spelling", ["decomposed", "reciprocal"])
 def test_whole_models(spelling: str) -> None:
     """onnxruntime runs PyTorch's nodes and the function body; sums of random numbers can differ by roundings."""
