@@ -26,7 +26,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.BAD_INPUT: "bad input or usage; nothing is written",
     ExitCode.DEFECT: "a form raised an error on an anchor, which is refused; everything else is done and written. "
     "Report the error, whose traceback is in standard error",
-    ExitCode.SITES_ONLY: "of `verify`: every site is proven and nothing else differs, but the whole models could not be "
-    "run; with `--no-whole-model`, which does not ask for it, the code is 0",
+    ExitCode.SITES_ONLY: "of `verify`: every site is proven and nothing else differs, but the whole models could not "
+    "be run; with `--no-whole-model`, which does not ask for it, the code is 0",
     ExitCode.INTERRUPTED: "interrupted from the keyboard (Ctrl-C); unfinished files are not written",
 }

@@ -139,8 +139,6 @@ class OperatorResult:
 class Verification:
     """The result of a verification: the sites, the differences outside them, and the runs of the whole models.
 
-    `sites_only`: whether the whole models did not run, so that nothing but the sites, the operators and the bytes of
-    everything else was compared.
     `new_inputs` are the initializers of the original that the lowered model has as inputs, without a value. `operators`
     are those of training runtimes that the lowered model has in standard ONNX.
     """
@@ -162,7 +160,7 @@ class Verification:
 
     @property
     def sites_only(self) -> bool:
-        """Whether the whole models did not run."""
+        """Whether the whole models did not run: only sites, operators and the bytes of everything else were compared."""
         return not self.whole_model.ran
 
     @property

@@ -116,7 +116,7 @@ def _faults(lowered: ModelProto) -> list[Difference]:
 
 
 def _flaws(which: str, model: ModelProto) -> list[Difference]:
-    """Return a difference if a model, which did not run, is not valid ONNX: it computes nothing that could be proven."""
+    """Return a difference if a model, which did not run, is not valid ONNX: it computes nothing to be proven."""
     flaw = flaw_of(model)
     return [] if flaw is None else [Difference("models", f"the {which} is not valid ONNX: {flaw}")]
 

@@ -47,7 +47,7 @@ SYMBOLS = (2, 8, 32, 128)
 """The values of all symbolic sizes, tried from the first on until the original runs."""
 _MOST_ELEMENTS = 1 << 24
 _DIFFERENT = (1 << 20) - 3
-"""The numbers that are drawn for an input, which larger ones repeat: a prime, so that no two rows of weights are equal."""
+"""The numbers that are drawn for an input, which larger ones repeat: a prime, so that rows of weights are not equal."""
 _LARGEST = 1 << 28
 """The size of a model in bytes above which it is not run."""
 
@@ -125,8 +125,8 @@ def _without_lost_roundings(
 ) -> list[LevelResult]:
     """Return the results with one more, of a run with every rounding of half precision.
 
-    If that one is the same, or explained, a level at which outputs differ is skipped: there onnxruntime left out other roundings of
-    one model than of the other.
+    If that one is the same, or explained, a level at which outputs differ is skipped: there onnxruntime left out other
+    roundings of one model than of the other.
     """
     rounded = _compare_at(LEVELS[0], with_every_rounding(original), with_every_rounding(lowered), choices, explained)
     if rounded.status != "same" and not (rounded.status == "skipped" and rounded.ran):
@@ -215,7 +215,7 @@ def _same_but_zero_signs(before: AnyArray, after: AnyArray) -> bool:
 
 
 def _same_but_roundings(before: AnyArray, after: AnyArray, *, least: float) -> bool:
-    """Whether roundings explain the difference: those of the type, or of a less exact one on the way with error `least`."""
+    """Whether roundings explain the difference: those of the type, or of a type on the way whose error is `least`."""
     error = ERRORS.get(str(before.dtype), 0.0)
     is_same = compare(before, after, run=0, output="") is None
     return is_same or relative_error(before, after, before) <= (error and max(error, least))

@@ -360,7 +360,9 @@ def widened(model: ModelProto, factor: float = 1.0) -> ModelProto:
 def halves() -> Pair:
     models = pair(TILES, "reciprocal", element=TensorProto.FLOAT16)
     for tensor in models[0].graph.initializer:
-        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+        tensor.CopyFrom(
+            onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(np.float16), tensor.name)
+        )
     return models
 
 

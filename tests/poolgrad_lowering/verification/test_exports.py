@@ -374,8 +374,9 @@ def scalar_beside_a_gradient(scalar: str, *, first: bool) -> ModelProto:
     nodes = f"{own} {other}" if first else f"{other} {own}"
     return parse(
         f"""g (float[2,3,4,4] x, float[6,4] dy) => (float[2,3,4,4] out)
-        <int64 zero = {{0}}, int64[1] zeros = {{0}}, float one = {{1}}, int64[2] begin = {{0,0}}, int64[2] end = {{1,1}},
-         int64[2] axes = {{2,3}}, int64[2] rows = {{6,4}}, int64[2] plane = {{6,16}}, int64[4] shape = {{2,3,4,4}}> {{
+        <int64 zero = {{0}}, int64[1] zeros = {{0}}, float one = {{1}},
+         int64[2] begin = {{0,0}}, int64[2] end = {{1,1}}, int64[2] axes = {{2,3}},
+         int64[2] rows = {{6,4}}, int64[2] plane = {{6,16}}, int64[4] shape = {{2,3,4,4}}> {{
             y, i = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)
             e, each = MaxPool <kernel_shape = [1,1], strides = [1,1]> (x)
             base = Slice (each, begin, end, axes)
