@@ -160,7 +160,7 @@ class Verification:
 
     @property
     def sites_only(self) -> bool:
-        """Whether the whole models did not run: only sites, operators and the bytes of everything else were compared."""
+        """Whether the whole models did not run: only sites, operators and the bytes of all else were compared."""
         return not self.whole_model.ran
 
     @property

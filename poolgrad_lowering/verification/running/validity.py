@@ -73,7 +73,7 @@ def _name_foreign(node: NodeProto, own: Collection[str], opset: int) -> None:
 
 def _read_as_float16(scope: GraphProto | FunctionProto) -> None:
     """Put float16, whose numbers have as many bits, in place of bfloat16."""
-    half = {TensorProto.BFLOAT16: TensorProto.FLOAT16}
+    half: dict[int, TensorProto.DataType] = {TensorProto.BFLOAT16: TensorProto.FLOAT16}
     values = [*scope.value_info, *([*scope.input, *scope.output] if isinstance(scope, GraphProto) else [])]
     for value in values:
         tensor = value.type.tensor_type

@@ -313,9 +313,10 @@ def joined(models: list[ModelProto], moved: str) -> ModelProto:
         for node in deepcopy(model).graph.node:
             node.input[:], node.output[:] = map(renamed, node.input), map(renamed, node.output)
             whole.graph.node.append(node)
-        for value in (*deepcopy(model).graph.initializer, *deepcopy(model).graph.output):
-            value.name = renamed(value.name)
-            (whole.graph.initializer if isinstance(value, TensorProto) else whole.graph.output).append(value)
+        for field in ("initializer", "output"):
+            for value in getattr(deepcopy(model).graph, field):
+                value.name = renamed(value.name)
+                getattr(whole.graph, field).append(value)
         for field, name in (("functions", "name"), ("opset_import", "domain")):
             known = {getattr(entry, name) for entry in getattr(whole, field)}
             getattr(whole, field).extend(each for each in getattr(model, field) if getattr(each, name) not in known)
@@ -325,7 +326,7 @@ def joined(models: list[ModelProto], moved: str) -> ModelProto:
 OTHER_TILES = replace(TILES, ksize=(2, 2), strides=(2, 3))
 
 
-@pytest.mark.parametrize("spellings", itertools.permutations(("aten", "decomposed", "training"), 2))
+@pytest.mark.parametrize("spellings", [*itertools.permutations(("aten", "decomposed", "training"), 2)])
 def test_average_pools_of_other_windows_in_one_region(spellings: tuple[str, str]) -> None:
     pairs = [pair(case, spelling) for case, spelling in zip((TILES, OTHER_TILES), spellings, strict=True)]
     originals, lowereds = map(list, zip(*pairs, strict=True))
