@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.analysis.shape_rules import Known, opaque, static_integers
+from poolgrad_lowering.analysis.shape_rules import Known, opaque, sizes_in, static_integers
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.producers import (
     ADAPTIVE_POOLS,
@@ -32,7 +32,8 @@ def pool_shape(known: Known, node: Node) -> Shape | None:
     if name in AXIS_MAXIMA and len(node.proto.output) > 1:
         return _without_axis(known, node)
     if name == AXIS_BACKWARD:
-        return known.integers(node.input(3))
+        dx = node.output(0)
+        return None if dx is None else sizes_in(known, node.input(3), dx)
     if name.removesuffix(BACKWARD) not in ATEN_POOLS:
         return None
     if name.endswith(BACKWARD):

@@ -61,6 +61,14 @@ def is_opaque(dim: Dim) -> bool:
     return any(symbol.startswith("?") for symbol in dim.symbols)
 
 
+def sizes_in(known: Known, operand: Value | None, value: Value) -> Shape | None:
+    """Return the shape of a value whose sizes are the elements of an operand; at least their number may be known."""
+    found, vector = known.integers(operand), known.shape(operand)
+    if found is not None or vector is None or len(vector) != 1 or vector[0].static is None:
+        return found
+    return tuple(opaque(value, axis) for axis in range(vector[0].static))
+
+
 def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
     """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input, as numbers in [0, rank)."""
     axes = integers(node, "axes") or static_integers(known, node, 1)

@@ -25,6 +25,7 @@ from poolgrad_lowering.analysis.shape_rules import (
     is_opaque,
     opaque,
     pooled_shape,
+    sizes_in,
     static_integers,
 )
 from poolgrad_lowering.ir.attributes import attribute, integer
@@ -89,15 +90,8 @@ def named(derived: Shape | None, declared: Shape | None) -> Shape | None:
 
 
 def _sizes_in(position: int) -> Rule:
-    """The shape is the elements of an input, of which the number at least may be known."""
-
-    def rule(known: Known, node: Node, value: Value) -> Shape | None:
-        found, vector = known.integers(node.input(position)), known.shape(node.input(position))
-        if found is not None or vector is None or len(vector) != 1 or vector[0].static is None:
-            return found
-        return tuple(opaque(value, axis) for axis in range(vector[0].static))
-
-    return rule
+    """The shape is the elements of an input."""
+    return lambda known, node, value: sizes_in(known, node.input(position), value)
 
 
 def _axis_of(position: int, axis: int) -> Rule:
