@@ -90,7 +90,7 @@ def create_session(
         session = ort.InferenceSession(_loadable(given), options, enable_fallback=0)
     except Exception as error:
         index = _index(source)
-        reason = type_without_kernel(error, index and index.model)
+        reason = type_without_kernel(error, None if index is None else index.model)
         message = f"onnxruntime cannot make a session on {get_ep_name()}: {quoted(error)}{reason}"
         raise SessionError("; ".join([message, *_damages(index)])) from error
     if get_ep_name() not in session.get_providers():
