@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -23,19 +25,19 @@ TARGETS: dict[str, Soc] = {"atlas-a2": "ascend910b", "ascend950": "ascend950"}
 @pytest.mark.parametrize("name", RUNS)
 def test_a_step_converts(name: str, target: str, shipped: AnyPlugin, tmp_path: Path) -> None:
     step, feeds = standard_step(name, target, tmp_path / "step")
-    fixed = of_fixed_sizes(step)
+    fixed = of_fixed_sizes(step, feeds)
     export = export_atc(fixed, target=target)
     assert [found.code for found in export.report.obstacles] == []
     assert verify(fixed, export.model).proven
     parse_and_run(fixed, export.model, feeds, shipped, TARGETS[target], release=export.report.conversion.cann)
 
 
-def of_fixed_sizes(model: onnx.ModelProto) -> onnx.ModelProto:
+def of_fixed_sizes(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     """The step for the batches that it is trained with."""
     for value in model.graph.input:
-        for dim in value.type.tensor_type.shape.dim:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if dim.dim_param:
-                dim.dim_value = 8 if dim.dim_param == "batch" else 8 * 256
+                dim.dim_value = feeds[value.name].shape[axis]
     return model
 
 

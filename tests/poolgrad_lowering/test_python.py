@@ -69,7 +69,7 @@ def test_short_texts() -> None:
     nodes = f"nodes {len(GRADIENT.graph.node)} → {len(result.model.graph.node)}"
     assert repr(result.report) == f"<Report for atlas-a2: 1 anchor, 1 lowered, 0 refused; {nodes}>"
     assert repr(result) == f"<LoweringResult: {result.report!r}>"
-    whole = "whole model: skipped"
+    whole = "whole model: not run"
     proven = verify(GRADIENT, result.model, whole_model=False)
     assert repr(proven) == f"<Verification: proven, 1 site, 0 differences outside of sites, {whole}>"
     nothing = verify(GRADIENT, REFUSED, whole_model=False)

@@ -88,7 +88,8 @@ def decorated() -> ModelProto:
     )
     graph.quantization_annotation.add(tensor_name="X").quant_parameter_tensor_names.add(key="SCALE", value="unused")
     for name in ("N", "T", "Y", "local", "sums", "dX", "nothing"):
-        graph.value_info.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+        kind = TensorProto.INT64 if name == "local" else TensorProto.FLOAT
+        graph.value_info.append(helper.make_tensor_value_info(name, kind, None))
     data = bytearray(model.SerializeToString()) + UNKNOWN_FIELD
     graph.node[0].MergeFromString(UNKNOWN_FIELD)
     graph.MergeFromString(UNKNOWN_FIELD)
