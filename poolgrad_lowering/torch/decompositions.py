@@ -15,6 +15,7 @@ from poolgrad_lowering.torch.convolution import WeightGradient, convolution_back
 from poolgrad_lowering.torch.elementary import expm1, log1p
 from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
+from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.internals import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
@@ -41,6 +42,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.native_group_norm.default: group_norm,
         aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
         **POOLS,
+        **{operator: _refused(operator) for operator in _WITHOUT_TRANSLATION},
         **OF_LISTS,
         **OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
@@ -144,6 +146,18 @@ def _scatter_reduce(
     return total.scatter_add(axis, index, values) / count.scatter_add(axis, index, torch.ones_like(values))
 
 
+def _refused(operator: Any) -> Callable[..., Any]:
+    """Return a function that raises the error of an operator that torch does not translate.
+
+    torch itself stops at an operator of its gradient, by another message, or writes a model that is not valid.
+    """
+
+    def run(*_: Any, **__: Any) -> Any:
+        raise TorchExportError(f"torch has no translation to ONNX of the operator {operator}")
+
+    return run
+
+
 def _with_axes(operator: Any) -> Callable[..., Any]:
     """Return a function that computes a reduction over all axes, which torch translates only if they are named."""
 
@@ -185,6 +199,11 @@ def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:
     return torch.zeros(sizes, dtype=options.get("dtype"))
 
 
+_WITHOUT_TRANSLATION = (
+    aten._linalg_det.default,  # noqa: SLF001 - the name of an operator
+    aten._linalg_eigh.default,  # noqa: SLF001
+    aten._linalg_svd.default,  # noqa: SLF001
+)
 _ALONG_AN_AXIS = (
     aten.amax.default,
     aten.amin.default,

@@ -14,7 +14,7 @@ pytest.importorskip("onnxscript")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
+from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
 from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
 from poolgrad_lowering.torch.elementary import expm1, log1p  # noqa: E402
 
@@ -205,3 +205,17 @@ def test_layers(name: str) -> None:
     model(x)
     step = export_training_step(model, nn.functional.cross_entropy, (x, torch.tensor([0, 1])), optimizer="sgd")
     step.check(steps=2)
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [
+        (torch.linalg.eigvalsh, r"aten\._linalg_eigh\.default"),
+        (torch.linalg.svdvals, r"aten\._linalg_svd\.default"),
+        (torch.linalg.det, r"aten\._linalg_det\.default"),
+    ],
+)
+def test_operators_that_torch_does_not_translate_are_named(function: Any, operator: str) -> None:
+    one = torch.tensor(1.0)
+    with pytest.raises(TorchExportError, match=f"no translation to ONNX of the operator {operator}"):
+        export_training_step(Function(function, [[2.0, 1], [1, 3]]), lambda y, t: (y * t).sum(), (one, one))
