@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
-from poolgrad_lowering.torch.elementary import expm1, log1p
+from poolgrad_lowering.torch.elementary import expm1, log1p, mish_backward
 from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.errors import TorchExportError
@@ -66,6 +66,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
         aten.log1p.default: log1p,
         aten.expm1.default: expm1,
+        aten.mish_backward.default: mish_backward,
     }
     return found | {operator: _also_of_scalars(operator, found.get(operator)) for operator in _ALONG_AN_AXIS}
 
@@ -241,5 +242,10 @@ OF_RANDOM_NUMBERS: Decompositions = {
     aten.bernoulli.default: lambda x, **_: _kept(x, x).to(x.dtype),
     aten.bernoulli.p: lambda x, p=0.5, **_: _kept(x, p).to(x.dtype),
     aten.bernoulli_.float: lambda x, p=0.5, **_: x.copy_(_kept(x, p)),
+    aten.normal.Tensor_float: lambda mean, std=1.0, **_: mean + std * torch.randn_like(mean),
+    aten.normal.float_Tensor: lambda mean, std, **_: mean + std * torch.randn_like(std),
+    aten.normal.Tensor_Tensor: lambda mean, std, **_: mean + std * torch.randn_like(mean + std),
+    aten.normal_.default: lambda x, mean=0.0, std=1.0, **_: x.copy_(mean + std * torch.randn_like(x)),
+    aten.uniform_.default: lambda x, low=0.0, high=1.0, **_: x.copy_(low + (high - low) * torch.rand_like(x)),
 }
 """Operators that draw other random numbers than uniform and normal ones, which they are computed from."""

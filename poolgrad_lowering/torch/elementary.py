@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 def log1p(x: Tensor) -> Tensor:
@@ -19,6 +20,16 @@ def expm1(x: Tensor) -> Tensor:
     """Return exp(x) − 1 with the digits of a small x: tanh(x / 2) · (exp(x) + 1)."""
     x = _floating(x)
     return torch.tanh(x / 2) * (torch.exp(x) + 1)
+
+
+def mish_backward(gradient: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient of x · tanh(softplus(x)), with a sigmoid that has the digits of a very negative x.
+
+    onnxruntime's Sigmoid has an error of 1e-8, whatever the result is.
+    """
+    slope = torch.tanh(functional.softplus(x))
+    sigmoid = torch.exp(x.clamp(max=0)) / (1 + torch.exp(-x.abs()))
+    return gradient * (slope + x * sigmoid * (1 - slope * slope))
 
 
 def _floating(x: Tensor) -> Tensor:

@@ -110,7 +110,8 @@ def _round(graph: ir.Graph, node: ir.Node, value: ir.Value, separator: str) -> N
 
 def constant(graph: Any, array: Any, name: str) -> ir.Value:
     """Return a new initializer."""
-    tensor = ir.tensor(array, name=unused(name, graph.initializers))
+    taken = {*graph.initializers, *(value.name for value in graph.inputs)}
+    tensor = ir.tensor(array, name=unused(name, taken))
     value = ir.Value(
         name=tensor.name, shape=ir.Shape(np.shape(array)), type=ir.TensorType(tensor.dtype), const_value=tensor
     )

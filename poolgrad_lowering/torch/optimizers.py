@@ -92,8 +92,10 @@ class Adam:
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
         """Return the scalars that all weights share. A difference would lose digits of 1 − βⁿ for a β near 1."""
-        first, second = (-expm1(steps * math.log(beta)) if beta else 1 for beta in (self.beta_1, self.beta_2))
-        return {"rate": rate, "size": rate / first, "correction": second**0.5}
+        first, second = (
+            -expm1(steps * math.log(beta)) if beta else torch.ones(()) for beta in (self.beta_1, self.beta_2)
+        )
+        return {"rate": rate, "size": rate / first, "correction": second.sqrt()}
 
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         """Return the new weight, under "weight", and the new values of the slots."""

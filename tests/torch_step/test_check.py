@@ -57,6 +57,8 @@ RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
     "randn": lambda x: x + torch.randn(5),
     "rand_like": lambda x: x * torch.rand_like(x),
     "bernoulli": lambda x: x * torch.bernoulli(torch.full_like(x, 0.3)),
+    "normal": lambda x: torch.normal(x, 0.5) + torch.normal(0.2, x.abs()) * torch.normal(x, x.abs()),
+    "normal_ and uniform_": lambda x: x * torch.empty(3, 5).normal_(1, 2) + torch.zeros(5).uniform_(-1, 3),
     "dropout between others": lambda x: functional.dropout(x + torch.randn_like(x), 0.4) * torch.rand_like(x),
 }
 """Gradients that are a difference of large terms, NaN in eager PyTorch too, and random numbers."""

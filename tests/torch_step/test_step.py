@@ -425,6 +425,18 @@ def test_checkpointing() -> None:
         export(small(Recomputed(0.5)))
 
 
+def test_inputs_with_the_name_of_a_constant() -> None:
+    class Dropped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(3))
+
+        def forward(self, one: Tensor) -> Tensor:
+            return (one * self.w * nn.functional.dropout(torch.ones(3))).sum()
+
+    export_training_step(Dropped(), lambda y, target: y * target, (torch.tensor(1.0), torch.tensor(1.0))).check()
+
+
 class Complex(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.fft.rfft2(x).abs()
