@@ -14,8 +14,8 @@ from torch.nn import functional
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
 from poolgrad_lowering.torch.elementary import expm1, log1p, mish_backward
 from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers
-from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.internals import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
