@@ -16,7 +16,7 @@ def to_array(tensor: Tensor) -> np.ndarray:
     if tensor.dtype == torch.bfloat16:
         bits: np.ndarray = tensor.view(torch.int16).numpy().copy()
         return bits.view(ml_dtypes.bfloat16)
-    return np.array(tensor.numpy())
+    return np.array(tensor.numpy(force=True))  # of a gradient that torch knows to be zeros, too
 
 
 def to_tensor(array: np.ndarray) -> Tensor:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 
 def log1p(x: Tensor) -> Tensor:
@@ -22,14 +21,14 @@ def expm1(x: Tensor) -> Tensor:
     return torch.tanh(x / 2) * (torch.exp(x) + 1)
 
 
-def mish_backward(gradient: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of x · tanh(softplus(x)), with a sigmoid that has the digits of a very negative x.
+def soft_margin_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """Return the gradient of ln(1 + exp(−target · x)); as torch writes it, a small one is a difference from 1."""
+    slope = -target * torch.sigmoid(-target * x) * gradient
+    return slope / x.numel() if reduction == _MEAN else slope
 
-    onnxruntime's Sigmoid has an error of 1e-8, whatever the result is.
-    """
-    slope = torch.tanh(functional.softplus(x))
-    sigmoid = torch.exp(x.clamp(max=0)) / (1 + torch.exp(-x.abs()))
-    return gradient * (slope + x * sigmoid * (1 - slope * slope))
+
+_MEAN = 1
+"""The number of reduction="mean" in operators of losses."""
 
 
 def _floating(x: Tensor) -> Tensor:

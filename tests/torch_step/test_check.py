@@ -52,6 +52,7 @@ RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
     "fused attention, which draws nothing": lambda x: functional.scaled_dot_product_attention(
         x[None], x[None], x[None]
     ),
+    "sigmoid of small results": lambda x: functional.silu(x.abs() - 20) + functional.mish(x.abs() - 20),
     "randn_like": lambda x: x * torch.randn_like(x),
     "rand": lambda x: x * torch.rand(3, 5),
     "randn": lambda x: x + torch.randn(5),

@@ -144,6 +144,7 @@ def test_limits_of_small_results() -> None:
 SMALL: dict[str, tuple[Any, Any]] = {
     "softplus": (functional.softplus, [-28.0, -30, -40]),
     "mish": (functional.mish, [-9.0, -28, -30]),
+    "soft_margin_loss": (lambda x: functional.soft_margin_loss(x, torch.ones(3), reduction="none"), [28.0, 30, 40]),
     "log_sigmoid": (functional.logsigmoid, [28.0, 30, 40]),
     "expm1 and log1p": (lambda x: torch.expm1(x) + torch.log1p(x), [1e-9, -3e-8, 2e-10]),
     "binary_cross_entropy": (
