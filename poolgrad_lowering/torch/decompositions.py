@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
-from poolgrad_lowering.torch.elementary import expm1, log1p, soft_margin_loss_backward
+from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_loss_backward
 from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
@@ -66,6 +66,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
         aten.log1p.default: log1p,
         aten.expm1.default: expm1,
+        aten.special_erfcx.default: erfcx,
         aten.soft_margin_loss_backward.default: soft_margin_loss_backward,
     }
     return found | {operator: _also_of_scalars(operator, found.get(operator)) for operator in _ALONG_AN_AXIS}
@@ -204,6 +205,9 @@ _WITHOUT_TRANSLATION = (
     aten._linalg_det.default,  # noqa: SLF001 - the name of an operator
     aten._linalg_eigh.default,  # noqa: SLF001
     aten._linalg_svd.default,  # noqa: SLF001
+    aten.linalg_householder_product.default,
+    aten.linalg_qr.default,
+    aten.ormqr.default,
 )
 _ALONG_AN_AXIS = (
     aten.amax.default,

@@ -16,7 +16,7 @@ from torch.nn import functional  # noqa: E402
 
 from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
 from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
-from poolgrad_lowering.torch.elementary import expm1, log1p  # noqa: E402
+from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p  # noqa: E402
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")
@@ -134,6 +134,14 @@ def test_digits_of_small_results(function: Any) -> None:
     torch.testing.assert_close(function(x).double(), expected, rtol=8 * 2.0**-24, atol=0, equal_nan=True)
 
 
+def test_erfcx() -> None:
+    x = torch.cat([torch.linspace(-8, 30, 97), torch.tensor([1e4, 1e30, torch.inf, torch.nan])])
+    # The fit, and roundings of exponents up to 64, which are of 2 ** -18.
+    torch.testing.assert_close(
+        erfcx(x).double(), torch.special.erfcx(x.double()), rtol=2.0**-17, atol=0, equal_nan=True
+    )
+
+
 def test_limits_of_small_results() -> None:
     infinite = torch.tensor(-torch.inf)
     assert log1p(torch.tensor(-1.0)) == infinite
@@ -143,6 +151,7 @@ def test_limits_of_small_results() -> None:
 
 SMALL: dict[str, tuple[Any, Any]] = {
     "softplus": (functional.softplus, [-28.0, -30, -40]),
+    "log_ndtr": (torch.special.log_ndtr, [-3.0, -10, -13]),
     "mish": (functional.mish, [-9.0, -28, -30]),
     "soft_margin_loss": (lambda x: functional.soft_margin_loss(x, torch.ones(3), reduction="none"), [28.0, 30, 40]),
     "log_sigmoid": (functional.logsigmoid, [28.0, 30, 40]),
@@ -214,6 +223,7 @@ def test_layers(name: str) -> None:
     [
         (torch.linalg.eigvalsh, r"aten\._linalg_eigh\.default"),
         (torch.linalg.svdvals, r"aten\._linalg_svd\.default"),
+        (lambda x: torch.linalg.qr(x)[1], r"aten\.linalg_qr\.default"),
         (torch.linalg.det, r"aten\._linalg_det\.default"),
     ],
 )
