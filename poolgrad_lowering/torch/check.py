@@ -33,7 +33,7 @@ from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import Draws, InFloat64, without_one_dnn
-from poolgrad_lowering.torch.model_state import numbers_restored, restored
+from poolgrad_lowering.torch.model_state import numbers_restored, replace, restored
 
 LEARNING_RATE = 0.01
 """That of the steps that are compared."""
@@ -78,7 +78,6 @@ class StepCheck:
 
 def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
-    # A copy runs, but its hooks may hold the module itself; and numbers are drawn.
     with restored(step.module), numbers_restored(step.module):
         return _compared(step, steps=steps, tolerance=tolerance)
 
@@ -179,59 +178,57 @@ def _rates(step: ExportedStep) -> dict[str, float]:
     return {group.rate: LEARNING_RATE / 2**number for number, group in enumerate(step.groups)}
 
 
-def _copied(module: nn.Module) -> Any:
-    """Return a copy, also of a module that keeps results as attributes, as torch's older weight_norm does."""
-    held = (value for part in module.modules() for value in vars(part).values() if isinstance(value, Tensor))
-    return copy.deepcopy(module, {id(value): value.detach() for value in held if not value.is_leaf})
-
-
 class _Eager:
-    """Steps of eager PyTorch on a copy of the module, in the types of the export or in float64."""
+    """Steps of eager PyTorch, in the types of the export or in float64. The module is afterwards what it was."""
 
     def __init__(self, step: ExportedStep, *, in_float64: bool = False) -> None:
-        self._module = _copied(step.module)
-        self._in_float64 = in_float64
-        if in_float64:
-            self._module.double()
-        self._step = step
-        self._parameters, self._buffers = self._module.in_model()
-        self._torch = in_torch(step.groups, self._parameters, _rates(step)) if step.groups else None
+        self._step, self._module, self._in_float64 = step, step.module, in_float64
 
     def step(self, inputs: Arrays, draws: Sequence[Tensor] | None = None) -> tuple[Arrays, list[Tensor]]:
         """Return the outputs of a step by name, and the random numbers that were drawn, or are given."""
         values = {name: to_tensor(value) for name, value in inputs.items()}
         if self._in_float64:
             values = {name: value.double() if value.is_floating_point() else value for name, value in values.items()}
-        with torch.no_grad():
-            for name, tensor in names.tensors(self._parameters, self._buffers).items():
-                tensor.copy_(values[name])
-        is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in self._parameters.values())
         drawn = Draws(OF_RANDOM_NUMBERS, draws)
-        with (
-            without_one_dnn() if is_short else nullcontext(),
-            torch.autocast("cpu", enabled=False),  # but the module's own
-            InFloat64() if self._in_float64 else nullcontext(),
-        ):
-            found = self._found(values, drawn)
+        with restored(self._module):
+            parameters = self._set(values)
+            is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in parameters.values())
+            with (
+                without_one_dnn() if is_short else nullcontext(),
+                torch.autocast("cpu", enabled=False),  # but the module's own
+                InFloat64() if self._in_float64 else nullcontext(),
+            ):
+                found = self._found(values, parameters, drawn)
         return {name: to_array(value) for name, value in found.items()}, drawn.values
 
-    def _found(self, values: Mapping[str, Tensor], drawn: Draws) -> dict[str, Tensor]:
-        self._module.zero_grad()
+    def _set(self, values: Mapping[str, Tensor]) -> dict[str, nn.Parameter]:
+        """Give the module copies of values as parameters and buffers, and return the parameters by name."""
+        parameters, buffers = self._module.in_model()
+        needs_gradient = {parameter: parameter.requires_grad for parameter in parameters.values()}
+        copies = {tensor: values[name].clone() for name, tensor in names.tensors(parameters, buffers).items()}
+        copies |= {parameter: nn.Parameter(copies[parameter], needs) for parameter, needs in needs_gradient.items()}
+        replace(self._module, copies)
+        return {name: copies[parameter] for name, parameter in parameters.items()}
+
+    def _found(
+        self, values: Mapping[str, Tensor], parameters: dict[str, nn.Parameter], drawn: Draws
+    ) -> dict[str, Tensor]:
         torch.clear_autocast_cache()  # of the weights before the last update
         with torch.enable_grad():
             with drawn:
                 loss = self._module(*(values[name] for name in self._step.examples))
             loss.backward()
-        gradients = {name: p.grad for name, p in self._parameters.items() if p.grad is not None}
+        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         for name, gradient in transformed(gradients, self._step.gradient_transform).items():
-            self._parameters[name].grad = gradient
+            parameters[name].grad = gradient
         found = {names.LOSS: loss}
-        found |= {names.gradient(name): p.grad for name, p in self._parameters.items() if p.grad is not None}
+        found |= {names.gradient(name): p.grad for name, p in parameters.items() if p.grad is not None}
         after = names.tensors(*self._module.in_model())
-        if self._torch is not None:
-            load_state(self._step.groups, values, self._torch, self._parameters)
-            self._torch.step()
-            after |= state_of(self._step.groups, self._torch, self._parameters)
+        if self._step.groups:
+            optimizer = in_torch(self._step.groups, parameters, _rates(self._step))
+            load_state(self._step.groups, values, optimizer, parameters)
+            optimizer.step()
+            after |= state_of(self._step.groups, optimizer, parameters)
         return found | {names.new(name): value for name, value in after.items()}
 
 
