@@ -157,8 +157,8 @@ def test_a_tool_that_writes_such_a_graph(two_gradients: Case) -> None:
     assert tally.counts["lowered"] == 2
 
 
-def test_a_tool_that_removes_the_only_types() -> None:
-    """What a PyTorch pool gives has only the shape that the model declares."""
+def test_a_tool_that_removes_declared_types() -> None:
+    """What a PyTorch pool gives has the type and the rank that its operands tell."""
     model = parse(
         """g (float[2,3,4,4] x, float[2,3,1,1] dy) => (float[2,3,2,2] dx) <int64[2] size = {2, 2}> {
             y, i = org.pytorch.aten.ATen <operator = "adaptive_max_pool2d"> (x, size)
@@ -169,7 +169,7 @@ def test_a_tool_that_removes_the_only_types() -> None:
     )
     tally = Tally()
     check_changed(Case(model, None), model, "onnxslim", tally, 1)
-    assert tally.told == {"verify: a type is not known": 1}
+    assert not tally.told
     assert tally.counts["lowered"] == 1
 
 
