@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -231,6 +232,13 @@ _ALONG_AN_AXIS = (
     aten.var.correction,
     aten.var_mean.correction,
 )
+
+
+def _exponential(x: Tensor) -> Tensor:
+    """Return exponential random numbers of the shape of x. As in PyTorch none is 0: a uniform number may be."""
+    return -(1 - torch.rand_like(x)).log().clamp(max=-torch.finfo(x.dtype).eps / 2)
+
+
 _REPLICATIONS = (
     aten.replication_pad1d.default,
     aten.replication_pad2d.default,
@@ -251,5 +259,8 @@ OF_RANDOM_NUMBERS: Decompositions = {
     aten.normal.Tensor_Tensor: lambda mean, std, **_: mean + std * torch.randn_like(mean + std),
     aten.normal_.default: lambda x, mean=0.0, std=1.0, **_: x.copy_(mean + std * torch.randn_like(x)),
     aten.uniform_.default: lambda x, low=0.0, high=1.0, **_: x.copy_(low + (high - low) * torch.rand_like(x)),
+    aten.exponential_.default: lambda x, rate=1.0, **_: x.copy_(_exponential(x) / rate),
+    aten.geometric_.default: lambda x, p, **_: x.copy_((_exponential(x) / -math.log1p(-p)).ceil()),
+    aten.log_normal_.default: lambda x, mean=1.0, std=2.0, **_: x.copy_((mean + std * torch.randn_like(x)).exp()),
 }
 """Operators that draw other random numbers than uniform and normal ones, which they are computed from."""

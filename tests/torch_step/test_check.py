@@ -60,6 +60,9 @@ RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
     "bernoulli": lambda x: x * torch.bernoulli(torch.full_like(x, 0.3)),
     "normal": lambda x: torch.normal(x, 0.5) + torch.normal(0.2, x.abs()) * torch.normal(x, x.abs()),
     "normal_ and uniform_": lambda x: x * torch.empty(3, 5).normal_(1, 2) + torch.zeros(5).uniform_(-1, 3),
+    "exponential_": lambda x: x * torch.empty(3, 5).exponential_(2) + torch.empty_like(x).exponential_(),
+    "geometric_ and log_normal_": lambda x: x * torch.empty(3, 5).geometric_(0.3) + torch.empty(5).log_normal_(0, 1),
+    "gumbel_softmax": lambda x: functional.gumbel_softmax(x) + functional.gumbel_softmax(x, hard=True),
     "dropout between others": lambda x: functional.dropout(x + torch.randn_like(x), 0.4) * torch.rand_like(x),
 }
 """Gradients that are a difference of large terms, NaN in eager PyTorch too, and random numbers."""
