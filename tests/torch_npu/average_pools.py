@@ -66,6 +66,11 @@ class AveragePool:
         axes = zip(self.spatial, self.case.ksize, self.case.pads, strict=False)
         return any(kernel > size + 2 * pad for size, kernel, pad in axes)
 
+    def fails(self, dtype: str) -> bool:
+        """Whether CANN's tiling divides by zero: in 16 bits over fewer elements than windows and cores, 72 at most."""
+        is_few = math.prod(self.case.x_shape) < min(72, math.prod(self.case.grad_shape))
+        return is_few and not self.is_adaptive and dtype != "float32"
+
     @property
     def is_divided_by_kernel(self) -> bool:
         """Whether aclnnAvgPool2dBackward divides by the elements of the kernel, of which some are in the padding: one

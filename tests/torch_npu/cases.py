@@ -22,9 +22,9 @@ def cases(soc: str) -> list[tuple[Pool, str, str]]:
 
 
 def average_cases() -> list[tuple[AveragePool, str, str]]:
-    """The average pools whose gradients are torch's, each with every type and layout of tensors."""
+    """The average pools whose gradients are torch's, each with every type and layout of tensors that CANN computes."""
     pools = [pool for pool in all_average_pools() if not pool.is_divided_by_kernel]
-    return list(itertools.product(pools, DTYPES, LAYOUTS))
+    return [case for case in itertools.product(pools, DTYPES, LAYOUTS) if not case[0].fails(case[1])]
 
 
 def count_cases() -> int:
