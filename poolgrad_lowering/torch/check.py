@@ -261,7 +261,7 @@ def _with_exact_sigmoids(model: onnx.ModelProto) -> onnx.ModelProto:
             continue
         (operand,), (result,) = node.input, node.output
         value = operand
-        for operator, options in (("Cast", {"to": onnx.TensorProto.DOUBLE}), ("Neg", {}), ("Exp", {})):
+        for operator, options in _EXACT_EXPONENTIAL:
             nodes.append(onnx.helper.make_node(operator, [value], [f"{result}.{operator}"], **options))
             value = f"{result}.{operator}"
         nodes.append(onnx.helper.make_node("Add", [value, _ONE], [f"{result}.Add"]))
@@ -273,6 +273,12 @@ def _with_exact_sigmoids(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
+_EXACT_EXPONENTIAL: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Cast", {"to": onnx.TensorProto.DOUBLE}),
+    ("Neg", {}),
+    ("Exp", {}),
+)
+"""The operators of exp(−x) in float64, with their attributes."""
 _ONE = "one.float64"
 """A constant of models that are compared; outputs of torch's graphs have no such name."""
 
