@@ -33,7 +33,12 @@ from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import Draws, InFloat64, without_one_dnn
-from poolgrad_lowering.torch.model_state import numbers_restored, replace, restored
+from poolgrad_lowering.torch.model_state import (
+    attributes_restored,
+    numbers_restored,
+    random_numbers_restored,
+    replace,
+)
 
 LEARNING_RATE = 0.01
 """That of the steps that are compared."""
@@ -78,7 +83,7 @@ class StepCheck:
 
 def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
-    with restored(step.module), numbers_restored(step.module):
+    with random_numbers_restored(), numbers_restored(step.module):
         return _compared(step, steps=steps, tolerance=tolerance)
 
 
@@ -190,7 +195,7 @@ class _Eager:
         if self._in_float64:
             values = {name: value.double() if value.is_floating_point() else value for name, value in values.items()}
         drawn = Draws(OF_RANDOM_NUMBERS, draws)
-        with restored(self._module):
+        with attributes_restored(self._module):
             parameters = self._set(values)
             is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in parameters.values())
             with (

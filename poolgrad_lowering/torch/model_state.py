@@ -25,13 +25,14 @@ _WITH_STATE = (nn.Module, SimpleNamespace)
 
 @contextmanager
 def restored(model: nn.Module) -> Iterator[None]:
-    """After it, also after an error, the attributes of all modules and the state of random numbers are as before it.
+    """After it, also after an error, the attributes of all modules and the state of random numbers are as before it."""
+    with attributes_restored(model), random_numbers_restored():
+        yield
 
-    Attributes are parameters, buffers, submodules, modes, hooks, and what else a module holds. So are the elements of
-    lists, dictionaries and sets that are reached from them, and the attributes of other objects. The numbers in a
-    tensor are not restored: a trace changes none.
-    """
-    kept = [(held, dict(held) if isinstance(held, dict) else list(held)) for held in _containers(model)]
+
+@contextmanager
+def random_numbers_restored() -> Iterator[None]:
+    """After it, also after an error, the state of torch's, Python's and numpy's random numbers is as before it."""
     in_python, in_numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=[]):
@@ -39,6 +40,20 @@ def restored(model: nn.Module) -> Iterator[None]:
     finally:
         random.setstate(in_python)
         np.random.set_state(in_numpy)
+
+
+@contextmanager
+def attributes_restored(model: nn.Module) -> Iterator[None]:
+    """After it, also after an error, the attributes of all modules are as before it.
+
+    Attributes are parameters, buffers, submodules, modes, hooks, and what else a module holds. So are the elements of
+    lists, dictionaries and sets that are reached from them, and the attributes of other objects. The numbers in a
+    tensor are not restored: a trace changes none.
+    """
+    kept = [(held, dict(held) if isinstance(held, dict) else list(held)) for held in _containers(model)]
+    try:
+        yield
+    finally:
         for held, before in kept:
             _restore(held, before)
 
@@ -60,7 +75,10 @@ def numbers_restored(model: nn.Module) -> Iterator[None]:
 
 
 def replace(model: nn.Module, tensors: Mapping[Tensor, Tensor]) -> None:
-    """Put other tensors in the place of parameters and buffers, under all names of each, until `restored` ends."""
+    """Put other tensors in the place of parameters and buffers, under all names of each.
+
+    `attributes_restored` undoes it.
+    """
     for part in model.modules():
         for entries in (part._parameters, part._buffers):  # noqa: SLF001 - an assignment wants a Parameter
             entries.update({name: tensors[value] for name, value in entries.items() if value is not None})
