@@ -54,6 +54,11 @@ class Support:
     dilation: bool = False
     cores: int = 0
 
+    def fails_on(self, element_type: int | None, elements: int, windows: int) -> bool:
+        """Whether the operator fails on x of so many elements, since it uses at most one core for each window."""
+        is_half = element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+        return is_half and elements < min(self.cores, windows)
+
 
 @dataclass(frozen=True)
 class Target:

@@ -14,8 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from onnx import TensorProto
-
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect.average_window import average_window
 from poolgrad_lowering.families.avg_pool.counting import Counted, counted
@@ -29,6 +27,7 @@ from poolgrad_lowering.targets.table import (
     ADAPTIVE_AVERAGE_GRAD,
     AVERAGE_2D_GRAD,
     AVERAGE_3D_GRAD,
+    Support,
     Target,
 )
 from poolgrad_lowering.windows.aclnn import AclnnWindow
@@ -47,13 +46,11 @@ def select_op(gradient: AveragePoolGradient, target: Target, operator: str | Non
         raise inexpressible(operator, gradient)
     chosen = operator or operator_for(gradient, target, able)
     op = _lowered(gradient, chosen)
-    support = supported(chosen, gradient, gradient.grad.value, target)
-    if gradient.element_type != TensorProto.FLOAT:
-        _check_elements(op, gradient, support.cores)
+    _check_elements(op, gradient, supported(chosen, gradient, gradient.grad.value, target))
     return op
 
 
-def _check_elements(op: LoweredOp, gradient: AveragePoolGradient, cores: int) -> None:
+def _check_elements(op: LoweredOp, gradient: AveragePoolGradient, support: Support) -> None:
     """Raise `Refuse` if x has fewer elements than cores that the operator may use: at most one for each window.
 
     The tiling then divides by zero (ops-nn of August 2026, Tiling4CastCopyOut in
@@ -65,7 +62,7 @@ def _check_elements(op: LoweredOp, gradient: AveragePoolGradient, cores: int) ->
     margins_of = [0, 0, *map(sum, op.canvas or [(0, 0)] * (len(gradient.x_shape) - 2))]
     elements = math.prod(dim.coefficient + more for dim, more in zip(gradient.x_shape, margins_of, strict=True))
     windows = math.prod(dim.coefficient for dim in gradient.pooled_shape)
-    if elements < min(cores, windows):
+    if support.fails_on(gradient.element_type, elements, windows):
         raise Refuse(Code.FEW_ELEMENTS, "{} has {} windows over {} elements", op.name, windows, elements)
 
 

@@ -120,8 +120,7 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
     if max(dilation, default=1) > 1 and not support.dilation:
         yield Obstacle.DILATION, f"its dilation is {dilation}"
     elements, windows = (types.count(next(iter(names), "")) for names in (node.output, reversed(node.input)))
-    is_half = element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-    if is_half and elements is not None and windows is not None and elements < min(support.cores, windows):
+    if elements is not None and windows is not None and support.fails_on(element_type, elements, windows):
         yield Obstacle.FEW_ELEMENTS, f"it has {windows} windows over {elements} elements"
     sizes = shape_operand(node)
     if sizes is not None and types.numbers(sizes) is None:
