@@ -102,8 +102,9 @@ def _without_gradients(operators: Operators) -> tuple[NoteCode, str]:
         for (_, op_type), n in sorted(operators.items())
         if op_type.endswith("MaxPool") or op_type == "AveragePool"
     }
+    unknown = "no node has a known form of a pool's gradient"
     if not pools:
-        return NoteCode.NO_POOL, "the model has no MaxPool or AveragePool, and no node of the forms of gradients"
+        return NoteCode.NO_POOL, f"the model has no MaxPool or AveragePool, and {unknown}"
     shown = ", ".join(f"{number} {op_type}" for op_type, number in pools.items())
     code = NoteCode.FORWARD_GRAPH
-    return code, code.with_advice(f"no node has a known form of a pool's gradient, as in a forward graph: {shown}")
+    return code, code.with_advice(f"{unknown}, as in a forward graph: {shown}")
