@@ -14,8 +14,8 @@ from typing import Any
 
 import poolgrad_lowering
 from poolgrad_lowering import runtime
-from poolgrad_lowering.families import gradient
-from poolgrad_lowering.families.max_pool import gradient as max_pool_gradient
+from poolgrad_lowering.compiler.families import gradient
+from poolgrad_lowering.compiler.families.max_pool import gradient as max_pool_gradient
 from poolgrad_lowering.runtime import training
 
 TASKS: Mapping[str, Sequence[str]] = {
@@ -59,8 +59,11 @@ PUBLIC: dict[str, tuple[ModuleType, Mapping[str, Sequence[str]]]] = {
     "poolgrad_lowering": (poolgrad_lowering, TASKS),
     "poolgrad_lowering.runtime": (runtime, {}),
     "poolgrad_lowering.runtime.training": (training, {}),
-    "poolgrad_lowering.families.gradient": (gradient, {"Write a form": ("Pattern", "Operand", "View")}),
-    "poolgrad_lowering.families.max_pool.gradient": (max_pool_gradient, {"Return a gradient": ("MaxPoolGradient",)}),
+    "poolgrad_lowering.compiler.families.gradient": (gradient, {"Write a form": ("Pattern", "Operand", "View")}),
+    "poolgrad_lowering.compiler.families.max_pool.gradient": (
+        max_pool_gradient,
+        {"Return a gradient": ("MaxPoolGradient",)},
+    ),
 }
 """The public modules, each with its names by task."""
 

@@ -14,14 +14,14 @@ from xml.etree import ElementTree as ET
 
 import onnx
 
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.html_report import Recorder
-from poolgrad_lowering.html_report.anchor import KEY
-from poolgrad_lowering.lowering.options import Options
-from poolgrad_lowering.lowering.pipeline import lower_in_place
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.report.drawing.graph import Graph, Kind
 from poolgrad_lowering.report.drawing.markup import Markup, element
 from poolgrad_lowering.report.drawing.svg import stylesheet, svg
+from poolgrad_lowering.report.html import Recorder
+from poolgrad_lowering.report.html.anchor import KEY
 
 _MODEL = Path(__file__).parents[1] / "models" / "built" / "torch" / "lenet.onnx"
 _SCATTERED = "scatter_add_1"

@@ -27,32 +27,32 @@ from docs.markdown import table
 from models.training_operators import example as example_of
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.cli import build_parser
-from poolgrad_lowering.cli.exit_codes import MEANINGS
-from poolgrad_lowering.cli.parser import Parser
-from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
-from poolgrad_lowering.diagnostics.faults import Fault
-from poolgrad_lowering.diagnostics.note_codes import NoteCode
-from poolgrad_lowering.diagnostics.obstacles import Obstacle
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.max_pool.legality.gradients import WINDOWED_GRADIENTS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
+from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, Target
+from poolgrad_lowering.entry.cli import build_parser
+from poolgrad_lowering.entry.cli.exit_codes import MEANINGS
+from poolgrad_lowering.entry.cli.parser import Parser
 from poolgrad_lowering.entry.listing import OperatorRecord, list_targets, type_names
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.max_pool.legality.gradients import WINDOWED_GRADIENTS
-from poolgrad_lowering.html_report.page import PAGE_SIZE
-from poolgrad_lowering.html_report.places import MAX_CELLS
-from poolgrad_lowering.html_report.record import MAX_DRAWN
-from poolgrad_lowering.io.limits import Limits
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.model.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.diagnostics.diagnostic import Diagnostic
+from poolgrad_lowering.model.diagnostics.faults import Fault
+from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.io.limits import Limits
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.patterns import own_patterns
 from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_AROUND, MAX_NODES
+from poolgrad_lowering.report.html.page import PAGE_SIZE
+from poolgrad_lowering.report.html.places import MAX_CELLS
+from poolgrad_lowering.report.html.record import MAX_DRAWN
 from poolgrad_lowering.standard.definition import Definition
 from poolgrad_lowering.standard.rewrite import written_body
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
-from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 
 DOCS = Path(__file__).parent

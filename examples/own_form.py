@@ -21,13 +21,13 @@ from pathlib import Path
 import onnx
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import indices
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Operand, Pattern
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.analysis.provenance import indices
+from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.plugins import BrokenPlugin, load_plugins
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.plugins import BrokenPlugin, load_plugins
 
 
 def all_patterns() -> tuple[Pattern, ...]:

@@ -17,12 +17,12 @@ of its example into the graph.
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.matching.aten import aten_anchors, aten_operator, pool_arguments
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.matching.aten import aten_anchors, aten_operator, pool_arguments
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.scopes import Node
 
 _FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}

@@ -22,26 +22,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES
-from poolgrad_lowering.analysis.checks import known_element_type
-from poolgrad_lowering.analysis.constant_values import constant_value
-from poolgrad_lowering.analysis.evaluation import Array, static_shape
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.shape_rules import static_integers
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
-from poolgrad_lowering.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
-from poolgrad_lowering.families.max_pool.matching.scatter import Scatter
-from poolgrad_lowering.families.max_pool.matching.scatter_nd import plane_gradient
-from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_table, pool_table, same_windows
-from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
-from poolgrad_lowering.ir.dims import static_dims
-from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
-from poolgrad_lowering.windows.axis import AxisWindow
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.compiler.analysis.arithmetic_rules import ARITHMETIC_RULES
+from poolgrad_lowering.compiler.analysis.checks import known_element_type
+from poolgrad_lowering.compiler.analysis.constant_values import constant_value
+from poolgrad_lowering.compiler.analysis.evaluation import Array, static_shape
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
+from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
+from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_gathered_reduction
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import plane_gradient
+from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import adaptive_table, pool_table, same_windows
+from poolgrad_lowering.compiler.families.max_pool.matching.written_windows import written_windows
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.ir.dims import static_dims
+from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
+from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ What must hold to be reported: `y` is computed from a MaxPool. Without one the n
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.ir.attributes import text
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.attributes import text
+from poolgrad_lowering.model.ir.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> None:

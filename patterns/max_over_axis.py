@@ -18,23 +18,27 @@ gets one index, so a scatter that overwrites, as PyTorch exports it, is the same
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.checks import known_element_type
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import (
+from poolgrad_lowering.compiler.analysis.checks import known_element_type
+from poolgrad_lowering.compiler.analysis.provenance import Numbering
+from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
     FirstMaximum,
     as_max_pool,
     reduced_shape,
 )
-from poolgrad_lowering.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
-from poolgrad_lowering.families.max_pool.matching.scatter import Scatter, check_adds_to_zeros, scattered_gradient
-from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shown, size
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
+from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_whole_reduction
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
+    Scatter,
+    check_adds_to_zeros,
+    scattered_gradient,
+)
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.attributes import integer
+from poolgrad_lowering.model.ir.dims import Shown, size
+from poolgrad_lowering.model.ir.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:

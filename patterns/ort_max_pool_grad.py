@@ -13,15 +13,15 @@ MaxPoolGrad contradicts that MaxPool. Older releases copy no attributes.
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.checks import check_shape
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering, indices
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Operand, Pattern
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.ir.attributes import attribute
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.analysis.checks import check_shape
+from poolgrad_lowering.compiler.analysis.provenance import Numbering, indices
+from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.attributes import attribute
+from poolgrad_lowering.model.ir.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:

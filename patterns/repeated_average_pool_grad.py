@@ -18,16 +18,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from poolgrad_lowering.analysis.constant_values import constant_value
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.avg_pool.matching.division import Scale, quotients
-from poolgrad_lowering.families.avg_pool.matching.spread import Spread, results, scaled
-from poolgrad_lowering.families.avg_pool.matching.written_windows import average, stages
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.ir.attributes import attribute, text
-from poolgrad_lowering.ir.dims import Dim, Shape, is_static
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.analysis.constant_values import constant_value
+from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.compiler.families.avg_pool.matching.division import Scale, quotients
+from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread, results, scaled
+from poolgrad_lowering.compiler.families.avg_pool.matching.written_windows import average, stages
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.attributes import attribute, text
+from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static
+from poolgrad_lowering.model.ir.scopes import Node
 
 _EXACT = {
     ("asymmetric", "floor"): 0,

@@ -12,16 +12,16 @@ known. TensorFlow never counts the padding.
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.checks import known_element_type
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.avg_pool.matching.sizes import pooled_shape
-from poolgrad_lowering.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.families.matching.tensorflow import gradient_operator
-from poolgrad_lowering.ir.dims import Shown
-from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.analysis.checks import known_element_type
+from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.compiler.families.avg_pool.matching.sizes import pooled_shape
+from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.matching.tensorflow import gradient_operator
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import Shown
+from poolgrad_lowering.model.ir.producers import TENSORFLOW_DOMAINS
+from poolgrad_lowering.model.ir.scopes import Node
 
 _OPERATORS = ("AvgPoolGrad", "AvgPool3DGrad")
 

@@ -18,15 +18,15 @@ the one without; for other values y keeps its bits.
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.matching.layout import arranged
-from poolgrad_lowering.families.matching.tensorflow import gradient_operator
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.tensorflow import tensorflow_gradient
-from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.matching.layout import arranged
+from poolgrad_lowering.compiler.families.matching.tensorflow import gradient_operator
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.tensorflow import tensorflow_gradient
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.producers import TENSORFLOW_DOMAINS
+from poolgrad_lowering.model.ir.scopes import Node
 
 _INPUTS = {"MaxPoolGrad": 3, "MaxPoolGradV2": 5, "MaxPool3DGrad": 3}
 """The operators, and how many inputs each one has."""

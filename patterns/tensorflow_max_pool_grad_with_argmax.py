@@ -21,18 +21,18 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.matching.layout import Arranged, arranged
-from poolgrad_lowering.families.matching.tensorflow import gradient_operator
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.backward_ops import behind_casts
-from poolgrad_lowering.families.max_pool.matching.tensorflow import tensorflow_gradient
-from poolgrad_lowering.ir.attributes import attribute, integer
-from poolgrad_lowering.ir.dims import Dim, Shape, channels_to_last, size
-from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.matching.layout import Arranged, arranged
+from poolgrad_lowering.compiler.families.matching.tensorflow import gradient_operator
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import behind_casts
+from poolgrad_lowering.compiler.families.max_pool.matching.tensorflow import tensorflow_gradient
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.attributes import attribute, integer
+from poolgrad_lowering.model.ir.dims import Dim, Shape, channels_to_last, size
+from poolgrad_lowering.model.ir.producers import TENSORFLOW_DOMAINS
+from poolgrad_lowering.model.ir.scopes import Node, Value
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only
 _MAX_DEPTH = 8

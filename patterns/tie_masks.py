@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.analysis.facts import VIEW_OPS, Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import VIEW_OPS, Facts
+from poolgrad_lowering.model.ir.scopes import Node, Value
 
 _CODES = {"ReduceMax": Code.SPLITS_TIES, "GlobalMaxPool": Code.SPLITS_TIES, "MaxPool": Code.GRADIENT_TO_ALL_TIES}
 _LAYOUT = (*VIEW_OPS, "Transpose")

@@ -26,20 +26,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from poolgrad_lowering.analysis.constant_values import constant_value
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.shape_rules import static_integers
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.avg_pool.matching.division import Quotient, quotients
-from poolgrad_lowering.families.avg_pool.matching.planes import written_gradient
-from poolgrad_lowering.families.avg_pool.matching.spread import results
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.ir.attributes import integer, integers
-from poolgrad_lowering.ir.dims import is_static, static_dims
-from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.axis import adaptive_bounds, factorisations
+from poolgrad_lowering.compiler.analysis.constant_values import constant_value
+from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.compiler.families.avg_pool.matching.division import Quotient, quotients
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import written_gradient
+from poolgrad_lowering.compiler.families.avg_pool.matching.spread import results
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.ir.attributes import integer, integers
+from poolgrad_lowering.model.ir.dims import is_static, static_dims
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows.axis import adaptive_bounds, factorisations
 
 Sizes = tuple[int, ...]
 

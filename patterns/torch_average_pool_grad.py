@@ -27,19 +27,25 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from poolgrad_lowering.analysis.constant_values import constant_value
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.families.avg_pool.matching.division import Quotient, held, quotients, scaled_operands
-from poolgrad_lowering.families.avg_pool.matching.planes import written_gradient
-from poolgrad_lowering.families.avg_pool.matching.spread import changed, results, spread
-from poolgrad_lowering.families.avg_pool.matching.written_windows import Stage, average, one_divisor, pool_of, stages
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shown
-from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.compiler.analysis.constant_values import constant_value
+from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.compiler.families.avg_pool.matching.division import Quotient, held, quotients, scaled_operands
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import written_gradient
+from poolgrad_lowering.compiler.families.avg_pool.matching.spread import changed, results, spread
+from poolgrad_lowering.compiler.families.avg_pool.matching.written_windows import (
+    Stage,
+    average,
+    one_divisor,
+    pool_of,
+    stages,
+)
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.attributes import integer
+from poolgrad_lowering.model.ir.dims import Shown
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
 
 Weight = npt.NDArray[np.generic]
 

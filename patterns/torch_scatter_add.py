@@ -24,16 +24,20 @@ The order of the checks is the order of the refusals: a later refusal means that
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Indices, indices
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Operand, Pattern
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
-from poolgrad_lowering.families.max_pool.matching.scatter import Scatter, check_adds_to_zeros, scattered_gradient
-from poolgrad_lowering.families.max_pool.matching.scatter_nd import check_positions, read_scatter
-from poolgrad_lowering.families.max_pool.matching.unrelated import check_can_be_of_a_pool
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.compiler.analysis.provenance import Indices, indices
+from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
+    Scatter,
+    check_adds_to_zeros,
+    scattered_gradient,
+)
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import check_positions, read_scatter
+from poolgrad_lowering.compiler.families.max_pool.matching.unrelated import check_can_be_of_a_pool
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient:

@@ -18,16 +18,16 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.aten_pools import torch_windows
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.gradient import Pattern
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
-from poolgrad_lowering.ir.attributes import integer, integers
-from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.ir.tensors import type_name
-from poolgrad_lowering.windows.adaptive import Windows
+from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.aten_pools import torch_windows
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.attributes import integer, integers
+from poolgrad_lowering.model.ir.scopes import Node
+from poolgrad_lowering.model.ir.tensors import type_name
+from poolgrad_lowering.model.windows.adaptive import Windows
 
 _DOMAIN = "npu"
 _FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}

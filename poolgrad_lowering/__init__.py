@@ -14,20 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.diagnostics.version import __version__
+from poolgrad_lowering.model.diagnostics.version import __version__
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.diagnostics.data_warning import DataWarning
-    from poolgrad_lowering.diagnostics.errors import (
-        FileError,
-        InvalidModelError,
-        PlanError,
-        PoolgradError,
-        UnknownTargetError,
-        VerificationError,
-    )
-    from poolgrad_lowering.diagnostics.faults import Fault
-    from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+    from poolgrad_lowering.compiler.lowering.lower import LoweringResult, inspect, lower
+    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
+    from poolgrad_lowering.compiler.lowering.plan_file import read_plan
     from poolgrad_lowering.entry.artifacts import lower_artifacts
     from poolgrad_lowering.entry.export_files import export_atc_file, export_cann_file
     from poolgrad_lowering.entry.exports import AtcExport, AtcReport, CannExport, CannReport, export_atc, export_cann
@@ -36,10 +28,18 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
     from poolgrad_lowering.entry.standard_step import read_checkpoint, write_checkpoint
     from poolgrad_lowering.ge.atc.plugin_folder import AtcPlugin, write_atc_plugin
-    from poolgrad_lowering.io.limits import Limits
-    from poolgrad_lowering.lowering.lower import LoweringResult, inspect, lower
-    from poolgrad_lowering.lowering.plan import LoweringPlan, SiteChoice
-    from poolgrad_lowering.lowering.plan_file import read_plan
+    from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
+    from poolgrad_lowering.model.diagnostics.errors import (
+        FileError,
+        InvalidModelError,
+        PlanError,
+        PoolgradError,
+        UnknownTargetError,
+        VerificationError,
+    )
+    from poolgrad_lowering.model.diagnostics.faults import Fault
+    from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
+    from poolgrad_lowering.model.io.limits import Limits
     from poolgrad_lowering.report.report import AnchorReport, Report
     from poolgrad_lowering.verification.files import verify_files
     from poolgrad_lowering.verification.result import Verification
@@ -52,8 +52,8 @@ if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runti
     __path__.append(str(_FOLDER.parent))
 
 _NAMES = {
-    "diagnostics.data_warning": ("DataWarning",),
-    "diagnostics.errors": (
+    "model.diagnostics.data_warning": ("DataWarning",),
+    "model.diagnostics.errors": (
         "FileError",
         "InvalidModelError",
         "PlanError",
@@ -61,8 +61,8 @@ _NAMES = {
         "UnknownTargetError",
         "VerificationError",
     ),
-    "diagnostics.faults": ("Fault",),
-    "diagnostics.obstacles": ("NodeObstacle",),
+    "model.diagnostics.faults": ("Fault",),
+    "model.diagnostics.obstacles": ("NodeObstacle",),
     "entry.artifacts": ("lower_artifacts",),
     "entry.export_files": ("export_atc_file", "export_cann_file"),
     "entry.exports": ("AtcExport", "AtcReport", "CannExport", "CannReport", "export_atc", "export_cann"),
@@ -71,10 +71,10 @@ _NAMES = {
     "entry.listing": ("OperatorRecord", "PatternRecord", "TargetRecord", "list_patterns", "list_targets"),
     "entry.standard_step": ("read_checkpoint", "write_checkpoint"),
     "ge.atc.plugin_folder": ("AtcPlugin", "write_atc_plugin"),
-    "io.limits": ("Limits",),
-    "lowering.lower": ("LoweringResult", "inspect", "lower"),
-    "lowering.plan": ("LoweringPlan", "SiteChoice"),
-    "lowering.plan_file": ("read_plan",),
+    "model.io.limits": ("Limits",),
+    "compiler.lowering.lower": ("LoweringResult", "inspect", "lower"),
+    "compiler.lowering.plan": ("LoweringPlan", "SiteChoice"),
+    "compiler.lowering.plan_file": ("read_plan",),
     "report.report": ("AnchorReport", "Report"),
     "verification.files": ("verify_files",),
     "verification.result": ("Verification",),
@@ -129,7 +129,7 @@ __all__ = [
 ]
 
 
-_MODULES = ("families", "runtime", "torch")
+_MODULES = ("runtime", "torch")
 """The public modules, which are imported when they are first used."""
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.diagnostics.errors import PoolgradError
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 
 
 class LibraryMissingError(PoolgradError, FileNotFoundError):

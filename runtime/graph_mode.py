@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.diagnostics.text import first_of
+from poolgrad_lowering.model.diagnostics.text import first_of
 from poolgrad_lowering.runtime.errors import SessionError
 
 if TYPE_CHECKING:
     import onnx
 
-    from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+    from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 
 _DATA_FOLDER = "session.model_external_initializers_file_folder_path"
 """The session entry with the folder of the external data of a model that is given as bytes."""
@@ -38,8 +38,8 @@ def for_graph_mode(
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - importing the runtime must not load onnx
 
     from poolgrad_lowering.ge.graph_mode import prepare_for_graph_mode  # noqa: PLC0415 - as above
-    from poolgrad_lowering.io.external_data import ExternalData  # noqa: PLC0415 - as above
-    from poolgrad_lowering.ir.external import ModelFolder  # noqa: PLC0415 - as above
+    from poolgrad_lowering.model.io.external_data import ExternalData  # noqa: PLC0415 - as above
+    from poolgrad_lowering.model.ir.external import ModelFolder  # noqa: PLC0415 - as above
 
     path = Path(model) if isinstance(model, (str, os.PathLike)) else None
     try:

@@ -11,7 +11,7 @@ from importlib.metadata import packages_distributions
 from types import ModuleType
 from typing import Any
 
-from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.library import get_ep_name, get_library_path
 

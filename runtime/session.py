@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted, type_without_kernel
-from poolgrad_lowering.io.results import model_of
+from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted, type_without_kernel
+from poolgrad_lowering.model.io.results import model_of
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
 from poolgrad_lowering.runtime.errors import SessionError
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
-    from poolgrad_lowering.io.results import WithModel
-    from poolgrad_lowering.ir.index import ModelIndex
+    from poolgrad_lowering.model.io.results import WithModel
+    from poolgrad_lowering.model.ir.index import ModelIndex
 
 # The session entry that selects the backend of the provider and of the custom operators.
 BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
@@ -154,7 +154,7 @@ def _index(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ModelInde
     """Return the index of a model, or None if it cannot be read as one, for example in onnxruntime's own format."""
     import onnx  # noqa: PLC0415 - only failures need the model's nodes
 
-    from poolgrad_lowering.ir.index import ModelIndex  # noqa: PLC0415 - as above
+    from poolgrad_lowering.model.ir.index import ModelIndex  # noqa: PLC0415 - as above
 
     try:
         if isinstance(model, bytes):

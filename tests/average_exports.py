@@ -9,10 +9,10 @@ from copy import deepcopy
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
-from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.dialect.targets import Target, find_target
 from poolgrad_lowering.ge.atc.prepare import Edits, prepare_for_atc
-from poolgrad_lowering.targets.table import Target, find_target
+from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.model.gate.gate import Gate
 from tests.average_models import ADAPTIVE_2D, ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D
 from tests.average_pairs import site_node
 from tests.harness.ge.prototypes import Soc

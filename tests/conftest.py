@@ -66,7 +66,7 @@ class _Defects(logging.Handler):
 @pytest.fixture(autouse=True)
 def no_form_fails(request: pytest.FixtureRequest) -> Iterator[None]:
     """No graph of any test may lead to an error in a form, but for the tests of such errors."""
-    handler, logger = _Defects(), logging.getLogger("poolgrad_lowering.lowering.match")
+    handler, logger = _Defects(), logging.getLogger("poolgrad_lowering.compiler.lowering.match")
     logger.addHandler(handler)
     yield
     logger.removeHandler(handler)

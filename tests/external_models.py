@@ -10,8 +10,8 @@ from pathlib import Path
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering import Limits, inspect
-from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.report.report import AnchorReport
 from tests.pool_graphs import torch_gradient
 

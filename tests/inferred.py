@@ -8,11 +8,11 @@ import onnx
 import pytest
 from onnx import ModelProto, TypeProto
 
-from poolgrad_lowering.analysis import facts
-from poolgrad_lowering.analysis.shape_rules import Known, is_opaque
-from poolgrad_lowering.ir.dims import Shape
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.model.facts import facts
+from poolgrad_lowering.model.facts.shape_rules import Known, is_opaque
+from poolgrad_lowering.model.ir.dims import Shape
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Value
 
 
 class _NoInference:

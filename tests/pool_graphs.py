@@ -12,15 +12,15 @@ import numpy.typing as npt
 import onnx
 from onnx import ModelProto, TensorProto, parser
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.families.gradient import Operand, View
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import reduced_shape
-from poolgrad_lowering.ir.dims import Shape
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.compiler.analysis.provenance import Numbering
+from poolgrad_lowering.compiler.families.gradient import Operand, View
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import reduced_shape
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import Shape
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Value
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
 from tests.heads import head
 from tests.oracles import max_pool
 

@@ -13,9 +13,9 @@ import onnx
 from onnx import ModelProto, helper, numpy_helper
 
 import poolgrad_lowering
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Value
 
 Array = npt.NDArray[Any]
 Shape = Sequence[int | str | None] | None

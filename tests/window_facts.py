@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.families.gradient import Operand
-from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Value
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.compiler.analysis.provenance import Numbering
+from poolgrad_lowering.compiler.families.gradient import Operand
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Value
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
 from tests.pool_graphs import parse
 
 _SCOPE = ModelIndex(parse("g (float[1] x) => (y) { y = Relu(x) }")).scopes[0]

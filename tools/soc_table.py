@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from poolgrad_lowering.targets.table import TARGETS, Target
+from poolgrad_lowering.dialect.targets import TARGETS, Target
 
 HEADER = Path(__file__).parents[1] / "runtime" / "src" / "abi" / "soc_table.h"
 

@@ -10,9 +10,9 @@ from typing import Any, NoReturn, cast
 from onnx import TensorProto, TypeProto
 from onnx.shape_inference import InferenceContext, InferenceError
 
-from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect.attributes import value_of
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, Attribute, Op
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 
 #: The known sizes; None for a symbol. A shape is None if the rank is unknown.
 Shape = tuple["int | None", ...]

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable
 from google.protobuf.message import Message
 from onnx import FunctionProto, NodeProto, TensorProto, parser
 
-from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect.attributes import default_proto
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Maximum, Op
 from poolgrad_lowering.dialect.ops import OPS
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 
 
 class NoFunctionBodyError(PoolgradError):

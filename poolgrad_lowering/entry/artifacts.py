@@ -12,17 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from poolgrad_lowering.diagnostics.errors import FileError, UsageError, explained
+from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import lower_path
 from poolgrad_lowering.entry.sessions import session_notes
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
-from poolgrad_lowering.io.atomic_folder import NewFolder
-from poolgrad_lowering.io.atomic_write import Content, PathLike, write_bytes, write_files
-from poolgrad_lowering.io.checkpoint import as_npz, read_checkpoint_file
-from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.model_file import parse_model, read_bytes
-from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
+from poolgrad_lowering.model.io.atomic_folder import NewFolder
+from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_bytes, write_files
+from poolgrad_lowering.model.io.checkpoint import as_npz, read_checkpoint_file
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.model.io.model_file import parse_model, read_bytes
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from poolgrad_lowering.diagnostics.errors import FileError, PoolgradError
-from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.entry.worker_processes import in_processes
+from poolgrad_lowering.model.diagnostics.errors import FileError, PoolgradError
+from poolgrad_lowering.model.diagnostics.text import counted
 
 Result = TypeVar("Result")
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from onnx import ModelProto
 
+from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.entry.side_outputs import require_other_file
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
-from poolgrad_lowering.io.external_files import require_not_external
-from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
+from poolgrad_lowering.model.io.external_files import require_not_external
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes
+from poolgrad_lowering.model.ir.external import ModelFolder
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification

@@ -15,21 +15,21 @@ from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
-from poolgrad_lowering.diagnostics.tables import html_table
-from poolgrad_lowering.diagnostics.text import counted
-from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
 from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
 from poolgrad_lowering.ge.registered import without_layout
-from poolgrad_lowering.io.atomic_write import PathLike
-from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.model_file import require_model
-from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.options import Options
-from poolgrad_lowering.lowering.pipeline import lower_in_place
+from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.model.diagnostics.tables import html_table
+from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.atomic_write import PathLike
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.model.io.model_file import require_model
+from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.report.report import Report
 
 SCHEMA_VERSION = 1

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.io.atomic_write import Content
-from poolgrad_lowering.io.external_files import Copies, plan_copies
-from poolgrad_lowering.ir.external import Reference
-from poolgrad_lowering.ir.tensors import external_reference, external_tensors
+from poolgrad_lowering.model.diagnostics.errors import FileError
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.atomic_write import Content
+from poolgrad_lowering.model.io.external_files import Copies, plan_copies
+from poolgrad_lowering.model.ir.external import Reference
+from poolgrad_lowering.model.ir.tensors import external_reference, external_tensors
 
 
 def missing_data(gate: Gate, model: ModelProto, source: Path, destination: Path, *, copy: bool) -> Copies:

@@ -10,18 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from poolgrad_lowering.compiler.lowering.apply_plan import require_same_file
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, model_sha256
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
-from poolgrad_lowering.io.external_files import require_not_external
-from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.apply_plan import require_same_file
-from poolgrad_lowering.lowering.options import Options
-from poolgrad_lowering.lowering.pipeline import lower_in_place
-from poolgrad_lowering.lowering.plan import LoweringPlan, model_sha256
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
+from poolgrad_lowering.model.io.external_files import require_not_external
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes
+from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:

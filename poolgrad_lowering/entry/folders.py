@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.diagnostics.text import counted
+from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
 from poolgrad_lowering.entry.files import inspect_path, lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.io.atomic_write import PathLike, make_folder, write_bytes
-from poolgrad_lowering.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.model.diagnostics.errors import FileError
+from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.io.atomic_write import PathLike, make_folder, write_bytes
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.report.report import Report
 
 INDEX = "index.html"
@@ -146,7 +146,7 @@ def _beside(folder: Path | None, name: str) -> Path | None:
 def _write_index(pages: Path | None, source: Path, results: list[FileResult]) -> None:
     if pages is None:
         return
-    from poolgrad_lowering.html_report.index import IndexRow, index_page  # noqa: PLC0415 - only if pages are requested
+    from poolgrad_lowering.report.html.index import IndexRow, index_page  # noqa: PLC0415 - only if pages are requested
 
     rows = [IndexRow(result.path, f"{result.path}.html", result.report, result.error) for result in results]
     make_folder(pages)

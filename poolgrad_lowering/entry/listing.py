@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from poolgrad_lowering.ir.tensors import type_name
+from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, Target, aclnn_functions
+from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.patterns import all_patterns, broken_plugins
-from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target, aclnn_functions
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from poolgrad_lowering.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.report.report import Note
 
 

@@ -8,13 +8,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.io.atomic_write import PathLike, is_same_file
-from poolgrad_lowering.lowering.plan import LoweringPlan, model_sha256
+from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, model_sha256
+from poolgrad_lowering.model.diagnostics.errors import FileError
+from poolgrad_lowering.model.io.atomic_write import PathLike, is_same_file
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.html_report import Recorder
+    from poolgrad_lowering.report.html import Recorder
 
 
 class SideOutputs:
@@ -32,7 +32,7 @@ class SideOutputs:
         for first, second in combinations(self._paths, 2):
             require_other_file(self._paths[second], second, self._paths[first], other=f"the {first}")
         if page is not None:
-            from poolgrad_lowering.html_report import Recorder  # noqa: PLC0415 - loaded only if a page is requested
+            from poolgrad_lowering.report.html import Recorder  # noqa: PLC0415 - loaded only if a page is requested
 
             self.recorder = Recorder()
 
@@ -50,7 +50,7 @@ class SideOutputs:
             return LoweringPlan.of(report, model_sha256(data)).to_json().encode()
         if self.recorder is None or what == "JSON report":
             return report.to_json().encode()
-        from poolgrad_lowering.html_report import html_report  # noqa: PLC0415 - as above
+        from poolgrad_lowering.report.html import html_report  # noqa: PLC0415 - as above
 
         return html_report(report, self.recorder, model.name)
 

@@ -13,16 +13,21 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
 from poolgrad_lowering.entry.files import require_proven
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.io.atomic_write import PathLike
-from poolgrad_lowering.io.checkpoint import Checkpoint, OptimizerGroup, read_checkpoint_file, write_checkpoint_file
-from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.options import Options
-from poolgrad_lowering.lowering.pipeline import lower_in_place
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.errors import FileError
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.atomic_write import PathLike
+from poolgrad_lowering.model.io.checkpoint import (
+    Checkpoint,
+    OptimizerGroup,
+    read_checkpoint_file,
+    write_checkpoint_file,
+)
+from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes
+from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.standard.step import (
     correct_labels,

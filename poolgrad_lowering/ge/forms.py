@@ -17,9 +17,9 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.ir.graphs import graphs, is_standard, names_of
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.ir.graphs import graphs, is_standard, names_of
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
 
 _LAST = (1 << 63) - 1
 _MOST_AXES_OF_GLOBAL_MAX_POOL = 2

@@ -14,14 +14,14 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto
 
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.forms import attributes_of, kernel_of
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
-from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, is_standard
-from poolgrad_lowering.ir.scopes import canonical_domain
-from poolgrad_lowering.ir.tensors import type_name
+from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
+from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard
+from poolgrad_lowering.model.ir.scopes import canonical_domain
+from poolgrad_lowering.model.ir.tensors import type_name
 
 _MAX_POOL_AXES = 3
 """The spatial axes of the parser's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""

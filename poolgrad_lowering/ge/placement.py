@@ -32,10 +32,10 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
-from poolgrad_lowering.ge.order import operands_of_names, session_order
 from poolgrad_lowering.ge.registered import is_taken
 from poolgrad_lowering.ge.values import ValueTypes
-from poolgrad_lowering.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
+from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
+from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
 _DRAWN = frozenset(
     ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")

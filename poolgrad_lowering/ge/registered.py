@@ -17,9 +17,7 @@ from pathlib import Path
 from onnx import NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.ir.graphs import is_standard
-from poolgrad_lowering.ir.scopes import canonical_domain
-from poolgrad_lowering.targets.table import (
+from poolgrad_lowering.dialect.targets import (
     ADAPTIVE,
     ADAPTIVE_AVERAGE_2D_GRAD,
     ADAPTIVE_AVERAGE_GRAD,
@@ -31,6 +29,8 @@ from poolgrad_lowering.targets.table import (
     MAX_POOL_3D_GRAD,
     Target,
 )
+from poolgrad_lowering.model.ir.graphs import is_standard
+from poolgrad_lowering.model.ir.scopes import canonical_domain
 
 OPSETS = range(8, 19)
 """The versions of ONNX's operators for which GE has plugins."""

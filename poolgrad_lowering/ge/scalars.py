@@ -20,7 +20,7 @@ from poolgrad_lowering.dialect.op import DOMAIN, VERSION
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
 from poolgrad_lowering.ge.values import ValueTypes
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.ir.graphs import inner_graphs, is_standard, names_of, names_read
+from poolgrad_lowering.model.ir.graphs import inner_graphs, is_standard, names_of, names_read
 
 _ELEMENTWISE = frozenset(
     (

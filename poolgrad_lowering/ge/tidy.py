@@ -8,7 +8,7 @@ from onnx import ModelProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ge.values import ValueTypes
-from poolgrad_lowering.ir.graphs import domains_used, fresh, graphs, is_standard, names_read, remove_entries
+from poolgrad_lowering.model.ir.graphs import domains_used, fresh, graphs, is_standard, names_read, remove_entries
 
 
 def name_nodes(model: ModelProto, *, is_cut: bool = False) -> int:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import SHAPE
 from poolgrad_lowering.dialect.schemas import registered_schemas
-from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.ir.graphs import graphs
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Scope, Value
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.graphs import graphs
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Scope, Value
 
 SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """The operand that is the shape of the result. GE has to know its numbers when it builds a graph."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import ValueTypes
-from poolgrad_lowering.ir.graphs import fresh, names_read
+from poolgrad_lowering.model.ir.graphs import fresh, names_read
 
 _AXES_INPUT_OPSETS = {"ReduceSum": 13}
 """The first opsets in which axes are an input; 18 for the other reductions."""

@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from onnx import FunctionProto, TensorProto, TypeProto
 from onnx.shape_inference import InferenceError, infer_function_output_types
 
-from poolgrad_lowering.diagnostics.note_codes import NoteCode
-from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.diagnostics.text import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES
 from poolgrad_lowering.dialect.op import VALUE
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.diagnostics.text import counted, either
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Node
 
 _MARKERS = {body.marker for op in OPS.values() for body in op.bodies.values() if body.marker}
 _BODY_VALUE = re.compile(rf"(?:^|[_/])(?:{'|'.join(sorted(_MARKERS))})[_\d]*$", re.MULTILINE)

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator
 
 from onnx import NodeProto
 
-from poolgrad_lowering.diagnostics.diagnostic import Severity
-from poolgrad_lowering.diagnostics.note_codes import NoteCode
-from poolgrad_lowering.diagnostics.text import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Node, canonical_domain
+from poolgrad_lowering.dialect.targets import TARGETS, Target
+from poolgrad_lowering.model.diagnostics.diagnostic import Severity
+from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.model.diagnostics.text import counted, either
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Node, canonical_domain
 from poolgrad_lowering.report.damage import damages, declared_element_type, dialect_nodes, is_body
 from poolgrad_lowering.report.report import Note
-from poolgrad_lowering.targets.table import TARGETS, Target
 
 Operators = Counter[tuple[str, str]]
 """The number of nodes of each operator, a domain and an op type; ONNX's own domain is the empty string."""

@@ -12,12 +12,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from poolgrad_lowering.diagnostics.codes import DEFECTS
-from poolgrad_lowering.diagnostics.data_warning import DataWarning
-from poolgrad_lowering.diagnostics.status import Status, reading_order
-from poolgrad_lowering.diagnostics.tables import html_table, with_layers
-from poolgrad_lowering.diagnostics.text import counted
-from poolgrad_lowering.families.plugins import BrokenPlugin
+from poolgrad_lowering.compiler.families.plugins import BrokenPlugin
+from poolgrad_lowering.model.diagnostics.codes import DEFECTS
+from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
+from poolgrad_lowering.model.diagnostics.status import Status, reading_order
+from poolgrad_lowering.model.diagnostics.tables import html_table, with_layers
+from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.standard.result import Standardised
 
 SCHEMA_VERSION = 1

@@ -16,12 +16,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir.dims import is_static
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.ir.dims import is_static
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 FEW_CHANNELS = 16
 """With fewer channels in a group, one matrix product over all positions of the kernel is faster than one for each."""

@@ -16,13 +16,13 @@ from typing import Any
 import numpy.typing as npt
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.type_rules import HALF_TYPES
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir.attributes import UNREADABLE, attribute
-from poolgrad_lowering.ir.dims import Shape, Shown, is_static
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
+from poolgrad_lowering.model.ir.attributes import UNREADABLE, attribute
+from poolgrad_lowering.model.ir.dims import Shape, Shown, is_static
+from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.standard.nodes import cast
 
 MICROSOFT = "com.microsoft"

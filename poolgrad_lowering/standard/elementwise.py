@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.shape_rules import common_shape
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir.dims import Shape
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.facts.shape_rules import common_shape
+from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.standard.definition import Call, Definition, converted, in_float32
 from poolgrad_lowering.standard.nodes import as_scalar, cast, reduce, scalar, scalars, transpose
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, helper, numpy_helper, parser
 
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir.graphs import fresh
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.ir.graphs import fresh
 from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.spelling import OPSET, spelled
 

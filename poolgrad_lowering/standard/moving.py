@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, helper
 
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir import dims
-from poolgrad_lowering.ir.tensors import type_name
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.ir import dims
+from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
 from poolgrad_lowering.standard.nodes import cast, integer, ints, multiply_along, reshape, transpose, unsqueeze
 

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.average_pools import forward_pools
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.ir.attributes import attribute
-from poolgrad_lowering.ir.dims import is_static
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.facts.average_pools import forward_pools
+from poolgrad_lowering.model.ir.attributes import attribute
+from poolgrad_lowering.model.ir.dims import is_static
+from poolgrad_lowering.model.windows.axis import AxisWindow, adaptive_bounds
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
 from poolgrad_lowering.standard.definition import Body, Call, Definition, converted
 from poolgrad_lowering.standard.nodes import cast, multiply_along, reduce, reshape, unsqueeze
-from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _ATEN = "org.pytorch.aten"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from poolgrad_lowering.diagnostics.text import counted
+from poolgrad_lowering.model.diagnostics.text import counted
 
 
 @dataclass(frozen=True)

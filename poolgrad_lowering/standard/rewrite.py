@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.diagnostics.text import counted
+from poolgrad_lowering.compiler.rewriting.rewrite import names
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.ir.dims import is_static
-from poolgrad_lowering.ir.graphs import domains_used, names_read, remove_entries
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Node, Scope, Value
-from poolgrad_lowering.rewriting.rewrite import names
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import is_static
+from poolgrad_lowering.model.ir.graphs import domains_used, names_read, remove_entries
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.standard.definition import Body, Call, Definition, operand_names
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.result import NodeLeft, Standardised

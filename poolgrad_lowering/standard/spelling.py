@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import onnx
 from onnx import NodeProto, helper
 
-from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.diagnostics.codes import Refuse
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 
 OPSET = 18
 """The opset of the text of bodies."""

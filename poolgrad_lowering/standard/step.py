@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.shape_rules import is_opaque
-from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.ir.dims import differ, is_static
-from poolgrad_lowering.ir.graphs import names_read, remove_entries
-from poolgrad_lowering.ir.index import ModelIndex, subgraphs
-from poolgrad_lowering.ir.scopes import Value
-from poolgrad_lowering.rewriting.rewrite import names
+from poolgrad_lowering.compiler.rewriting.rewrite import names
+from poolgrad_lowering.model.diagnostics.errors import FileError
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.ir.dims import differ, is_static
+from poolgrad_lowering.model.ir.graphs import names_read, remove_entries
+from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.nodes import ints, scalar

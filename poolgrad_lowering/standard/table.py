@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.standard import convolution, elementwise, losses, moving, normalization, pools, tensorflow
 from poolgrad_lowering.standard.definition import MICROSOFT, Definition, Undefined
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
+from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
+from poolgrad_lowering.model.windows.axis import AxisWindow
 from poolgrad_lowering.standard.convolution import Windows, input_gradient, weight_gradient
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.elementwise import relu_grad
 from poolgrad_lowering.standard.nodes import transpose
-from poolgrad_lowering.windows.axis import AxisWindow
 
 _FILTER_TO_ONNX = [3, 2, 0, 1]
 """The permutation from TensorFlow's filters, (H, W, C, O), to ONNX's weights, (O, C, H, W)."""

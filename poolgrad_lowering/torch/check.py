@@ -21,8 +21,8 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted, type_without_kernel
+from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted, type_without_kernel
 from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names

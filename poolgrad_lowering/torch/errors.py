@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from poolgrad_lowering.diagnostics.errors import PoolgradError
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 
 INSTALL = "pip install 'poolgrad-lowering[torch]'"
 

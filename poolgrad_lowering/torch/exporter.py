@@ -13,8 +13,8 @@ from onnx import NodeProto
 from onnxscript import optimizer
 from torch import Tensor, nn
 
-from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.ge.order import Operands, depth_first, leaves, operands
+from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation, sentence

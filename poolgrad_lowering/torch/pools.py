@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from poolgrad_lowering.model.windows.axis import adaptive_bounds
 from poolgrad_lowering.torch.normalization import wide_type
-from poolgrad_lowering.windows.axis import adaptive_bounds
 
 aten = torch.ops.aten
 

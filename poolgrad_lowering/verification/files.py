@@ -10,13 +10,13 @@ from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.errors import VerificationError
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.io.atomic_write import PathLike
-from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.io.external_files import data_warnings
-from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.model.diagnostics.errors import VerificationError
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.atomic_write import PathLike
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.io.external_files import data_warnings
+from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes
+from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.verification.outside.stored import Source, with_comparable_data
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.text import failure_text

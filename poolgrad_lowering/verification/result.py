@@ -8,8 +8,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from poolgrad_lowering.diagnostics.tables import html_table, with_layers
-from poolgrad_lowering.diagnostics.text import counted
+from poolgrad_lowering.model.diagnostics.tables import html_table, with_layers
+from poolgrad_lowering.model.diagnostics.text import counted
 
 SCHEMA_VERSION = 1
 

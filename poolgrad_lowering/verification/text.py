@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.diagnostics.text import counted, printable
+from poolgrad_lowering.model.diagnostics.text import counted, printable
 from poolgrad_lowering.verification.result import (
     LevelResult,
     Mismatch,

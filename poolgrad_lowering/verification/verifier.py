@@ -11,10 +11,10 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.errors import InvalidModelError
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.io.model_file import require_model
-from poolgrad_lowering.io.results import WithModel, model_of
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.model_file import require_model
+from poolgrad_lowering.model.io.results import WithModel, model_of
 from poolgrad_lowering.verification.exports.restored import restored, with_rounded_forms
 from poolgrad_lowering.verification.exports.rewritten import put_back
 from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from poolgrad_lowering.dialect.average_window import average_window
+from poolgrad_lowering.model.windows.axis import AxisWindow
 from poolgrad_lowering.runtime.self_test.reference import Array, Gradient, adaptive_windows, pool_windows
-from poolgrad_lowering.windows.axis import AxisWindow
 
 AVERAGE_3D, AVERAGE_2D = "AvgPool3DGrad", "AvgPoolV2Grad"
 ADAPTIVE_3D, ADAPTIVE_2D = "AdaptiveAvgPool3dGrad", "AdaptiveAvgPool2dGrad"

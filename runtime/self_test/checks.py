@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
 from poolgrad_lowering.runtime.self_test.operator_checks import check_average, check_gradient, check_pool

@@ -15,8 +15,8 @@ from onnx import ModelProto
 from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import export_atc
+from poolgrad_lowering.dialect.targets import find_target
 from poolgrad_lowering.entry.exports import AtcExport
-from poolgrad_lowering.targets.table import find_target
 from tests.atc.shipped import library_of_wheel
 from tests.harness.ge.checking import parse_and_run
 from tests.harness.ge.compiling import ARM, NATIVE, Machine

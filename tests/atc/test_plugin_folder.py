@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering import FileError, write_atc_plugin
-from poolgrad_lowering.cli import main
-from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.ge.atc import plugin_folder
+from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.runtime.atc import find_plugin
 from tests.atc.shipped import shipped_library
 from tests.harness.ge.compiling import NATIVE

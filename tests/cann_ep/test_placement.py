@@ -9,11 +9,11 @@ import pytest
 
 from models import catalogue
 from poolgrad_lowering import lower
-from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import value_types
-from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.runtime import get_ep_name
 from tests.harness.sessions.coverage import Coverage, measure
 from tests.harness.sessions.mixed_sessions import CANN, Feeds, image

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import LoweringResult, lower, verify
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 
 Array = npt.NDArray[Any]

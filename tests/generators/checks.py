@@ -15,7 +15,7 @@ import onnx
 from onnx import ModelProto, inliner
 
 from poolgrad_lowering import AtcExport, CannExport, LoweringResult, export_atc, export_cann, lower
-from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.report.report import AnchorReport
 from tests.generators.forms import BFLOAT, FORMS
 from tests.generators.models import build, feeds, results

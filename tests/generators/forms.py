@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.generators import operators, recorded, reduced
 from tests.generators.recorded import Written
 from tests.generators.sites import Pooling

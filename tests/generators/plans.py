@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import onnx
 from hypothesis import strategies as st
 
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.generators.decoys import DECOYS
 from tests.generators.forms import BFLOAT, FLOAT, FORMS, HALF, Form, refusal
 from tests.generators.sites import SPELLINGS, Pooling

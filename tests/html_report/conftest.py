@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import pytest
 
-from poolgrad_lowering.html_report.index import IndexRow, index_page
+from poolgrad_lowering.report.html.index import IndexRow, index_page
 from tests.html_report.page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
 from tests.html_report.pages import observed, page
 from tests.html_report.view import CHROMIUM, INDEX, LARGE, LENET, MANY, SITES, WILD

@@ -9,10 +9,10 @@ from xml.etree import ElementTree as ET
 import html5lib
 from onnx import ModelProto
 
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.html_report import Recorder, html_report
-from poolgrad_lowering.lowering.options import Options
-from poolgrad_lowering.lowering.pipeline import lower_in_place
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.report.html import Recorder, html_report
 from poolgrad_lowering.report.report import Report
 
 Element = ET.Element

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from poolgrad_lowering.html_report.page import PAGE_SIZE
+from poolgrad_lowering.report.html.page import PAGE_SIZE
 from tests.html_report.view import LARGE, SITES, View, needs_chromium
 
 pytestmark = needs_chromium

@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from poolgrad_lowering.families.derivation import HOLDS, AxisDerivation, Step
-from poolgrad_lowering.html_report.record import Lowering
+from poolgrad_lowering.compiler.families.derivation import HOLDS, AxisDerivation, Step
+from poolgrad_lowering.report.html.record import Lowering
 from poolgrad_lowering.report.report import AnchorReport
 from tests.html_report.pages import observed
 from tests.pool_graphs import ort_gradient, parse

@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import FileError, lower, lower_file
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
 from tests.external_models import DATA, external, onto_zeros
 from tests.harness.processes import environment
@@ -62,7 +62,7 @@ def test_the_page_is_the_same_in_every_process(source: Path) -> None:
     """The page does not depend on the order of Python's sets."""
     pages = [source.with_name(f"{seed}.html") for seed in (1, 2)]
     for seed, page in enumerate(pages, 1):
-        command = [sys.executable, "-m", "poolgrad_lowering.cli", "inspect", source, "--html", page]
+        command = [sys.executable, "-m", "poolgrad_lowering.entry.cli", "inspect", source, "--html", page]
         subprocess.run(command, env=environment() | {"PYTHONHASHSEED": str(seed)}, capture_output=True, check=True)
     assert pages[0].read_bytes() == pages[1].read_bytes()
 

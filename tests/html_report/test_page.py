@@ -12,11 +12,11 @@ from xml.etree import ElementTree as ET
 import onnx
 import pytest
 
-from poolgrad_lowering.html_report import html_report
-from poolgrad_lowering.html_report.index import IndexRow, index_page
-from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_NODES
+from poolgrad_lowering.report.html import html_report
+from poolgrad_lowering.report.html.index import IndexRow, index_page
+from poolgrad_lowering.report.html.record import MAX_DRAWN
 from tests.html_report.page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
 from tests.html_report.pages import observed, page, parsed, text_of, with_class
 from tests.pool_graphs import parse, torch_gradient

@@ -11,7 +11,7 @@ import pytest
 
 from poolgrad_lowering.entry.files import inspect_file
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
-from poolgrad_lowering.html_report.places import MAX_CELLS, MAX_LISTED, places_section
+from poolgrad_lowering.report.html.places import MAX_CELLS, MAX_LISTED, places_section
 from tests.html_report.page_models import BUILT, HOSTILE
 from tests.html_report.pages import Element, parsed, text_of, with_class
 

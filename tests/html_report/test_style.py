@@ -13,7 +13,7 @@ from tests.html_report.contrast import CONTROL, TEXT, contrast
 
 STYLE = "".join(
     files(f"poolgrad_lowering.{room}").joinpath("style.css").read_text(encoding="utf-8")
-    for room in ("report.drawing", "html_report")
+    for room in ("report.drawing", "report.html")
 )
 
 

@@ -18,7 +18,7 @@ import onnx
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from tests.pool_graphs import ort_gradient, torch_gradient
 
 _ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, checker, def
 from onnxscript import ir
 
 from poolgrad_lowering import LoweringResult, lower, verify
-from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from tests.harness.other_tools.apart import Apart, ToolError
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.other_tools.producers import TOOLS

@@ -20,7 +20,7 @@ from onnx import ModelProto
 from packaging.version import Version
 
 from poolgrad_lowering import inspect, lower, verify
-from poolgrad_lowering.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.runtime import SessionError, assignment, create_session, get_ep_name
 from tests.oracles import assert_same_bits
 from tests.other_tools.after_lowering import TOOLS, VERSIONS, Outcome, Tool, Verified, models

@@ -14,8 +14,8 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import registered_schemas
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 
 Array = npt.NDArray[Any]

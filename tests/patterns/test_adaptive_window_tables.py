@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     TARGETS,

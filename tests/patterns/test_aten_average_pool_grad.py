@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_windows_grad
 from tests.patterns.average_checks import check_average, of_pool

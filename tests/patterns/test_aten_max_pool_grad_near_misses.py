@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, SIZES, WHOLE_PLANE, max_pool_gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses

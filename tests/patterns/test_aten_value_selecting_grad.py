@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_reference
 from tests.patterns.aten_graphs import axis_gradient

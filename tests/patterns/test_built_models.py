@@ -13,8 +13,8 @@ from onnx import ModelProto, NodeProto
 from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.targets.table import TARGETS as PRODUCTS
+from poolgrad_lowering.dialect.targets import TARGETS as PRODUCTS
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import TARGETS, Array, check_same_results, known_runners
 

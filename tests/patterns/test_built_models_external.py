@@ -13,7 +13,7 @@ import pytest
 from models import catalogue
 from models.catalogue import Array, Entry
 from poolgrad_lowering import Report, inspect, lower, lower_file, lower_folder, verify_files
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.external_models import DATA, move_out
 from tests.oracles import assert_same_bits
 from tests.patterns.lowering_checks import TARGETS

@@ -12,13 +12,13 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.families.verdicts import Lowered, Verdict
-from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.lowering.options import Options
-from poolgrad_lowering.lowering.pipeline import lower_in_place
-from poolgrad_lowering.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.model.diagnostics.codes import Code
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     TARGETS,

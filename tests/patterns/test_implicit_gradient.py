@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lowering_checks import check_refused
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lookalikes import LOOKALIKES
 from tests.patterns.lowering_checks import TARGETS, check_same_results
 

@@ -12,7 +12,7 @@ from onnx import ModelProto
 from onnx.parser import parse_graph, parse_model
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import NearMisses, backward, check_refused, near_misses, node_text, random_feeds
 from tests.patterns.reductions import axis_max, global_max

@@ -12,7 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lookalikes.maxpoolgrad import gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses

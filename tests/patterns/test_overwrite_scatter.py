@@ -9,7 +9,7 @@ import pytest
 from onnx.parser import parse_graph, parse_model
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import max_pool_indices, pool_gradient, run_reference
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import (

@@ -13,7 +13,7 @@ import pytest
 from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import inspect, lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import TARGETS
 

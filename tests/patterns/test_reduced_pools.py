@@ -15,9 +15,9 @@ from onnx import ModelProto, TensorProto, helper
 from onnx.parser import parse_graph, parse_model
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.dialect.op import Maximum
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import TARGETS, Array, Runner, backward, check_well_formed, node_text
 from tests.patterns.reductions import axis_max, global_max

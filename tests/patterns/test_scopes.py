@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, inliner
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import run_reference
 from tests.patterns.lowering_checks import TARGETS, check_refused, check_same_results, check_well_formed
 from tests.pool_graphs import parse, random_feeds

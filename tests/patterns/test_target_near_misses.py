@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, helper
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lookalikes import maxpoolgrad, scatter
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lowering_checks import check_refused
 from tests.patterns.test_tensorflow_max_pool_grad import SAME, gradient
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
 POOL = "<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>"

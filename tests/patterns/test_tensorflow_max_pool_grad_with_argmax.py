@@ -10,7 +10,7 @@ import pytest
 from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 

@@ -8,7 +8,7 @@ import pytest
 from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lookalikes import LOOKALIKES
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.average_checks import Array, check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses

@@ -9,7 +9,7 @@ import onnx.parser
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
 

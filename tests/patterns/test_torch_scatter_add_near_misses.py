@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.aten_graphs import PLANE_INDICES, model, user_gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text
 

@@ -24,7 +24,7 @@ from onnx import GraphProto, NodeProto
 from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import inspect
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.generators.models import build
 from tests.generators.plans import Plan, plans
 

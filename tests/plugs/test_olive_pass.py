@@ -30,7 +30,7 @@ def run(source: Path, folder: Path, passes: dict[str, Any]) -> onnx.ModelProto:
     """The model that Olive makes of a file."""
     from olive.workflows import run as run_workflow
 
-    from poolgrad_lowering.plugs.olive_pass import package_config
+    from poolgrad_lowering.entry.plugs.olive_pass import package_config
 
     workflow = {
         "input_model": {"type": "OnnxModel", "model_path": str(source)},

@@ -21,7 +21,7 @@ ir = pytest.importorskip("onnx_ir")
 
 from onnx_ir.passes import common  # noqa: E402
 
-from poolgrad_lowering.plugs.onnx_ir_pass import PoolGradLoweringPass  # noqa: E402 - needs onnx_ir
+from poolgrad_lowering.entry.plugs.onnx_ir_pass import PoolGradLoweringPass  # noqa: E402 - needs onnx_ir
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "models" / "built"

@@ -31,8 +31,9 @@ def test_the_package_itself_loads_nothing() -> None:
     assert not modules & {"onnx", "numpy", "networkx", "onnxruntime", "google.protobuf", "inspect"}
     assert {name for name in modules if name.startswith("poolgrad_lowering")} == {
         "poolgrad_lowering",
-        "poolgrad_lowering.diagnostics",
-        "poolgrad_lowering.diagnostics.version",
+        "poolgrad_lowering.model",
+        "poolgrad_lowering.model.diagnostics",
+        "poolgrad_lowering.model.diagnostics.version",
     }
 
 
@@ -56,14 +57,14 @@ def test_a_lowering_without_a_page_loads_none(tmp_path: Path) -> None:
     paths = f"{str(source)!r}, {str(tmp_path / 'out.onnx')!r}"
     modules = loaded(f"import poolgrad_lowering as p; p.lower_file({paths}, report_path={str(tmp_path / 'r')!r})")
     assert "poolgrad_lowering.entry.side_outputs" in modules
-    assert "poolgrad_lowering.html_report" not in modules
+    assert "poolgrad_lowering.report.html" not in modules
 
 
 def test_help_loads_nothing() -> None:
     modules = set(
         run(
             "-c",
-            "import sys\nfrom poolgrad_lowering.cli import main\n"
+            "import sys\nfrom poolgrad_lowering.entry.cli import main\n"
             "try: main(['--help'])\nexcept SystemExit: print(*sys.modules)",
         ).stdout.split()
     )

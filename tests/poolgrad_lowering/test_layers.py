@@ -13,8 +13,8 @@ import pytest
 from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering import LoweringPlan, inspect, lower, read_plan, verify
-from poolgrad_lowering.cli import main
-from poolgrad_lowering.ir.metadata import NAME_SCOPES, layer_of
+from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.model.ir.metadata import NAME_SCOPES, layer_of
 from tests.html_report.pages import page, parsed, text_of, with_class
 from tests.pool_graphs import torch_gradient
 

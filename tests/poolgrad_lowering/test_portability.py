@@ -42,7 +42,7 @@ assert len(lower(model, base_dir=source.parent).report.lowered) == 1
 """
 FOLDERS = """
 from poolgrad_lowering import lower_folder
-from poolgrad_lowering.io.atomic_folder import NewFolder
+from poolgrad_lowering.model.io.atomic_folder import NewFolder
 from pathlib import Path
 source, folder = Path(sys.argv[1]), Path(sys.argv[2])
 [result] = lower_folder(source.parent, folder / "all", copy_external=True)
@@ -54,7 +54,7 @@ with NewFolder(folder / "new") as new:
 assert (folder / "new" / "a" / "b").read_text() == "c"
 """
 COMMAND = """
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 source, folder = sys.argv[1:]
 lowered = source.replace("m.onnx", "lowered.onnx")
 for arguments in (

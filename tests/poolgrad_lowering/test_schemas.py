@@ -16,8 +16,8 @@ import onnx
 import pytest
 
 from poolgrad_lowering import LoweringPlan, inspect, lower, verify
+from poolgrad_lowering.compiler.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from tests.pool_graphs import torch_gradient
 
 BUILT = Path(__file__).parents[2] / "models" / "built"

@@ -17,12 +17,12 @@ import pytest
 from onnx import ModelProto, TrainingInfoProto, helper, numpy_helper
 
 from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower, lower_file, lower_folder, read_plan
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.cli import main
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
-from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.model.diagnostics.codes import Code
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.oracles import assert_same_bits, run_reference
 from tests.pool_graphs import parse, random_feeds, torch_gradient
 

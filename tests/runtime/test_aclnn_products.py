@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from poolgrad_lowering.targets.table import TARGETS
+from poolgrad_lowering.dialect.targets import TARGETS
 from tests.harness.cann.installations import build_over_host, install
 from tests.harness.sessions.ep_process import run_python
 from tools.soc_table import HEADER, soc_table

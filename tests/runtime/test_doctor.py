@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 
 import poolgrad_lowering
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing, registration
 from poolgrad_lowering.runtime.errors import LibraryMissingError
 from tests.harness.cann.installations import build_over_host, host_library_without, install
@@ -247,7 +247,7 @@ def test_neither_onnxruntime_nor_onnx_is_imported(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text("raise SystemError('broken')")
     package = Path(poolgrad_lowering.__file__).parent.parent
     done = subprocess.run(
-        [sys.executable, "-m", "poolgrad_lowering.cli", "doctor", "--json"],
+        [sys.executable, "-m", "poolgrad_lowering.entry.cli", "doctor", "--json"],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{package}"},
         cwd="/",
         capture_output=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.runtime.atc import find_atc, find_plugin
 
 KEY = b"\x7fELF...npu::1::MaxPool3DGradWithArgmax\x00"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.runtime.doctor import diagnose
 from poolgrad_lowering.runtime.self_test import operator_checks, tester, worker
 from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase

@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.errors import PoolgradError
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.runtime import (
     OnnxRuntimeMissingError,
     SessionError,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.poolgrad_lowering.analysis.test_aten_pools import SHAPES
+from tests.poolgrad_lowering.model.facts.test_aten_pools import SHAPES
 
 torch = pytest.importorskip("torch")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")

@@ -20,7 +20,7 @@ pytest.importorskip("onnxscript")
 from onnx import parser  # noqa: E402
 
 from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.ge.order import operands, session_order  # noqa: E402
+from poolgrad_lowering.model.ir.order import operands, session_order  # noqa: E402
 from poolgrad_lowering.torch import TrainingStep, export_training_step  # noqa: E402
 from poolgrad_lowering.torch.exporter import arrange  # noqa: E402
 from tests.harness.ge.runs import count_runs  # noqa: E402

@@ -16,7 +16,7 @@ pytest.importorskip("onnxscript")
 from torch import Tensor, nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from poolgrad_lowering.ir.metadata import NAME_SCOPES  # noqa: E402
+from poolgrad_lowering.model.ir.metadata import NAME_SCOPES  # noqa: E402
 from poolgrad_lowering.torch import export_training_step  # noqa: E402
 from poolgrad_lowering.torch.scopes import CLASSES  # noqa: E402
 

@@ -17,7 +17,7 @@ import pytest
 from models.artifact_curves import train
 from models.artifact_runs import FOLDERS, RUNS, STEPS, batches
 from poolgrad_lowering import LoweringPlan, VerificationError, lower, lower_artifacts, verify, write_checkpoint
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.verification.result import Verification
 
 pytestmark = pytest.mark.training

@@ -12,9 +12,9 @@ from pathlib import PurePath
 from onnx import ModelProto, ValueInfoProto
 
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge.registered import PROTOTYPES, least_release
-from poolgrad_lowering.ir.graphs import inputs_to_feed
-from poolgrad_lowering.targets.table import Target
+from poolgrad_lowering.model.ir.graphs import inputs_to_feed
 
 ONNX_FRAMEWORK = 5
 """ATC's number of ONNX, its option `--framework`."""

@@ -12,9 +12,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from poolgrad_lowering.diagnostics.errors import FileError, UsageError, explained
-from poolgrad_lowering.diagnostics.version import __version__
-from poolgrad_lowering.io.atomic_write import make_folder, write_files
+from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
+from poolgrad_lowering.model.diagnostics.version import __version__
+from poolgrad_lowering.model.io.atomic_write import make_folder, write_files
 
 MACHINES = {62: "x86_64", 183: "aarch64"}
 """The machines that CANN has: numbers of ELF (`e_machine`), and the names that `uname -m` prints."""

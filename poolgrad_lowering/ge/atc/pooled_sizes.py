@@ -14,7 +14,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
-from poolgrad_lowering.ir.graphs import fresh, graphs, names_of, names_read, remove_entries
+from poolgrad_lowering.model.ir.graphs import fresh, graphs, names_of, names_read, remove_entries
 
 
 def shape_operands(model: ModelProto) -> set[str]:

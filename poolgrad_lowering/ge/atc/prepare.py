@@ -11,24 +11,24 @@ from fnmatch import fnmatchcase
 import onnx.inliner
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.diagnostics.errors import InvalidModelError, UsageError
-from poolgrad_lowering.diagnostics.faults import Fault
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
-from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, TYPES, VALUE
-from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge import obstacles, tidy
 from poolgrad_lowering.ge.atc.pooled_sizes import drop_unread, shape_operands, store_sizes
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
 from poolgrad_lowering.ge.forms import attributes_of, write_forms
-from poolgrad_lowering.ge.order import sort_nodes
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
-from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, remove_entries
-from poolgrad_lowering.ir.tensors import type_name
-from poolgrad_lowering.targets.table import Target
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError, UsageError
+from poolgrad_lowering.model.diagnostics.faults import Fault
+from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
+from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, remove_entries
+from poolgrad_lowering.model.ir.order import sort_nodes
+from poolgrad_lowering.model.ir.tensors import type_name
 
 
 @dataclass(frozen=True)

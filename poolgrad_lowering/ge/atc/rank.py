@@ -21,7 +21,7 @@ from poolgrad_lowering.dialect.op import SHAPE
 from poolgrad_lowering.ge.atc.pooled_sizes import stored_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
-from poolgrad_lowering.ir.graphs import fresh, graphs, names_of, names_read
+from poolgrad_lowering.model.ir.graphs import fresh, graphs, names_of, names_read
 
 RANK = 5
 _SIZES = (onnx_window.KERNEL, onnx_window.STRIDES, onnx_window.DILATIONS)

@@ -17,21 +17,21 @@ from pathlib import Path
 import onnx.defs
 from onnx import ModelProto, NodeProto
 
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
-from poolgrad_lowering.diagnostics.text import first_of
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
-from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles, value_type
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import ValueTypes, value_types
-from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.ir.graphs import graphs, inner_graphs
-from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import canonical_domain
+from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.model.diagnostics.text import first_of
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.graphs import graphs, inner_graphs
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import canonical_domain
 from poolgrad_lowering.report.report import PlaceCount, PlacementReport, Way
-from poolgrad_lowering.targets.table import Target
 
 _SHOWN = 3
 """Operators or obstacles that a reason names."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.model.ir.scopes import Value
 
 
 class Kind(Enum):

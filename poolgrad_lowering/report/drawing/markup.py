@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from html import escape
 
-from poolgrad_lowering.diagnostics.text import printable
+from poolgrad_lowering.model.diagnostics.text import printable
 
 MAX_NAME = 300
 """The number of characters of a name that are shown; a longer name is cut and its length added."""

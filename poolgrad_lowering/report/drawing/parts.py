@@ -12,14 +12,14 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto
 
-from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.families.verdicts import Lowered, Verdict
-from poolgrad_lowering.ir.dims import Shown
-from poolgrad_lowering.ir.scopes import Node, Scope, Value
-from poolgrad_lowering.ir.tensors import type_name
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import Shown
+from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
+from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.report.drawing.graph import Graph, Kind, Operation, draw
-from poolgrad_lowering.rewriting.rewrite import Replacement
 
 MAX_NODES = 40
 """The largest number of nodes of a drawing; those nearest to the result are drawn."""

@@ -16,8 +16,8 @@ from functools import cached_property
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
-from poolgrad_lowering.diagnostics.errors import InvalidModelError
-from poolgrad_lowering.diagnostics.faults import Fault
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.verification.graph.protos import subgraphs
 
 MAIN = "main"

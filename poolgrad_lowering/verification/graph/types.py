@@ -17,7 +17,7 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.verification.graph.elements import elements_around
 from poolgrad_lowering.verification.graph.flat import MAIN, main_unit
 from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset, replace_entries

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
-from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.ir.tensors import external_reference, external_tensors
+from poolgrad_lowering.model.io.external_data import ExternalData, UnreadableError
+from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.ir.tensors import external_reference, external_tensors
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.sites.cut import Cut
 

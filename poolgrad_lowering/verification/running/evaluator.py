@@ -13,8 +13,8 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
-from poolgrad_lowering.diagnostics.errors import PoolgradError
-from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
+from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import subgraphs
 from poolgrad_lowering.verification.graph.roles import AVERAGE_POOL_GRADIENT

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.errors import explained
+from poolgrad_lowering.model.diagnostics.errors import explained
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.types import TensorType

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from poolgrad_lowering.diagnostics.text import first_of
-from poolgrad_lowering.ir.metadata import layer_of, site_of
+from poolgrad_lowering.model.diagnostics.text import first_of
+from poolgrad_lowering.model.ir.metadata import layer_of, site_of
 from poolgrad_lowering.verification.graph.flat import FlatNode, Unit
 from poolgrad_lowering.verification.result import Difference
 from poolgrad_lowering.verification.sites.expansion import ExpandedGradient

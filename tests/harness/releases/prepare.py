@@ -26,7 +26,7 @@ from onnx import ModelProto, TensorProto
 from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from tests.releases.cases import (
     FIRST_ADDING_SCATTER,
     Array,

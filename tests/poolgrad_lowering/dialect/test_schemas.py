@@ -14,8 +14,8 @@ from onnx import TensorProto, helper
 from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceError, infer_shapes
 
-from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, DialectError, registered_schemas, schema
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from tests.dialect_models import OP_RANKS, gradient_model, gradient_node, node_attributes, shapes_of
 
 if TYPE_CHECKING:

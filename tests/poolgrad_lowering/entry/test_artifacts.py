@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import FileError, InvalidModelError, lower, lower_artifacts
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from tests import external_models
 from tests.external_models import external, onto_zeros
 from tests.pool_graphs import ort_gradient, parse

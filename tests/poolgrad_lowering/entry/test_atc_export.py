@@ -18,10 +18,10 @@ from onnx import ModelProto
 
 import poolgrad_lowering
 from poolgrad_lowering import UnknownTargetError, export_atc, lower, verify
-from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ge.atc.prepare import make_inputs
-from poolgrad_lowering.ir.graphs import graphs
+from poolgrad_lowering.model.diagnostics.errors import UsageError
+from poolgrad_lowering.model.ir.graphs import graphs
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 BUILT = Path(__file__).parents[3] / "models" / "built"

@@ -21,9 +21,9 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import FileError, UnknownTargetError, lower, lower_folder
-from poolgrad_lowering.cli import main
-from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry import folders
+from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from tests.harness.processes import environment
 from tests.pool_graphs import parse, torch_gradient
 
@@ -61,7 +61,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "poolgrad_lowering.lowering.pipeline")
+    caplog.set_level(logging.INFO, "poolgrad_lowering.compiler.lowering.pipeline")
     seen: list[tuple[str, int, int]] = []
     results = lower_folder(
         models,
@@ -276,7 +276,7 @@ def test_an_interrupt_says_how_many_are_done(models: Path, shown: int) -> None:
         saved(models / f"c{number}.onnx", GRADIENT)
     lowered = models.with_name("lowered")
     script = (
-        "import signal, sys; from poolgrad_lowering.cli import main\n"
+        "import signal, sys; from poolgrad_lowering.entry.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell ignores in the background\n"
         "sys.exit(main(sys.argv[1:]))"
     )

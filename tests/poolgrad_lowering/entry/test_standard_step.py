@@ -25,9 +25,9 @@ from poolgrad_lowering import (
     read_checkpoint,
     write_checkpoint,
 )
-from poolgrad_lowering.cli import main
-from poolgrad_lowering.diagnostics.errors import UsageError
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.model.diagnostics.errors import UsageError
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.runtime import TrainingLoop, create_session
 from poolgrad_lowering.standard.optimizers import SGD, AdamW
 from poolgrad_lowering.standard.step import Update, correct_labels, read_update

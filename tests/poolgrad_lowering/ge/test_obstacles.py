@@ -13,8 +13,8 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import export_atc, lower
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
-from poolgrad_lowering.targets.table import TARGETS, Support
+from poolgrad_lowering.dialect.targets import TARGETS, Support
+from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from tests.pool_graphs import parse, torch_gradient
 
 BUILT = Path(__file__).parents[3] / "models" / "built"

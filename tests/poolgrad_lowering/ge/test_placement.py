@@ -13,13 +13,13 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
-from poolgrad_lowering.ge.order import operands, session_order
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import value_types
-from poolgrad_lowering.io.external_data import ExternalData
-from poolgrad_lowering.ir.graphs import HOLDERS
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.graphs import HOLDERS
+from poolgrad_lowering.model.ir.order import operands, session_order
 from tests.heads import head
 from tests.runtime.device_models import GRADIENT, POOL, model_of
 

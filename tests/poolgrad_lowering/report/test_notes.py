@@ -18,7 +18,7 @@ from onnx import ModelProto, TensorProto
 from poolgrad_lowering import export_cann, inspect, lower
 from poolgrad_lowering.dialect import OPS, function_body
 from poolgrad_lowering.dialect.op import Op
-from poolgrad_lowering.targets.table import TARGETS, Support
+from poolgrad_lowering.dialect.targets import TARGETS, Support
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 BUILT = Path(__file__).parents[3] / "models" / "built" / "spellings"

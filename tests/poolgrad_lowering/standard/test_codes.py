@@ -10,7 +10,7 @@ import pytest
 from onnx import parser
 
 import poolgrad_lowering
-from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from tests.standard_models import WITHOUT_OPERATORS
 
 HEAD = '<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1, "org.pytorch.aten": 1, "acme": 1]>'

@@ -15,8 +15,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 import poolgrad_lowering
 from models.training_operators import OPERATORS, example
-from poolgrad_lowering.analysis.training_results import RESULT_SHAPES
-from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
+from poolgrad_lowering.model.facts.training_results import RESULT_SHAPES
+from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
 from poolgrad_lowering.standard.result import Standardised
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 from tests.oracles import run_ort

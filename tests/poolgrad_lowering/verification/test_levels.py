@@ -16,7 +16,7 @@ import pytest
 from onnx import ModelProto, parser
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.running import whole
 from poolgrad_lowering.verification.running.whole import DEFAULT, LEVELS, compare_whole

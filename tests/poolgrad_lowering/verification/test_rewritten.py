@@ -12,7 +12,7 @@ import pytest
 
 from models.training_operators import example
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.verification.text import proven_text, whole_lines
 
 

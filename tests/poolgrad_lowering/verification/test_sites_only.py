@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.verification.running.validity import flaw_of
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 

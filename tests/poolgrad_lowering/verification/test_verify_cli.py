@@ -12,9 +12,9 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import VerificationError, lower, lower_file, verify_files
-from poolgrad_lowering.cli import main
-from poolgrad_lowering.cli.console import ProgressBar
-from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.entry.cli.console import ProgressBar
+from poolgrad_lowering.model.gate.gate import Gate
 from tests.pool_graphs import parse, torch_gradient
 from tests.sabotage import attributes
 

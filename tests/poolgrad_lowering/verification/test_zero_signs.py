@@ -12,7 +12,7 @@ from onnx import ModelProto, helper
 from onnx.parser import parse_model
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.verification.running.whole import compare_whole
 from tests.heads import head
 from tests.patterns.lookalikes.scatter import gradient

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.obstacles import Obstacle
+from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
 from tests.average_exports import exported, with_computed_sizes
 from tests.average_models import CASES, average_model
 

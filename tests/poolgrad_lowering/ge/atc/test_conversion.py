@@ -14,9 +14,9 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import export_atc
+from poolgrad_lowering.dialect.targets import find_target
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.registered import is_registered, least_release
-from poolgrad_lowering.targets.table import find_target
 from tests.harness.processes import environment
 from tests.pool_graphs import parse, torch_gradient
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.cli import main
+from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
 from tests.pool_graphs import parse, torch_gradient
 

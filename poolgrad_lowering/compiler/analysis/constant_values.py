@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Values that are computed from constants alone, whatever operators compute them.
+
+The rules of index arithmetic are those of `arithmetic_rules`. The other operators may order elements anew, so they have
+rules for constants only. Exporters leave such nodes in a graph where nothing folds them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from poolgrad_lowering.compiler.analysis.arithmetic_rules import ARITHMETIC_RULES
+from poolgrad_lowering.compiler.analysis.evaluation import (
+    Array,
+    Evaluation,
+    Rule,
+    are_within,
+    broadcast_shape,
+    is_affordable,
+    static_shape,
+)
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.shape_rules import dims_taken, permutation, slice_ranges
+from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
+from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
+from poolgrad_lowering.model.ir.dims import is_static
+from poolgrad_lowering.model.ir.scopes import Node, Value
+
+_EXACT = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64)
+"""The element types to which a Cast must keep every number."""
+
+
+def constant_value(facts: Facts, value: Value | None) -> Array | None:
+    """Return a value that is computed from constants only; None for any other, and for an absent one."""
+    return Evaluation(facts, CONSTANT_RULES, {}).value(value)
+
+
+def _operands(known: Evaluation, node: Node) -> list[Array] | None:
+    """All operands, if they are known."""
+    values = [known.value(operand) for operand in node.inputs]
+    found = [value for value in values if value is not None]
+    return found if found and len(found) == len(values) else None
+
+
+def _each(compute: Callable[..., Array], known: Evaluation, node: Node) -> Array | None:
+    """An operator on each element of operands of one type, with broadcasting."""
+    values = _operands(known, node)
+    if values is None or len({value.dtype for value in values}) > 1:
+        return None
+    return None if broadcast_shape(*(value.shape for value in values)) is None else np.asarray(compute(*values))
+
+
+def _of_all(compute: Callable[[Array, Array], Array], *values: Array) -> Array:
+    found = values[0]
+    for value in values[1:]:
+        found = compute(found, value)
+    return found
+
+
+def _of_floats(compute: Callable[[Array], Array], known: Evaluation, node: Node) -> Array | None:
+    data = known.value(node.input(0))
+    return compute(data) if data is not None and data.dtype.kind == "f" else None
+
+
+def _reciprocal(data: Array) -> Array:
+    return np.asarray(data.dtype.type(1) / data)
+
+
+def _cast(known: Evaluation, node: Node) -> Array | None:
+    """ONNX's Cast of numbers and Booleans, if every number is kept, to Booleans, or rounded to a half type."""
+    data, to = known.value(node.input(0)), integer(node, "to")
+    if data is None or data.dtype.kind not in "bif" or to not in (*_EXACT, *HALF_TYPES, TensorProto.BOOL):
+        return None
+    cast = data.astype(helper.tensor_dtype_to_np_dtype(to))
+    return cast if to not in _EXACT or bool((cast == data).all()) else None
+
+
+def _constant_of_shape(known: Evaluation, node: Node) -> Array | None:
+    value = node.output(0)
+    shape = None if value is None else static_shape(known.facts, value)
+    if value is None or shape is None or not is_affordable(shape):
+        return None
+    fill = known.facts.fill(value) if attribute(node, "value") is not None else np.zeros(1, np.float32)
+    return None if fill is None else np.full(shape, fill.reshape(()))
+
+
+def _shape(known: Evaluation, node: Node) -> Array | None:
+    dims = dims_taken(known.facts, node)
+    return np.array([dim.coefficient for dim in dims], np.int64) if dims is not None and is_static(dims) else None
+
+
+def _concat(known: Evaluation, node: Node) -> Array | None:
+    values, axis = _operands(known, node), integer(node, "axis")
+    if values is None or axis is None or len({(value.dtype, value.ndim) for value in values}) > 1:
+        return None
+    shapes = [np.delete(value.shape, axis) for value in values if -value.ndim <= axis < value.ndim]
+    fits = len(shapes) == len(values) and all(np.array_equal(shape, shapes[0]) for shape in shapes)
+    return np.concatenate(values, axis) if fits and is_affordable([sum(value.size for value in values)]) else None
+
+
+def _gather(known: Evaluation, node: Node) -> Array | None:
+    values, axis = _operands(known, node), integer(node, "axis")
+    if values is None or len(values) != 2 or axis is None or not -values[0].ndim <= axis < values[0].ndim:
+        return None
+    data, positions = values
+    extent = data.shape[axis]
+    counted = np.where(positions < 0, positions + extent, positions)
+    is_small = is_affordable((data.size // max(extent, 1), positions.size))
+    return np.take(data, counted, axis) if is_small and are_within(counted, extent) else None
+
+
+def _slice(known: Evaluation, node: Node) -> Array | None:
+    data = known.value(node.input(0))
+    ranges = None if data is None else slice_ranges(known.facts, node, data.ndim)
+    if data is None or ranges is None or any(taken.step < 0 for taken in ranges.values()):
+        return None
+    return data[tuple(ranges.get(axis, slice(None)) for axis in range(data.ndim))]
+
+
+def _tile(known: Evaluation, node: Node) -> Array | None:
+    values = _operands(known, node)
+    if values is None or len(values) != 2 or values[1].shape != (values[0].ndim,) or (values[1] < 0).any():
+        return None
+    repeats = [int(count) for count in values[1]]
+    return np.tile(values[0], repeats) if is_affordable([values[0].size, math.prod(repeats)]) else None
+
+
+def _transpose(known: Evaluation, node: Node) -> Array | None:
+    data = known.value(node.input(0))
+    order = None if data is None else permutation(node, data.ndim)
+    return None if data is None or order is None else np.transpose(data, order)
+
+
+def _where(known: Evaluation, node: Node) -> Array | None:
+    values = _operands(known, node)
+    if values is None or len(values) != 3 or values[0].dtype != np.bool_ or values[1].dtype != values[2].dtype:
+        return None
+    return None if broadcast_shape(*(value.shape for value in values)) is None else np.where(*values)
+
+
+def _reduced(compute: Callable[..., Array], known: Evaluation, node: Node) -> Array | None:
+    """A reduction over all axes of at most a few elements: what sizes are multiplied to."""
+    data = known.value(node.input(0))
+    if data is None or data.ndim != 1 or len(node.inputs) > 1 or integers(node, "axes", [0]) not in ([0], [-1]):
+        return None
+    return np.asarray(compute(data, keepdims=integer(node, "keepdims") != 0).astype(data.dtype))
+
+
+CONSTANT_RULES: dict[str, Rule] = {
+    **ARITHMETIC_RULES,
+    "Abs": partial(_each, np.abs),
+    "And": partial(_each, np.logical_and),
+    "Cast": _cast,
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "Equal": partial(_each, np.equal),
+    "Gather": _gather,
+    "Greater": partial(_each, np.greater),
+    "GreaterOrEqual": partial(_each, np.greater_equal),
+    "Less": partial(_each, np.less),
+    "LessOrEqual": partial(_each, np.less_equal),
+    "Max": partial(_each, partial(_of_all, np.maximum)),
+    "Min": partial(_each, partial(_of_all, np.minimum)),
+    "Neg": partial(_each, np.negative),
+    "Not": partial(_each, np.logical_not),
+    "Or": partial(_each, np.logical_or),
+    "Reciprocal": partial(_of_floats, _reciprocal),
+    "ReduceProd": partial(_reduced, np.prod),
+    "Shape": _shape,
+    "Slice": _slice,
+    "Sqrt": partial(_of_floats, np.sqrt),
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Where": _where,
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The derivation of a site's attributes from those of its average pool; a test compares them with the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.compiler.families.derivation import Derivation, OperandRole, Step
+from poolgrad_lowering.compiler.families.verdicts import Lowered
+from poolgrad_lowering.compiler.families.window_steps import (
+    Axis,
+    auto_pad,
+    chosen_windows,
+    derived_axes,
+    exact,
+    on_canvas,
+    window_text,
+)
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+
+
+def derivation(site: Lowered[AveragePoolGradient]) -> Derivation:
+    """Return the derivation of the lowered gradient."""
+    gradient = site.gradient
+    windows = chosen_windows(site.op, len(gradient.x_shape) - 2, pads_of_axis=2)
+    return Derivation(
+        _text(gradient),
+        len(gradient.x_shape),
+        _roles(gradient),
+        derived_axes(gradient, site.op, windows, lambda axis: _steps(gradient, axis)),
+    )
+
+
+def _text(gradient: AveragePoolGradient) -> str:
+    windows = window_text(gradient.windows)
+    if isinstance(gradient.windows, AdaptiveWindows):
+        return windows
+    if gradient.divisor:
+        return f"{windows}, every window divided by {gradient.divisor}"
+    return f"{windows}, the padding {'counted' if gradient.count_include_pad else 'not counted'}"
+
+
+def _roles(gradient: AveragePoolGradient) -> tuple[OperandRole, ...]:
+    floats = gradient.element_type
+    x = (
+        []
+        if gradient.x is None
+        else [OperandRole("x, the pooled input", gradient.x.value.name, floats, gradient.x_shape)]
+    )
+    return (
+        *x,
+        OperandRole("the incoming gradient", gradient.grad.value.name, floats, gradient.pooled_shape),
+        OperandRole("the gradient of x", gradient.dx.value.name, floats, gradient.x_shape),
+    )
+
+
+def _steps(gradient: AveragePoolGradient, axis: Axis) -> Iterator[Step]:
+    if isinstance(gradient.windows, AdaptiveWindows):
+        return
+    window = gradient.windows.axis(axis.number, axis.size)
+    if window is None:
+        return
+    yield from auto_pad(gradient.windows, window, axis)
+    yield from on_canvas(window, axis) if axis.chosen.before or axis.chosen.after else exact(window, axis)

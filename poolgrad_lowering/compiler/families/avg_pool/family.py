@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The family of average pools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from poolgrad_lowering.compiler.families.avg_pool.emit import emit
+from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.compiler.families.avg_pool.legality import select_op
+from poolgrad_lowering.compiler.families.avg_pool.verify import check_operands, verify_gradient
+from poolgrad_lowering.compiler.families.family import Family, LoweredPool
+from poolgrad_lowering.compiler.families.verdicts import Lowered
+from poolgrad_lowering.dialect.targets import (
+    ADAPTIVE_AVERAGE_2D_GRAD,
+    ADAPTIVE_AVERAGE_GRAD,
+    AVERAGE_2D_GRAD,
+    AVERAGE_3D_GRAD,
+)
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.compiler.families.derivation import Derivation
+
+
+def _derivation(site: Lowered[AveragePoolGradient]) -> Derivation:
+    from poolgrad_lowering.compiler.families.avg_pool.derivation import derivation  # noqa: PLC0415 - only pages need it
+
+    return derivation(site)
+
+
+AVERAGE_POOLS = Family[AveragePoolGradient, LoweredPool](
+    AveragePoolGradient,
+    (AVERAGE_3D_GRAD, AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD),
+    verify_gradient,
+    check_operands,
+    select_op,
+    emit,
+    _derivation,
+)
+"""Gradients of AveragePool and of adaptive average pools, which read nothing of their forward pools."""

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A ConvTranspose with a uniform kernel, and what follows it up to x: it adds each element to its window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from poolgrad_lowering.compiler.families.avg_pool.matching.division import Scale, scaled_operands
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.shape_rules import slice_bounds, static_integers
+from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
+from poolgrad_lowering.model.ir.attributes import attribute, integer, integers, text
+from poolgrad_lowering.model.ir.dims import static_dims
+from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+
+S = TypeVar("S")
+
+_PADS_AS_INPUT = 11
+"""The first opset in which the pads of Pad are an input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Sums over planes: element o of an axis is added to o·stride − begin … o·stride − begin + kernel − 1.
+
+    `source` has the planes. `counts` and `sizes` are the sizes of its spatial axes and of those of the result.
+    `complete` says whether the result has all elements of the last window, `scale` what it is divided by afterwards.
+    """
+
+    source: Value
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    counts: tuple[int, ...]
+    begins: tuple[int, ...]
+    sizes: tuple[int, ...]
+    complete: tuple[bool, ...]
+    scale: Scale
+
+    def cut(self, bounds: dict[int, tuple[int, int]]) -> Spread | None:
+        """Return what a Slice with these bounds of axes takes, axes counted from the last, -1; None if of others."""
+        begins, sizes, complete = list(self.begins), list(self.sizes), list(self.complete)
+        if any(axis < -len(sizes) for axis in bounds):
+            return None
+        for axis, (start, end) in bounds.items():
+            first, last, _ = slice(start, end).indices(sizes[axis])
+            complete[axis] = complete[axis] and last == sizes[axis]
+            begins[axis] += first
+            sizes[axis] = max(last - first, 0)
+        return replace(self, begins=tuple(begins), sizes=tuple(sizes), complete=tuple(complete))
+
+    def padded(self, before: Sequence[int], after: Sequence[int]) -> Spread | None:
+        """Return what a Pad of the spatial axes with zeros makes of it; None if zeros would replace elements."""
+        axes = range(-len(self.sizes), 0)
+        found = self.cut(
+            {axis: (max(-before[axis], 0), max(self.sizes[axis] + min(after[axis], 0), 0)) for axis in axes}
+        )
+        grown = [max(high, 0) for high in after]
+        if found is None or any(low > 0 for low in before):
+            return None
+        if any(more and not whole for more, whole in zip(grown, found.complete, strict=True)):
+            return None
+        return replace(found, sizes=tuple(size + more for size, more in zip(found.sizes, grown, strict=True)))
+
+
+def spread(facts: Facts, node: Node, kernel: tuple[int, ...]) -> Spread:
+    """Return the windows to which a ConvTranspose with a uniform kernel adds the elements of each plane.
+
+    Raises `Refuse` if its attributes or sizes are of a kind that is not supported.
+    """
+    source, axes = node.input(0), len(kernel)
+    shape = facts.shape(source)
+    known = [dim.static for dim in (shape or ())[2:] if dim.static is not None]
+    windows, more = PoolAttributes.read(node, list(kernel)), integers(node, "output_padding", [0] * axes)
+    are_windows = windows is not None and windows.auto_pad == "NOTSET" and windows.kernel == kernel
+    is_read = are_windows and len(known) == axes and attribute(node, "output_shape") in (None, [])
+    if source is None or not is_read or windows is None or more is None or len(more) != axes:
+        what = "ConvTranspose '{}' has symbolic spatial sizes, or attributes with which its windows are not read"
+        raise Refuse(Code.POOL_ATTRIBUTES, what, node.label)
+    strides = windows.strides
+    if any(step > 1 and taps > 1 for step, taps in zip(windows.dilations, kernel, strict=True)):
+        raise Refuse(Code.DILATED_AVERAGE, "ConvTranspose '{}' has dilations {}", node.label, list(windows.dilations))
+    whole = tuple((count - 1) * stride + taps for count, stride, taps in zip(known, strides, kernel, strict=True))
+    full = Spread(source, kernel, strides, tuple(known), (0,) * axes, whole, (True,) * axes, Scale(np.ones(1)))
+    behind = [extra - pad for extra, pad in zip(more, windows.ends, strict=True)]
+    cut = full.padded([-pad for pad in windows.begins], behind) if min(known) > 0 else None
+    if cut is None or min(cut.sizes) < 1:
+        what = "ConvTranspose '{}' has no element along an axis: {} windows"
+        raise Refuse(Code.OUTPUT_SIZE, what, node.label, known)
+    return cut
+
+
+def results(
+    facts: Facts, node: Node, made: S, change: Callable[[Facts, Node, S], S | None] = lambda *_: None
+) -> Iterator[tuple[Value, S]]:
+    """Yield the values that hold the result, nearest first: changed, viewed, or at last cast to a half type.
+
+    `made` describes the first one, `change` returns what a node makes of it, None if nothing of the kind. Each is read
+    by one node only. There is at most one cast: what is behind it would read rounded values.
+    """
+    value, is_cast = node.output(0), False
+    for _ in range(MAX_CHAIN):
+        if value is None:
+            return
+        yield value, made
+        reader = value.only_reader
+        if reader is None:
+            return
+        if reader.is_a("Cast") and integer(reader, "to") in HALF_TYPES and not is_cast:
+            is_cast = True
+        elif not facts.is_view(reader) or reader.input(0) != value:
+            changed = None if is_cast else change(facts, reader, made)
+            if changed is None:
+                return
+            made = changed
+        value = reader.output(0)
+
+
+def changed(facts: Facts, node: Node, made: Spread) -> Spread | None:
+    """What a node makes of the result, as `cropped` or `scaled`; None for any other node."""
+    return cropped(facts, node, made) or scaled(facts, node, made)
+
+
+def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
+    """What a Mul or Div by one number makes of the result; None for any other node."""
+    constants = [values for _, values in scaled_operands(facts, node) if values.size]
+    found = [values.reshape(-1)[:1] for values in constants if (values == values.flat[0]).all()]
+    return replace(made, scale=made.scale.by(found[0], divides=node.is_a("Div"))) if found else None
+
+
+def cropped(facts: Facts, node: Node, made: Spread) -> Spread | None:
+    """What a Slice or a Pad with zeros makes of planes; None for any other node."""
+    shape, axes = facts.shape(node.input(0)), len(made.kernel)
+    if shape is None or len(shape) < axes or shape[-axes:] != static_dims(made.sizes):
+        return None
+    if node.is_a("Slice"):
+        bounds = slice_bounds(facts, node, len(shape))
+        return None if bounds is None else made.cut({axis - len(shape): each for axis, each in bounds.items()})
+    if not node.is_a("Pad") or text(node, "mode", "constant") != "constant" or node.input(3) is not None:
+        return None
+    pads = integers(node, "pads") if node.scope.opset < _PADS_AS_INPUT else static_integers(facts, node, 1)
+    fill, outer = node.input(2), len(shape) - axes
+    if pads is None or len(pads) != 2 * len(shape) or not (fill is None or facts.is_zero(fill)):
+        return None
+    before, after = pads[: len(shape)], pads[len(shape) :]
+    return None if any(before[:outer] + after[:outer]) else made.padded(before[outer:], after[outer:])

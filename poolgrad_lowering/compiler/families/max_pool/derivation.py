@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The derivation of a site's attributes from those of its max pool.
+
+The formulas are those of `windows` and `legality.pools`; a test compares their values with the lowered operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import TensorProto
+
+from poolgrad_lowering.compiler.families.derivation import HOLDS, AxisDerivation, Derivation, OperandRole, Step
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
+from poolgrad_lowering.compiler.families.window_steps import (
+    Axis,
+    auto_pad,
+    chosen_windows,
+    derived_axes,
+    effective_kernel,
+    exact,
+    on_canvas,
+    output_size,
+    window_text,
+)
+from poolgrad_lowering.dialect.aclnn_windows import widened
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows.axis import AxisWindow
+
+
+def derivation(site: Lowered[MaxPoolGradient]) -> Derivation:
+    """Return the derivation of the lowered gradient, and of its forward pool if that is lowered too."""
+    gradient, forward = site.gradient, site.forward
+    return Derivation(
+        window_text(gradient.windows),
+        len(gradient.x_shape),
+        _roles(gradient),
+        _axes(gradient, site.op, forward=False),
+        _axes(gradient, forward, forward=True) if isinstance(forward, LoweredOp) else (),
+    )
+
+
+def _axes(gradient: MaxPoolGradient, op: LoweredOp, *, forward: bool) -> tuple[AxisDerivation, ...]:
+    windows = chosen_windows(op, len(gradient.x_shape) - 2)
+    return derived_axes(gradient, op, windows, lambda axis: _steps(gradient, axis, forward=forward))
+
+
+def _roles(gradient: MaxPoolGradient) -> tuple[OperandRole, ...]:
+    floats, x_shape, pooled_shape = gradient.element_type, gradient.x_shape, gradient.pooled_shape
+    return (
+        OperandRole("x, the pooled input", gradient.x.value.name, floats, x_shape),
+        OperandRole("grad, the incoming gradient", gradient.grad.value.name, floats, pooled_shape),
+        OperandRole("argmax, the indices", gradient.indices.value.name, TensorProto.INT32, pooled_shape),
+        OperandRole("y, the gradient of x", gradient.dx.value.name, floats, x_shape),
+    )
+
+
+def _steps(gradient: MaxPoolGradient, axis: Axis, *, forward: bool) -> Iterator[Step]:
+    if isinstance(gradient.windows, AdaptiveWindows):
+        ratio = {"I": axis.size.static, "n": axis.count.static}
+        yield Step.of("kernel and stride", "I / n", ratio, axis.chosen.kernel)
+        return
+    window = gradient.windows.axis(axis.number, axis.size)
+    if window is None:
+        return
+    yield from auto_pad(gradient.windows, window, axis)
+    if forward:
+        yield from exact(window, axis)
+    elif (axis.chosen.kernel, axis.chosen.pad) == (widened(window).kernel, widened(window).pad):
+        yield from _direct(window, axis)
+    else:
+        yield from on_canvas(window, axis)
+
+
+def _direct(window: AxisWindow, axis: Axis) -> Iterator[Step]:
+    kernel, pad, ends = axis.chosen.kernel, axis.chosen.pad, {"b": window.begin, "e": window.end}
+    yield effective_kernel(window)
+    yield Step.of("padding p", "max(b, e)", ends, pad)
+    yield Step.of("kernel k″", "k′ + |b − e|", {"k′": window.extent, **ends}, kernel)
+    yield Step.of("legal", "p ≤ ⌊k″ / 2⌋", {"p": pad, "k″": kernel}, HOLDS)
+    yield output_size("I + 2·p − k″", {"p": pad, "k″": kernel}, axis, kernel)

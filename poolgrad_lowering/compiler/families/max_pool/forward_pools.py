@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Chooses the forward pools that are lowered together with their gradients.
+
+A pool is a node with Indices, or a ReduceMax and an ArgMax over the same windows. It is lowered if the target supports
+exactly its windows and only lowered gradients use its Indices, or others only their shape. Its operator computes the
+argmax that the gradients use, and the nodes that converted the Indices become dead.
+
+A MaxPool without the Indices that a gradient needs gets that output if it stays. `Y` is the same as before, except for
+NaN and for windows that contain only −inf, which onnxruntime's kernel with Indices treats differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from poolgrad_lowering.compiler.analysis.provenance import Numbering
+from poolgrad_lowering.compiler.families.family import Joined, LoweredPool
+from poolgrad_lowering.compiler.families.gradient import Operand, View
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.legality.pools import select_forward_op
+from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
+from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
+from poolgrad_lowering.compiler.rewriting.region import UseCounts, dead_region, first_outputs
+from poolgrad_lowering.dialect.op import Maximum
+from poolgrad_lowering.dialect.targets import Target
+from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, Refuse, attempt
+from poolgrad_lowering.model.ir.dims import Shape, fits_reshape
+from poolgrad_lowering.model.ir.graphs import fresh
+from poolgrad_lowering.model.ir.scopes import Node, Use, Value
+
+
+def join(
+    sites: Sequence[Lowered[MaxPoolGradient]],
+    used: Sequence[Value],
+    target: Target | None,
+    bodies: FunctionBodies,
+    taken: set[str],
+) -> Joined[LoweredMaxPool]:
+    """See `ForwardPools`: pools that a gradient needs the Indices of get that output, unless they are lowered."""
+    named, pools = name_indices(sites, taken), list[LoweredMaxPool]()
+    if target is not None:
+        named, pools = choose_forward_pools(named, used, target, bodies, taken)
+    return Joined(named, pools, missing_outputs(named))
+
+
+def name_indices(sites: Sequence[Lowered[MaxPoolGradient]], taken: set[str]) -> list[Lowered[MaxPoolGradient]]:
+    """Return the sites with a name for each argmax that has none; sites of one pool share it.
+
+    The model is not changed. `taken` are all names of the model; the new names are added to it.
+    """
+    named: dict[Node, Value] = {}
+    return [_named(site, named, taken) for site in sites]
+
+
+def missing_outputs(sites: Sequence[Lowered[MaxPoolGradient]]) -> dict[Node, str]:
+    """Return the pools that are not lowered and need an Indices output, with the name of that output."""
+    return {
+        pool: site.gradient.indices.value.name
+        for site in sites
+        if (pool := site.gradient.pool) is not None
+        if pool.output(1) is None and not isinstance(site.forward, LoweredOp)
+    }
+
+
+def _named(site: Lowered[MaxPoolGradient], named: dict[Node, Value], taken: set[str]) -> Lowered[MaxPoolGradient]:
+    gradient, pool = site.gradient, site.gradient.pool
+    if gradient.argmax is not None or pool is None:
+        return site
+    if pool not in named:
+        named[pool] = Value(pool.scope, fresh(f"{pool.proto.output[0]}/indices", taken))
+    return replace(site, gradient=replace(gradient, argmax=Operand(named[pool])))
+
+
+Site = Lowered[MaxPoolGradient]
+
+
+@dataclass(frozen=True)
+class LoweredMaxPool(LoweredPool):
+    """A max pool that is lowered.
+
+    `argmax` is a new value, or the Indices if nodes use their shape, which is that of the argmax. `x_view` and `y_view`
+    are the shapes that x is given before the operator and y after it, None where they have them.
+    """
+
+    argmax: Value
+    x_view: Shape | None
+    y_view: Shape | None
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """A node that computes the pooled tensor, the indices that it or an ArgMax records, and the first gradient."""
+
+    node: Node
+    y: Value
+    recorded: Value
+    gradient: MaxPoolGradient
+
+    @property
+    def y_view(self) -> Shape | None:
+        """The shape of a ReduceMax's result where it is not the pooled one."""
+        reduction = self.gradient.reduction
+        shape = None if reduction is None else reduction.y_shape
+        return None if shape == self.gradient.pooled_shape else shape
+
+
+def choose_forward_pools(
+    sites: Sequence[Site], used: Sequence[Value], target: Target, bodies: FunctionBodies, taken: set[str]
+) -> tuple[list[Site], list[LoweredMaxPool]]:
+    """Return the sites, with `forward` set and with the argmax of their lowered pools, and the lowered pools.
+
+    The pool of a site whose `forward` is already a refusal stays. `used` are values that lowered nodes of other
+    families will use. The names of new values are added to `taken`.
+    """
+    pools, selected = _pools(sites), dict[Hashable, LoweredOp]()
+    verdicts = {place: attempt(_select, pool, target, bodies, selected) for place, pool in pools.items()}
+    measured = _refuse_used_indices(sites, used, pools, verdicts)
+    if _refuse_by_plan(sites, verdicts):  # the nodes around a pool that stays may use another pool's Indices
+        measured = _refuse_used_indices(sites, used, pools, verdicts)
+    lowered = {
+        place: _lowered_pool(pools[place], op, taken, keeps_name=place in measured)
+        for place, op in verdicts.items()
+        if isinstance(op, LoweredOp)
+    }
+    return [_with_forward(site, verdicts, lowered) for site in sites], list(lowered.values())
+
+
+def _pools(sites: Iterable[Site]) -> dict[Use, _Pool]:
+    """Return the pools that could be lowered, by the position of their node."""
+    pools: dict[Use, _Pool] = {}
+    owners: dict[Node, Use] = {}  # one ReduceMax can give the maxima of several ArgMax nodes
+    for site in sites:
+        place, pool = _place(site.gradient), _pool(site.gradient)
+        if place is not None and pool is not None and owners.setdefault(pool.node, place) == place:
+            pools.setdefault(place, pool)
+    return pools
+
+
+def _pool(gradient: MaxPoolGradient) -> _Pool | None:
+    """The pool of a gradient, where it reads the gradient's x."""
+    node, reduction = gradient.pool, gradient.reduction
+    if reduction is not None:
+        y, recorded = reduction.node.output(0), reduction.recorder.output(0)
+        return None if y is None or recorded is None else _Pool(reduction.node, y, recorded, gradient)
+    if node is None or node.input(0) != gradient.x.value:
+        return None
+    y, recorded = node.output(0), node.output(1) or gradient.indices.value  # the rewrite adds the missing output
+    return None if y is None else _Pool(node, y, recorded, gradient)
+
+
+def _place(gradient: MaxPoolGradient) -> Use | None:
+    """The position of the node that records a gradient's indices."""
+    node = gradient.pool if gradient.reduction is None else gradient.reduction.recorder
+    return None if node is None else Use(node.scope, node.position)
+
+
+def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[Hashable, LoweredOp]) -> LoweredOp:
+    """Return the operator for a pool, and require its body. Raises `Refuse` if the pool stays.
+
+    `selected` are the operators of earlier pools, by all that they depend on.
+    """
+    gradient, reduction = pool.gradient, pool.gradient.reduction
+    key = gradient.selected_by, None if reduction is None else (reduction.order,)
+    if key not in selected:
+        selected[key] = select_forward_op(gradient, target)
+    op = selected[key]
+    if reduction is not None and (reduction.y_shape is None or not fits_reshape(pool.y_view or ())):
+        raise Refuse(Code.UNKNOWN_SHAPE, "several sizes of '{}' are not known", pool.y.name)
+    maximum = Maximum.SELECTED if reduction is None or reduction.order is None else reduction.order
+    bodies.require(op.name, gradient.element_type, pool.node.scope, maximum)
+    return op
+
+
+def _refuse_used_indices(
+    sites: Sequence[Site],
+    used: Sequence[Value],
+    pools: Mapping[Use, _Pool],
+    verdicts: dict[Use, LoweredOp | Refusal],
+) -> set[Use]:
+    """Refuse the pools whose Indices have a use outside the lowered gradients, other than of their shape.
+
+    Returns the places of the remaining pools whose Indices have uses of their shape.
+    """
+    lowerable = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], LoweredOp)}
+    read, measured = _with_used_indices(sites, used, lowerable)
+    for place in read:
+        label = pools[place].node.label
+        what = "the Indices of '{}' are used outside the lowered gradients"
+        verdicts[place] = Refusal(Code.FORWARD_READERS, what, (label,))
+    return measured
+
+
+def _refuse_by_plan(sites: Sequence[Site], verdicts: dict[Use, LoweredOp | Refusal]) -> bool:
+    """Refuse the lowerable pools of sites whose `forward` is a refusal; return whether there are any."""
+    refused = {
+        place: site.forward
+        for site in sites
+        if isinstance(site.forward, Refusal)
+        if (place := _place(site.gradient)) is not None and isinstance(verdicts.get(place), LoweredOp)
+    }
+    verdicts.update(refused)
+    return bool(refused)
+
+
+def _with_used_indices(
+    sites: Sequence[Site], used: Sequence[Value], lowerable: Mapping[Use, _Pool]
+) -> tuple[set[Use], set[Use]]:
+    """Return the places of the pools whose Indices still have a use after all sites are removed: first those with a use
+    of their elements, then those with uses of their shape alone.
+
+    A pool that stays keeps the operands of its gradients alive, which may use another pool's Indices; so the search is
+    repeated until no pool is added.
+    """
+    staying: set[Use] = set()
+    while True:
+        lowered = {place: pool for place, pool in lowerable.items() if place not in staying}
+        use_counts = UseCounts([*used, *_used_after(sites, lowered)])
+        for site in sites:
+            producer = site.gradient.dx.value.producer
+            if producer is not None:
+                dead_region(producer, use_counts)
+        read = {place: pool for place, pool in lowered.items() if use_counts.left(pool.recorded)}
+        found = {place for place, pool in read.items() if not _is_measured(pool, use_counts)}
+        if not found:
+            return staying, set(read)
+        staying |= found
+
+
+def _is_measured(pool: _Pool, use_counts: UseCounts) -> bool:
+    """Whether all remaining uses of a pool's Indices are of their shape, which is that of the argmax.
+
+    The shape of what an ArgMax records is another one, or may be.
+    """
+    recorded = pool.recorded
+    if pool.gradient.reduction is not None:
+        return False
+    readers = [use.scope.node(use.position) for use in recorded.uses if use.position >= 0]
+    measures = sum(node.is_a("Shape", "Size") and not use_counts.is_removed(node) for node in readers)
+    return measures == use_counts.left(recorded)
+
+
+def _used_after(sites: Sequence[Site], lowered: Mapping[Use, _Pool]) -> Iterable[Value]:
+    """Yield the model's values that lowered nodes will use: x, grad, and the indices of pools that stay."""
+    for site in sites:
+        yield site.gradient.x.value
+        yield site.gradient.grad.value
+        if _place(site.gradient) not in lowered:
+            yield site.gradient.indices.value
+    yield from first_outputs(missing_outputs(sites))  # a pool that is lowered reads x, which is used anyway
+
+
+def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> LoweredMaxPool:
+    new = None if keeps_name else fresh(f"{pool.y.name}/argmax", taken)
+    argmax = pool.recorded if new is None else Value(pool.node.scope, new)
+    gradient, reduction = pool.gradient, pool.gradient.reduction
+    x_view = gradient.x_shape if gradient.x.view is View.FLAT else None
+    place = pool.node if reduction is None else reduction.first
+    return LoweredMaxPool(
+        pool.node, op, gradient.x.value, pool.y, gradient.element_type, place, argmax, x_view, pool.y_view
+    )
+
+
+def _with_forward(
+    site: Site, verdicts: Mapping[Use, LoweredOp | Refusal], lowered: Mapping[Use, LoweredMaxPool]
+) -> Site:
+    place = _place(site.gradient)
+    verdict = verdicts.get(place) if place is not None else None
+    if place is None or verdict is None:
+        what = "no single node computes the pooled tensor and the indices of '{}'"
+        return replace(site, forward=Refusal(Code.FORWARD_SOURCE, what, (site.gradient.dx.value.name,)))
+    if place not in lowered:
+        return replace(site, forward=verdict)
+    gradient = replace(site.gradient, argmax=Operand(lowered[place].argmax), numbering=Numbering.PLANE)
+    return replace(site, gradient=gradient, forward=verdict)

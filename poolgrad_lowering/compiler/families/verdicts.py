@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The verdict on an anchor: lowered, with its gradient and operator, or not lowered, with a code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from onnx import AttributeProto, helper
+
+from poolgrad_lowering.compiler.families.gradient import Gradient
+from poolgrad_lowering.model.diagnostics.codes import Refusal
+from poolgrad_lowering.model.diagnostics.diagnostic import Severity
+from poolgrad_lowering.model.diagnostics.status import Status
+from poolgrad_lowering.model.ir.scopes import Node
+
+G_co = TypeVar("G_co", bound=Gradient, covariant=True)
+
+
+@dataclass(frozen=True)
+class LoweredOp:
+    """The dialect operator that a gradient or pool is lowered to, and its attributes.
+
+    `canvas` is the padding (before, after) of x on each spatial axis, empty if x is not padded. `divisors` has the
+    divisor of each window by axis, by whose products the gradient is divided before; empty if it is not divided.
+    """
+
+    name: str
+    attributes: Mapping[str, int | float | str | list[int]]
+    canvas: tuple[tuple[int, int], ...] = ()
+    divisors: tuple[tuple[int, ...], ...] = ()
+
+    @cached_property
+    def stored(self) -> list[AttributeProto]:
+        """The attributes as each node of the operator stores them."""
+        return [helper.make_attribute(name, value) for name, value in sorted(self.attributes.items())]
+
+
+@dataclass(frozen=True)
+class Lowered(Generic[G_co]):
+    """A site: an anchor that is lowered to `op`. `site` is its identifier, `pattern` the form that recognised it.
+
+    `forward` is the operator of its forward pool, the reason why the pool stays, or None if pools are not lowered.
+    `trusted_defaults` are the graph inputs whose defaults the proof takes for constants.
+    """
+
+    site: str
+    anchor: Node
+    pattern: str
+    gradient: G_co
+    op: LoweredOp
+    forward: LoweredOp | Refusal | None = None
+    trusted_defaults: tuple[str, ...] = ()
+    status = Status.LOWERED
+
+    def refused(self, refusal: Refusal) -> Refused:
+        """Return the verdict that the site is not lowered, for this reason."""
+        return Refused(self.site, self.anchor, self.pattern, refusal)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An anchor that is not lowered. `pattern` is the form that proved it a gradient, None if none did."""
+
+    site: str
+    anchor: Node
+    pattern: str | None
+    refusal: Refusal
+
+    @property
+    def status(self) -> Status:
+        """REFUSED, or UNRELATED for an anchor that is proven to be no gradient of a pool."""
+        return Status.UNRELATED if self.refusal.code.severity is Severity.NOTE else Status.REFUSED
+
+
+Verdict = Lowered[Any] | Refused

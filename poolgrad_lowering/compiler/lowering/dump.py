@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Writes every rewrite as text, before and after, to the folder in POOLGRAD_DUMP, for debugging."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import onnx
+from onnx import GraphProto, NodeProto
+
+from poolgrad_lowering.compiler.rewriting.region import Region
+from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
+from poolgrad_lowering.model.io.atomic_write import make_folder, write_bytes
+from poolgrad_lowering.model.ir.scopes import Node, Value
+
+_SHOWN = 64
+"""Constants of more bytes than this are shown as inputs."""
+
+
+def write_replacements(folder: Path, replaced: Sequence[Replacement]) -> None:
+    """Write the removed and the new nodes of each replacement to a pair of numbered files. Raises `FileError`.
+
+    Creates the folder if it does not exist.
+    """
+    make_folder(folder)
+    for number, one in enumerate(replaced, 1):
+        stem = f"{number:03}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', one.root.label)[-80:]}"
+        for moment, graph in (("before", _before(one.root, one.region)), ("after", _after(one.root, one.nodes))):
+            write_bytes(folder / f"{stem}.{moment}.txt", onnx.printer.to_text(graph).encode() + b"\n")
+
+
+def _before(root: Node, region: Region) -> GraphProto:
+    graph = _graph(root, region.frontier, [node.proto for node in region.nodes])
+    for value in sorted(region.initializers, key=lambda value: value.name):
+        tensor = value.scope.initializer(value.name)
+        if tensor is not None and tensor.ByteSize() <= _SHOWN:
+            graph.initializer.append(tensor)
+        else:
+            graph.input.append(_declaration(value))
+    return graph
+
+
+def _after(root: Node, written: Sequence[NodeProto]) -> GraphProto:
+    made = {name for node in written for name in node.output}
+    read = dict.fromkeys(name for node in written for name in node.input if name and name not in made)
+    inputs = (root.scope.resolve(name) or Value(root.scope, name) for name in read)
+    return _graph(root, inputs, written)
+
+
+def _graph(root: Node, inputs: Iterable[Value], nodes: Iterable[NodeProto]) -> GraphProto:
+    graph = GraphProto(name=root.scope.path, node=nodes)
+    graph.input.extend(_declaration(value) for value in sorted(inputs, key=lambda value: value.name))
+    graph.output.extend(_declaration(value) for value in root.outputs if value is not None)
+    return graph
+
+
+def _declaration(value: Value) -> onnx.ValueInfoProto:
+    return value.scope.declared(value.name) or onnx.ValueInfoProto(name=value.name)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Writes the nodes that replace gradients and forward pools, each with its provenance as metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from onnx import NodeProto
+
+from poolgrad_lowering.compiler.families.registry import family_of
+from poolgrad_lowering.compiler.families.verdicts import Lowered
+from poolgrad_lowering.compiler.lowering.join import JoinedSites
+from poolgrad_lowering.compiler.rewriting.region import UseCounts, dead_region, first_outputs
+from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir import metadata
+from poolgrad_lowering.model.ir.scopes import Node
+
+_FORWARD = "forward"
+"""The pattern in the metadata of a lowered forward pool."""
+
+
+def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement]:
+    """Return the replacements of all sites, then those of the lowered forward pools. The model is not changed.
+
+    `taken` are all names of the model; the new names are added.
+    """
+    sites, pools = joined.sites, joined.pools
+    written = [(site, family_of(site.gradient).emit(facts, site, taken)) for site in sites]
+    written_pools = [(pool, forward.emit(pool, taken)) for forward, pool in pools]
+    used = [value for site in sites for value in site.gradient.operands] + first_outputs(joined.added_outputs)
+    # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
+    use_counts = UseCounts([*used, *[value for _, pool in pools for value in (pool.x, pool.y)]])
+    replaced = [_replaced_site(site, nodes, use_counts) for site, nodes in written]
+    for pool, nodes in written_pools:
+        region = dead_region(pool.pool, use_counts)
+        one = Replacement(pool.pool, nodes, region, pool.element_type, pool.place)
+        _record(one.dialect_node, region.nodes, pool.pool, _FORWARD)
+        replaced.append(one)
+    return replaced
+
+
+def _replaced_site(site: Lowered[Any], nodes: list[NodeProto], use_counts: UseCounts) -> Replacement:
+    root, pool = site.gradient.dx.value.producer, site.gradient.pooling
+    if root is None:
+        raise AssertionError(f"no node produces the result '{site.gradient.dx.value.name}' of a gradient")
+    one = Replacement(root, nodes, dead_region(root, use_counts), site.gradient.element_type, root, site.site)
+    node, dead = one.dialect_node, one.region.nodes
+    _record(node, dead, site.anchor, site.pattern)
+    node.metadata_props.add(key=metadata.SITE, value=site.site)
+    _record_layer(node, [*([] if pool is None else [pool]), *dead])
+    return one
+
+
+def _record(node: NodeProto, dead: Sequence[Node], origin: Node, pattern: str) -> None:
+    """Give the dialect's node the metadata of `origin`, the pattern's name and the names of the dead nodes."""
+    entries, own = node.metadata_props, (metadata.PATTERN, metadata.REPLACED, metadata.SITE)
+    entries.extend([entry for entry in origin.proto.metadata_props[:] if entry.key not in own])
+    entries.add(key=metadata.PATTERN, value=pattern)
+    entries.add(key=metadata.REPLACED, value=json.dumps([one.label for one in dead]))
+
+
+def _record_layer(node: NodeProto, origins: Sequence[Node]) -> None:
+    """Write the first layer of `origins` onto the node if it has none yet."""
+    if metadata.layer_of(node) is None:
+        named = next((one.proto for one in origins if metadata.layer_of(one.proto) is not None), NodeProto())
+        node.metadata_props.extend(entry for entry in named.metadata_props if entry.key == metadata.NAME_SCOPES)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The entry points of the compiler in memory: `lower` returns a lowered model and its report, `inspect` the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx import ModelProto
+
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
+from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.model.io.atomic_write import PathLike
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.model.io.model_file import require_model
+from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.report.report import Report
+
+
+@dataclass(frozen=True)
+class LoweringResult:
+    """A lowered model, and the report of what was done with each anchor."""
+
+    model: ModelProto
+    report: Report
+
+    def __repr__(self) -> str:
+        return f"<LoweringResult: {self.report!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
+
+def lower(
+    model: ModelProto,
+    *,
+    target: str | None = None,
+    forward: bool = True,
+    plan: LoweringPlan | None = None,
+    trust_defaults: bool = False,
+    base_dir: PathLike | None = None,
+    standard: bool = False,
+    keep_onnx: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> LoweringResult:
+    """Lower every gradient of a pool in a model that the target can run.
+
+    The model that is given is not modified. What is not lowered stays as it is: the report names each refused anchor
+    with a code and a reason. If nothing is lowered, the result's model serialises to the same bytes.
+
+    Args:
+        model: A training graph, forward and backward in one model.
+        target: A product or SoC name (`poolgrad targets` lists them); by default the plan's target, else atlas-a2.
+        forward: Whether forward pools are lowered with their gradients.
+        plan: Chooses the operator of each site. It must name the sites of this model; its SHA-256 is not checked.
+        trust_defaults: Whether to take initializers that are also graph inputs for constants. A plan that was made with
+            this option implies it. The lowered model is right if no caller overrides them.
+        base_dir: The folder of the model's external data, from which proofs read constants; without it, gradients that
+            need external data are refused.
+        standard: Whether to write the operators of training runtimes that are left, such as ConvGrad, in standard
+            ONNX. Their results then differ from those of the original by rounding. Those without a definition stay:
+            `report.standard.left` names them.
+        keep_onnx: Whether to leave gradients that are written in ONNX's own operators, as those of average pools can
+            be. A session beside onnxruntime's CANN provider then has fewer parts.
+        limits: The largest model that is accepted, and how much external data is read, for models of unknown origin.
+            The defaults are 2 GiB, 2^22 nodes, 32 levels of subgraphs, and 64 GiB of external data.
+
+    Raises:
+        TypeError: The model is not an `onnx.ModelProto`, but a path for example.
+        UnknownTargetError: No product and no SoC has the name `target`.
+        InvalidModelError: The model is not valid ONNX, or exceeds one of `limits`.
+        PlanError: The plan does not fit the model or the target.
+
+    Example:
+        >>> import onnx
+        >>> from poolgrad_lowering import lower
+        >>> result = lower(onnx.load("training.onnx"), target="Ascend910B3")
+        >>> result.report
+        <Report for atlas-a2: 3 anchors, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
+        >>> [(anchor.site, anchor.code) for anchor in result.report.unrelated]
+        [('main:scatter', 'unrelated-indices')]
+        >>> onnx.save(result.model, "lowered.onnx")
+    """
+    require_model(model)
+    options = Options(target, forward, plan, trust_defaults, limits, standard=standard, keep_onnx=keep_onnx)
+    lowered = ModelProto()
+    lowered.CopyFrom(model)
+    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
+    bytes_before = len(gate.serialised(model))
+    outcome = lower_in_place(lowered, options, gate)
+    bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
+    return LoweringResult(lowered, outcome.report(bytes_before, bytes_after))
+
+
+def inspect(
+    model: ModelProto,
+    *,
+    target: str | None = None,
+    forward: bool = True,
+    trust_defaults: bool = False,
+    base_dir: PathLike | None = None,
+    standard: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Report:
+    """Return the report that `lower` would give for a model.
+
+    The parameters and the errors are those of `lower`.
+
+    Example:
+        >>> import onnx
+        >>> from poolgrad_lowering import inspect
+        >>> inspect(onnx.load("training.onnx"), target="Ascend310P3").refused_by_code
+        {'target': 2}
+    """
+    result = lower(
+        model,
+        target=target,
+        forward=forward,
+        trust_defaults=trust_defaults,
+        base_dir=base_dir,
+        standard=standard,
+        limits=limits,
+    )
+    return result.report

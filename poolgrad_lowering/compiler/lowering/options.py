@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options of a lowering, which `lower`, `inspect`, and the same of files and folders share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from poolgrad_lowering.compiler.lowering.apply_plan import resolve_target
+from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
+from poolgrad_lowering.dialect.targets import Target
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
+
+
+@dataclass(frozen=True)
+class Options:
+    """The parameters of `lower` and `lower_file` of the same names, with their defaults.
+
+    Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
+    """
+
+    target: str | None = None
+    forward: bool = True
+    plan: LoweringPlan | None = None
+    trust_defaults: bool = False
+    limits: Limits = DEFAULT_LIMITS
+    strict: bool = False
+    verify: bool = False
+    copy_external: bool = False
+    standard: bool = False
+    keep_onnx: bool | Collection[str] = False
+    """Whether gradients stay that are written in operators of ONNX, which GE runs as is; or those that would become one
+    of these operators."""
+    product: Target = field(init=False)
+    """The target to lower for."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "product", resolve_target(self.target, self.plan))  # as a frozen dataclass sets it
+
+    def keeps_onnx(self, operator: str) -> bool:
+        """Whether a gradient that is written in operators of ONNX does not become this operator."""
+        return self.keep_onnx if isinstance(self.keep_onnx, bool) else operator in self.keep_onnx
+
+    @property
+    def trusts_defaults(self) -> bool:
+        """Whether defaults of graph inputs are constants, by the option or by the plan."""
+        return self.trust_defaults or (self.plan is not None and self.plan.trust_defaults)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Commands and their arguments as data, and the arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from poolgrad_lowering.model.diagnostics.errors import UsageError
+from poolgrad_lowering.model.io.atomic_write import is_same_file
+from poolgrad_lowering.model.io.limits import Limits
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What argparse has to know of an argument: its names, and the options of `add_argument`."""
+
+    names: tuple[str, ...]
+    options: dict[str, Any]
+
+
+Arguments: TypeAlias = "Iterable[Argument | str | Arguments]"
+"""Arguments; those that several commands share as their names; and groups of arguments that exclude each other."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its texts in the help, its arguments, and the function that runs it and returns its exit code.
+
+    The examples are pairs of a command line and its meaning.
+    """
+
+    help: str
+    description: str
+    examples: tuple[tuple[str, str], ...]
+    arguments: Arguments
+    run: Callable[[argparse.Namespace], int]
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """Return an argument with the options of `add_argument`."""
+    return Argument(names, options)
+
+
+def flag(name: str, what: str) -> Argument:
+    """Return an option without a value. `what` is its help."""
+    return argument(name, action="store_true", help=what)
+
+
+def add_arguments(parser: argparse._ActionsContainer, arguments: Arguments) -> None:
+    """Add arguments to a parser."""
+    for each in arguments:
+        found = _SHARED[each] if isinstance(each, str) else each
+        if isinstance(found, Argument):
+            parser.add_argument(*found.names, **found.options)
+        else:
+            add_arguments(parser.add_mutually_exclusive_group(), found)
+
+
+def output_options(*, default: bool) -> Arguments:
+    """Return --verbose and --quiet; only the top-level parser sets their defaults (`default`)."""
+    verbose, quiet = (0, False) if default else (argparse.SUPPRESS, argparse.SUPPRESS)
+    what = "log to standard error; given twice, log every verdict"
+    silent = "print only errors, and output that was requested"
+    return [
+        (
+            argument("-v", "--verbose", action="count", default=verbose, help=what),
+            argument("-q", "--quiet", action="store_true", default=quiet, help=silent),
+        )
+    ]
+
+
+def positive(text: str) -> int:
+    """Parse an integer of 1 or more."""
+    if (number := natural(text)) < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def natural(text: str) -> int:
+    """Parse an integer of 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of 0 or more")
+    return int(text)
+
+
+_SHARED = {
+    each.names[-1]: each
+    for each in (
+        flag("--copy-external", "copy the external data that the written model needs into the output's folder"),
+        argument(
+            "--html",
+            type=Path,
+            metavar="REPORT.html",
+            help="write the report as a page for a browser; for a folder of models, a folder of pages with an "
+            "index.html",
+        ),
+        flag("--in-place", "let OUT be the same file as IN, which is replaced"),
+        argument(
+            "-j", "--jobs", type=positive, metavar="N", help="for a folder: number of processes (default: one per CPU)"
+        ),
+        flag("--no-forward", "do not lower forward pools"),
+        flag(
+            "--standard",
+            "write the operators of training runtimes that are left, such as ConvGrad, in standard ONNX",
+        ),
+        flag("--strict", "exit 1 and write no model if an anchor was refused"),
+        argument("--target", metavar="T", help="product or SoC name (default: atlas-a2; see `poolgrad targets`)"),
+        flag(
+            "--trust-defaults",
+            "take initializers that are also graph inputs for constants; right if no caller overrides them",
+        ),
+        flag("--verify", "exit 1 and write no model if the result is not proven"),
+    )
+}
+"""The arguments that several commands have, by name."""
+
+LIMITS = tuple(
+    argument(
+        f"--{limit.name.replace('_', '-')}",
+        type=int,
+        default=limit.default,
+        metavar="N",
+        help=f"{limit.metadata['help']} (default: {limit.default})",
+    )
+    for limit in fields(Limits)
+)
+"""One argument for each field of `Limits`."""
+
+
+def limits(options: argparse.Namespace) -> Limits:
+    """Return the limits from parsed arguments."""
+    return Limits(**{limit.name: getattr(options, limit.name) for limit in fields(Limits)})
+
+
+def require_other_output(options: argparse.Namespace) -> None:
+    """Raise `UsageError` if the output is the model itself, not a folder, and --in-place was not given."""
+    if is_same_file(options.model, options.output) and not (options.in_place or options.model.is_dir()):
+        raise UsageError(
+            f"the output '{options.output}' is the model itself: give another name, or replace it with --in-place"
+        )

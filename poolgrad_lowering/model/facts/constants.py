@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The constants that a model stores, in the model or in external data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.attributes import attribute
+from poolgrad_lowering.model.ir.scopes import Value
+
+_MAX_CONSTANT = 1 << 16
+
+
+def stored_tensor(value: Value) -> TensorProto | None:
+    """Return the tensor of a constant (a Constant's, or an initializer that is not also an input), or None."""
+    if value.name in value.scope.inputs:
+        return None
+    node = value.producer
+    if node is None:
+        return value.scope.initializer(value.name)
+    tensor = attribute(node, "value") if node.is_a("Constant") else None
+    return tensor if isinstance(tensor, TensorProto) else None
+
+
+def default_tensor(value: Value) -> TensorProto | None:
+    """Return the default of an input of the main graph, an initializer of its name, or None."""
+    scope = value.scope
+    return scope.initializer(value.name) if scope.parent is None and value.name in scope.inputs else None
+
+
+def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
+    """Return a tensor's value; None if it has more elements than `limit` or is malformed. Raises `UnreadableError`."""
+    if math.prod(tensor.dims) > limit:
+        return None
+    if tensor.data_location == TensorProto.EXTERNAL:
+        tensor = external.inlined(tensor)
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def all_bits_clear(tensor: TensorProto, external: ExternalData) -> bool:
+    """Whether all stored bytes of the tensor are zero. External data is read in blocks. Raises `UnreadableError`."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return external.is_zero(tensor)
+    if tensor.raw_data:
+        return tensor.raw_data.count(0) == len(tensor.raw_data)
+    array = small_array(tensor, external)
+    return array is not None and bits_clear(array)
+
+
+def bits_clear(array: np.ndarray[Any, Any]) -> bool:
+    """Whether every element is +0.0, or an integer zero."""
+    return not array.dtype.hasobject and not np.any(np.atleast_1d(array).view(np.uint8))

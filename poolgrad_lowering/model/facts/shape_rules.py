@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rules that compute the shape of a value from the node that produces it, one rule per operator.
+
+Rules get facts from `Known` only, which stores them and decides the order of computation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from onnx import TypeProto
+
+from poolgrad_lowering.model.ir.attributes import boolean, integer, integers
+from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes, pooled_sizes
+
+
+class Known(Protocol):
+    """The facts that rules use; an absent value has none."""
+
+    def shape(self, value: Value | None) -> Shape | None:
+        """Return the value's shape, or None if its rank is not known."""
+
+    def element_type(self, value: Value | None) -> int | None:
+        """Return the value's `TensorProto.DataType`, or None."""
+
+    def inferred_type(self, value: Value) -> TypeProto | None:
+        """Return the type that ONNX infers for a value from what is known of its node's inputs, or None."""
+
+    def integers(self, value: Value | None) -> Shape | None:
+        """Return the elements of an integer scalar or vector, or None."""
+
+    def constant(self, value: Value | None) -> np.ndarray[Any, Any] | None:
+        """Return the value of a small constant, or None."""
+
+    def pool(self, node: Node) -> PoolAttributes | None:
+        """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
+
+
+def static_integers(known: Known, node: Node, position: int) -> list[int] | None:
+    """Return the elements of a node's integer input if all of them are numbers, or None."""
+    dims = known.integers(node.input(position))
+    if dims is None:
+        return None
+    numbers = [dim.static for dim in dims if dim.static is not None]
+    return numbers if len(numbers) == len(dims) else None
+
+
+def opaque(value: Value, axis: int) -> Dim:
+    """Return a unique symbol for an unnamed size of a value."""
+    return Dim(1, (f"?{value.scope.path}:{value.name}[{axis}]",))
+
+
+def is_opaque(dim: Dim) -> bool:
+    """Whether the size contains a symbol of an unnamed size."""
+    return any(symbol.startswith("?") for symbol in dim.symbols)
+
+
+def sizes_in(known: Known, operand: Value | None, value: Value) -> Shape | None:
+    """Return the shape of a value whose sizes are the elements of an operand; at least their number may be known."""
+    found, vector = known.integers(operand), known.shape(operand)
+    if found is not None or vector is None or len(vector) != 1 or vector[0].static is None:
+        return found
+    return tuple(opaque(value, axis) for axis in range(vector[0].static))
+
+
+def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
+    """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input, as numbers in [0, rank)."""
+    axes = integers(node, "axes") or static_integers(known, node, 1)
+    if axes is None or any(not -rank <= axis < rank for axis in axes):
+        return None
+    return [axis % rank for axis in axes]
+
+
+def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
+    target = known.integers(node.input(1))
+    if target is None:
+        return None
+    dims = list(target)
+    source = known.shape(node.input(0)) if min((dim.static or 0 for dim in dims), default=1) <= 0 else None
+    if not integer(node, "allowzero"):
+        for axis, dim in enumerate(dims):
+            if dim.static == 0:
+                dims[axis] = source[axis] if source is not None and axis < len(source) else opaque(value, axis)
+    free = [axis for axis, dim in enumerate(dims) if dim.static is not None and dim.static < 0]
+    if len(free) > 1 or any(dims[axis] != Dim(-1) for axis in free):
+        return None
+    for axis in free:
+        others = size(dim for other, dim in enumerate(dims) if other != axis)
+        quotient = size(source).divided_by(others) if source is not None else None
+        dims[axis] = quotient if quotient is not None else opaque(value, axis)
+    return tuple(dims)
+
+
+def _flatten(known: Known, node: Node, _: Value) -> Shape | None:
+    source, axis = known.shape(node.input(0)), integer(node, "axis")
+    if source is None or axis is None or not -len(source) <= axis <= len(source):
+        return None
+    return (size(source[:axis]), size(source[axis:]))
+
+
+def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
+    source = known.shape(node.input(0))
+    if source is None:
+        return None
+    if len(node.inputs) < 2 and not integers(node, "axes"):
+        return tuple(dim for dim in source if dim.static != 1) if is_static(source) else None
+    axes = _axes(known, node, len(source))
+    return None if axes is None else tuple(dim for axis, dim in enumerate(source) if axis not in axes)
+
+
+def _unsqueeze(known: Known, node: Node, _: Value) -> Shape | None:
+    source = known.shape(node.input(0))
+    given = integers(node, "axes") or static_integers(known, node, 1)
+    if source is None or given is None:
+        return None
+    axes = _axes(known, node, len(source) + len(given))
+    if axes is None or len(set(axes)) != len(axes):
+        return None
+    dims = iter(source)
+    return tuple(Dim(1) if axis in axes else next(dims) for axis in range(len(source) + len(axes)))
+
+
+def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
+    pooled = node.output(0)
+    if pooled is not None and value != pooled:
+        return known.shape(pooled)
+    source = known.shape(node.input(0))
+    pool = known.pool(node)
+    if source is None or pool is None or len(source) != len(pool.kernel) + 2:
+        return None
+    return source[:2] + pooled_shape(value, pool, source)
+
+
+def pooled_shape(value: Value, window: PoolAttributes, source: Shape) -> Shape:
+    """Return the spatial sizes of a value that windows over a tensor of shape `source` (N, C, ...) give."""
+    sizes = enumerate(pooled_sizes(window, source[2:]), start=2)
+    return tuple(opaque(value, axis) if dim is None else dim for axis, dim in sizes)
+
+
+def _slice(known: Known, node: Node, value: Value) -> Shape | None:
+    source = known.shape(node.input(0))
+    if source is None:
+        return None
+    ranges = slice_ranges(known, node, len(source))
+    if ranges is None:
+        return None
+    dims = list(source)
+    for axis, taken in ranges.items():
+        extent = source[axis].static
+        if extent is not None:
+            dims[axis] = Dim(len(range(extent)[taken]))
+        elif taken == slice(0, 1, 1):
+            dims[axis] = Dim(1)
+        else:
+            dims[axis] = opaque(value, axis)
+    return tuple(dims)
+
+
+def broadcast(known: Known, node: Node, value: Value) -> Shape | None:
+    """Return the shape to which all inputs broadcast."""
+    shapes = [known.shape(operand) for operand in node.inputs]
+    if not shapes or "broadcast" in node.attributes:  # below opset 7 the first input's shape, or it does not run
+        return shapes[0] if shapes else None
+    return functools.reduce(functools.partial(common_shape, value), shapes)
+
+
+def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -> Shape | None:
+    """Return the shape of a value to which two shapes broadcast; None if it is not known, or if they do not.
+
+    If no value is given, no size may be unknown.
+    """
+    if left is None or right is None:
+        return None
+    rank = max(len(left), len(right))
+    ones = (Dim(1),)
+    pairs = zip(ones * (rank - len(left)) + left, ones * (rank - len(right)) + right, strict=True)
+    dims: list[Dim] = []
+    for axis, (a, b) in enumerate(pairs):
+        if a == b or b == Dim(1):
+            dims.append(a)
+        elif a == Dim(1):
+            dims.append(b)
+        elif value is None or (a.static is not None and b.static is not None):
+            return None
+        else:  # each is the common size or 1, and a number here is not 1
+            dims.append(next((dim for dim in (a, b) if dim.static is not None), opaque(value, axis)))
+    return tuple(dims)
+
+
+def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
+    source, weights = known.shape(node.input(0)), known.shape(node.input(1))
+    window = known.pool(node)  # onnx infers the shape of one without kernel_shape
+    if source is None or weights is None or window is None or window.auto_pad != "NOTSET":
+        return None
+    if not len(source) == len(weights) == len(window.kernel) + 2:
+        return None
+    return (source[0], weights[0], *pooled_shape(value, window, source))
+
+
+def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
+    constant = known.constant(value)
+    return None if constant is None else tuple(Dim(extent) for extent in constant.shape)
+
+
+def dims_taken(known: Known, node: Node) -> Shape | None:
+    """Return the sizes that a Shape node outputs: all sizes of its input, or those from `start` to `end`."""
+    shape = known.shape(node.input(0))
+    if shape is None:
+        return None
+    return shape[integer(node, "start") : integer(node, "end")]
+
+
+def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
+    dims = dims_taken(known, node)
+    return None if dims is None else (Dim(len(dims)),)
+
+
+def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
+    source, axis, kept = known.shape(node.input(0)), integer(node, "axis"), boolean(node, "keepdims")
+    if source is None or axis is None or kept is None or not -len(source) <= axis < len(source):
+        return None
+    axis %= len(source)
+    return (*source[:axis], *((Dim(1),) if kept else ()), *source[axis + 1 :])
+
+
+def gathered(known: Known, node: Node, _: Value) -> Shape | None:
+    """Return the shape of the rows of the first input, along the attribute `axis`, at the second one's indices."""
+    data, positions, axis = known.shape(node.input(0)), known.shape(node.input(1)), integer(node, "axis", 0)
+    if data is None or positions is None or axis is None or not -len(data) <= axis < len(data):
+        return None
+    axis %= len(data)
+    return data[:axis] + positions + data[axis + 1 :]
+
+
+def permutation(node: Node, rank: int) -> list[int] | None:
+    """Return how a Transpose orders the axes of an input of this rank; None if it is malformed."""
+    axes = list(range(rank))
+    found = integers(node, "perm", axes[::-1])
+    return found if found is not None and sorted(found) == axes else None
+
+
+def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
+    source = known.shape(node.input(0))
+    axes = None if source is None else permutation(node, len(source))
+    return None if source is None or axes is None else tuple(source[axis] for axis in axes)
+
+
+def _resize(known: Known, node: Node, value: Value) -> Shape | None:
+    """Of a Resize or Upsample by constant scales of all axes; axes with the scale 1 keep symbolic sizes."""
+    source = known.shape(node.input(0))
+    is_old = node.is_a("Upsample") or node.scope.opset < 11
+    scales = known.constant(node.input(1 if is_old else 2))
+    if source is None or scales is None or scales.shape != (len(source),) or len(node.inputs) > 3:
+        return None
+    return tuple(
+        dim if scale == 1 else opaque(value, axis) if dim.static is None else Dim(int(np.floor(dim.static * scale)))
+        for axis, (dim, scale) in enumerate(zip(source, scales, strict=True))
+    )
+
+
+def _tile(known: Known, node: Node, _: Value) -> Shape | None:
+    source, repeats = known.shape(node.input(0)), known.integers(node.input(1))
+    if source is None or repeats is None or len(source) != len(repeats):
+        return None
+    return tuple(size(pair) for pair in zip(source, repeats, strict=True))
+
+
+def concatenated(known: Known, node: Node, value: Value) -> Shape | None:
+    """Return the shape of the inputs one after the other along the attribute `axis`."""
+    shapes = [known.shape(operand) for operand in node.inputs]
+    parts = [shape for shape in shapes if shape is not None]
+    axis = integer(node, "axis")
+    if not parts or len(parts) != len(shapes) or axis is None or not -len(parts[0]) <= axis < len(parts[0]):
+        return None
+    first, axis = parts[0], axis % len(parts[0])
+    if any(len(part) != len(first) for part in parts):
+        return None
+    extents = [part[axis].static for part in parts]
+    joined = opaque(value, axis) if None in extents else Dim(sum(extent for extent in extents if extent is not None))
+    return (*first[:axis], joined, *first[axis + 1 :])
+
+
+KEEP_SHAPE = (
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Cast", "CastLike", "Ceil"),
+    *("Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
+    *("Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log"),
+    *("LogSoftmax", "Mish", "Neg", "Not", "PRelu", "Reciprocal", "Relu", "Round", "ScatterElements", "ScatterND"),
+    *("Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"),
+    "ThresholdedRelu",
+)
+"""Operators whose first output has the shape of the first input."""
+
+BROADCAST = (
+    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod"),
+    *("Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
+)
+"""Operators whose output has the shape to which the inputs broadcast."""
+
+NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPool")
+"""Operators that compute sizes by a formula of the sizes of their inputs."""
+
+SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
+    **dict.fromkeys(KEEP_SHAPE, lambda known, node, _: known.shape(node.input(0))),
+    **dict.fromkeys(BROADCAST, broadcast),
+    "ArgMax": _arg_max,
+    "AveragePool": _max_pool,
+    "Concat": concatenated,
+    "Constant": _constant_shape,
+    "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),
+    "Conv": _convolved,
+    "Expand": lambda known, node, value: common_shape(value, known.shape(node.input(0)), known.integers(node.input(1))),
+    "Flatten": _flatten,
+    "Gather": gathered,
+    "GatherElements": lambda known, node, _: known.shape(node.input(1)),
+    "MaxPool": _max_pool,
+    "Reshape": _reshape,
+    "Resize": _resize,
+    "Shape": _shape_shape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+    "Upsample": _resize,
+}
+
+
+def shape_rule(node: Node, value: Value) -> Callable[[Known, Node, Value], Shape | None] | None:
+    """Return the rule for the shape of a node's output, or None."""
+    op_type = node.op[1]
+    has_rule = node.is_a(op_type) and (op_type not in KEEP_SHAPE or value == node.output(0))
+    return SHAPE_RULES.get(op_type) if has_rule else None
+
+
+def slice_ranges(known: Known, node: Node, rank: int) -> dict[int, slice] | None:
+    """Return what a Slice takes of each axis that it cuts, as Python's slice; None if its bounds are not constant."""
+    if node.scope.opset < 10:
+        starts, ends = integers(node, "starts"), integers(node, "ends")
+        axes, steps = integers(node, "axes"), None
+    else:
+        starts, ends = static_integers(known, node, 1), static_integers(known, node, 2)
+        axes, steps = static_integers(known, node, 3), static_integers(known, node, 4)
+        if (axes is None and node.input(3) is not None) or (steps is None and node.input(4) is not None):
+            return None
+    if starts is None or ends is None:
+        return None
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(axes) == len(starts) == len(ends) == len(steps) or 0 in steps:
+        return None
+    if any(not -rank <= axis < rank for axis in axes):
+        return None
+    bounds = zip(axes, starts, ends, steps, strict=True)
+    return {axis % rank: slice(start, end, step) for axis, start, end, step in bounds}
+
+
+def slice_bounds(known: Known, node: Node, rank: int) -> dict[int, tuple[int, int]] | None:
+    """Return the constant bounds of a Slice, `axis → (start, end)` as in Python; None if unknown or a step is not 1."""
+    ranges = slice_ranges(known, node, rank)
+    if ranges is None or any(taken.step != 1 for taken in ranges.values()):
+        return None
+    return {axis: (taken.start, taken.stop) for axis, taken in ranges.items()}

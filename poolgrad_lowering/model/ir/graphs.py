@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The graphs of a model as messages: the main graph, its subgraphs, and which values something reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+from poolgrad_lowering.model.ir.index import subgraphs
+
+HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+"""ONNX's own operators with subgraphs. Most nodes are of another one, and reading a node's attributes takes time."""
+
+
+def is_standard(node: NodeProto) -> bool:
+    """Whether the node's operator is one of ONNX's own."""
+    return node.domain in ("", "ai.onnx")
+
+
+def graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield a graph and its subgraphs at any depth."""
+    yield graph
+    for node in [node for node in graph.node if node.op_type in HOLDERS or node.domain]:
+        for inner in inner_graphs(node):
+            yield from graphs(inner)
+
+
+def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the subgraphs of a node, without those inside them."""
+    if node.op_type not in HOLDERS and not node.domain:
+        return
+    for attribute in node.attribute:
+        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+            yield from (graph for _, graph in subgraphs(attribute))
+
+
+def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """Yield the names that nodes read, and all names in their subgraphs, which may be values around them."""
+    for node in nodes:
+        yield from node.input
+        if node.op_type not in HOLDERS and not node.domain:
+            continue
+        for graph in inner_graphs(node):
+            yield from names_read(graph.node)
+            yield from (value.name for value in graph.output)
+
+
+def names_of(graph: GraphProto) -> set[str]:
+    """Return all names of values and nodes in a graph and its subgraphs."""
+    found: set[str] = set()
+    for scope in graphs(graph):
+        for entries in (scope.input, scope.output, scope.initializer, scope.value_info):
+            found.update([entry.name for entry in entries])
+        for node in scope.node:
+            found.add(node.name)
+            found.update(node.input)
+            found.update(node.output)
+    return found
+
+
+def inputs_to_feed(model: ModelProto) -> list[ValueInfoProto]:
+    """Return the graph inputs without a default: ATC makes constants of the others."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in stored]
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """Return the name, or the name with a number that makes it different from `taken`, to which it is added."""
+    chosen, number = name, 2
+    while chosen in taken:
+        chosen, number = f"{name}_{number}", number + 1
+    taken.add(chosen)
+    return chosen
+
+
+def domains_used(model: ModelProto) -> set[str]:
+    """Return the domains of a model's functions, and of the nodes in its graphs and functions."""
+    nodes = {node.domain for graph in graphs(model.graph) for node in graph.node}
+    inner = {node.domain for function in model.functions for node in function.node}
+    return nodes | inner | {function.domain for function in model.functions}
+
+
+def remove_entries(entries: Any, is_gone: Callable[[Any], bool]) -> None:
+    """Remove the messages of a repeated field for which `is_gone` is true, in place."""
+    for position in reversed(range(len(entries))):
+        if is_gone(entries[position]):
+            del entries[position]

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Scopes with their nodes, values and uses, as views of the protobuf model.
+
+A scope is the main graph, a subgraph in a node's attribute (of If, Loop, Scan or any other operator), or a model
+function. A subgraph can use the values of the scopes that enclose it. `index` builds scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import onnx
+
+from poolgrad_lowering.model.ir.use_lists import UseLists
+
+GraphLike = onnx.GraphProto | onnx.FunctionProto
+
+MAX_CHAIN = 64
+"""The number of nodes that one search of the graph visits at most; producers write fewer in a row."""
+
+LOCAL = "local function"
+"""Replaces the default domain of a node that calls a function by which the model redefines a standard operator."""
+
+
+def canonical_domain(domain: str) -> str:
+    """The domain, with the default domain always as the empty string."""
+    return "" if domain == "ai.onnx" else domain
+
+
+@dataclass(eq=False)
+class Scope:
+    """A name space of values: a graph or a function, and its place in the model.
+
+    `path` is for messages: `main`, `main/if_3.then_branch`, `function npu.Foo`. `holder` is the position in the parent
+    of the node that holds a subgraph, else -1. Integers are positions in the lists of `proto`. `free_names` are the
+    names that nodes or outputs of the scope use and that none of its nodes defines.
+    """
+
+    proto: GraphLike
+    path: str
+    parent: Scope | None
+    opsets: dict[str, int]
+    redefined: frozenset[str]
+    inputs: frozenset[str] = frozenset()
+    outputs: frozenset[str] = frozenset()
+    initializers: dict[str, int] = field(default_factory=dict)
+    interface: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
+    value_infos: dict[str, int] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+    free_names: dict[str, None] = field(default_factory=dict)
+    use_lists: UseLists = field(default_factory=UseLists)
+    captured: dict[str, list[Use]] = field(default_factory=dict)
+    by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    node_names: list[str] = field(default_factory=list)
+    holder: int = -1
+    values: dict[str, Value] = field(default_factory=dict)
+    resolved: dict[str, Value] = field(default_factory=dict)
+    _nodes: dict[int, Node] = field(default_factory=dict)
+
+    def defines(self, name: str) -> bool:
+        """Whether the name is defined in this scope, not captured from an enclosing one."""
+        return name in self.producers or name in self.initializers or name in self.inputs
+
+    def captures(self) -> list[str]:
+        """The names that this scope uses and does not define; an enclosing scope may define them."""
+        produced, stored, inputs = self.producers, self.initializers, self.inputs
+        used = self.free_names | dict.fromkeys(self.captured)
+        return [name for name in used if name not in produced and name not in stored and name not in inputs]
+
+    def resolve(self, name: str) -> Value | None:
+        """The value that `name` refers to in this scope; None for the empty name and for undefined names."""
+        known = self.resolved.get(name)
+        if known is not None:
+            return known
+        scope: Scope | None = self
+        while name and scope is not None:
+            if scope.defines(name):
+                value = self.resolved[name] = Value(scope, name)
+                return value
+            scope = scope.parent
+        return None
+
+    def uses(self, name: str) -> list[Use]:
+        """Every use of a name of this scope by a node, also in subgraphs; outputs of this scope are not included."""
+        return [Use(self, position) for position in self.use_lists.of(name)] + self.captured.get(name, [])
+
+    def initializer(self, name: str) -> onnx.TensorProto | None:
+        """The initializer of this name, or None."""
+        position = self.initializers.get(name)
+        if position is None or isinstance(self.proto, onnx.FunctionProto):
+            return None
+        return self.proto.initializer[position]
+
+    def declared(self, name: str) -> onnx.ValueInfoProto | None:
+        """The declaration of a value of this scope as input, output or value_info, or None."""
+        if name in self.interface:
+            return self.interface[name]
+        position = self.value_infos.get(name)
+        return None if position is None else self.proto.value_info[position]
+
+    def operator(self, domain: str, op_type: str) -> tuple[str, str]:
+        """The operator, canonical domain and op type, of a node of this scope with this domain and op type."""
+        domain = canonical_domain(domain)
+        return LOCAL if domain == "" and op_type in self.redefined else domain, op_type
+
+    def node(self, position: int) -> Node:
+        """The node at a position of the scope's node list, always as the same object."""
+        node = self._nodes.get(position)
+        if node is None:
+            node = self._nodes[position] = Node(self, position, self.proto.node[position])
+        return node
+
+    def release(self) -> None:
+        """Clear the caches and captures: nodes, values and scopes refer to each other in cycles."""
+        for value in self.values.values():
+            value.forget()
+        for held in (self.values, self.resolved, self._nodes, self.captured):
+            held.clear()
+
+    @property
+    def root(self) -> Scope:
+        """The outermost scope around this one: the main graph or a function."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def depth(self) -> int:
+        """The number of enclosing scopes."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def opset(self) -> int:
+        """The opset version of the default domain in this scope; 0 if it is not imported."""
+        return self.opsets.get("", 0)
+
+
+class Use(NamedTuple):
+    """A use of a value by the node at a position of `scope`, which is the value's own scope or a nested one.
+
+    The position is -1 for a use as an output of a subgraph or by the model's training step.
+    """
+
+    scope: Scope
+    position: int
+
+
+class Value:
+    """A value, identified by its scope and its name there. Equal scope and name give the same object."""
+
+    __slots__ = ("_producer", "_use_count", "name", "scope")
+
+    scope: Scope
+    name: str
+    _producer: Node | Literal[False] | None
+    _use_count: int
+
+    def __new__(cls, scope: Scope, name: str) -> Value:
+        """The value of that name, created at the first call."""
+        value = scope.values.get(name)
+        if value is None:
+            value = scope.values[name] = object.__new__(cls)
+            value.scope, value.name, value._producer, value._use_count = scope, name, False, -1
+        return value
+
+    def __repr__(self) -> str:
+        return f"Value({self.scope.path!r}, {self.name!r})"
+
+    @property
+    def producer(self) -> Node | None:
+        """The node that produces it; None for inputs and initializers."""
+        if self._producer is False:
+            position = self.scope.producers.get(self.name)
+            self._producer = None if position is None else self.scope.node(position)
+        return self._producer
+
+    def forget(self) -> None:
+        """Clear the cached producer."""
+        self._producer = None
+
+    def upstream(self) -> Iterator[tuple[Value, Node | None]]:
+        """The value with its producer, then the first input of each producer with its own producer.
+
+        In the last pair the node is None. Ends after `MAX_CHAIN` nodes.
+        """
+        value = self
+        for _ in range(MAX_CHAIN):
+            node = value.producer
+            source = node.input(0) if node is not None else None
+            if source is None:
+                break
+            yield value, node
+            value = source
+        yield value, None
+
+    def sources(self, passes: Callable[[Node], bool]) -> Iterator[Value]:
+        """The value itself, and those that it comes from through nodes that `passes` accepts, nearest first."""
+        for value, node in self.upstream():
+            yield value
+            if node is None or not passes(node):
+                return
+
+    def ancestors(self, inputs: Callable[[Node], Sequence[Value | None]]) -> Iterator[Value]:
+        """The value itself, and those that it is computed from, nearest first: of each node the ones in `inputs`."""
+        pending, seen = [self], {self}
+        for reached in pending:
+            yield reached
+            node = reached.producer
+            found = inputs(node) if node is not None else ()
+            new = [value for value in found if value is not None and value not in seen]
+            seen.update(new)
+            pending += new
+
+    @property
+    def origin(self) -> Value:
+        """The value that this one is a copy of, through Identity nodes; itself where it is none."""
+        *_, source = self.sources(lambda node: node.is_a("Identity"))
+        return source
+
+    @property
+    def uses(self) -> list[Use]:
+        """Every use by a node, also in subgraphs; outputs of the scope are not included."""
+        return self.scope.uses(self.name)
+
+    @property
+    def only_reader(self) -> Node | None:
+        """The node of its scope that alone uses it; None if there are others, or it is an output."""
+        uses = self.uses
+        if self.is_output or len(uses) != 1 or uses[0].scope is not self.scope or uses[0].position < 0:
+            return None
+        return self.scope.node(uses[0].position)
+
+    @property
+    def use_count(self) -> int:
+        """The number of uses, plus 1 if the value is an output of its scope."""
+        if self._use_count < 0:
+            scope, name = self.scope, self.name
+            captures = len(scope.captured.get(name, ()))
+            self._use_count = len(scope.use_lists.of(name)) + captures + (name in scope.outputs)
+        return self._use_count
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the value is an output of its scope."""
+        return self.name in self.scope.outputs
+
+
+class Node:
+    """A node and its position in a scope. `Scope.node` always returns the same object for a position.
+
+    `op` is the canonical domain and the op type. `attributes` are those of the node itself, without defaults. An absent
+    input or output is None in `inputs` or `outputs`.
+    """
+
+    __slots__ = ("_standard", "attributes", "inputs", "op", "outputs", "position", "proto", "scope")
+
+    def __init__(self, scope: Scope, position: int, proto: onnx.NodeProto) -> None:
+        self.scope = scope
+        self.position = position
+        self.proto = proto
+        self.op = scope.operator(proto.domain, proto.op_type)
+        resolved = scope.resolved
+        self.inputs = tuple([resolved.get(name) or scope.resolve(name) for name in proto.input[:]])
+        self.outputs = tuple([Value(scope, name) if name else None for name in proto.output[:]])
+        self._standard = None if self.op[0] else self.op[1]
+        self.attributes: dict[str, onnx.AttributeProto] = {}
+        for stored in proto.attribute[::-1]:  # of two with one name the first one counts
+            self.attributes[stored.name] = stored
+            if stored.ref_attr_name:
+                self._standard = None
+
+    @property
+    def label(self) -> str:
+        """The node's name, or its first output if it has no name; never empty for a valid node."""
+        return str(self.proto.name) or next((value.name for value in self.outputs if value is not None), "")
+
+    def is_a(self, *op_types: str) -> bool:
+        """Whether the node is one of these operators of the default domain.
+
+        False for a node that takes an attribute from the caller of its function: its meaning depends on the caller.
+        """
+        return self._standard in op_types
+
+    def input(self, position: int) -> Value | None:
+        """The value of an input, or None if it is absent."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def output(self, position: int) -> Value | None:
+        """The value of an output, or None if it is absent."""
+        return self.outputs[position] if position < len(self.outputs) else None

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stored tensors: the names of element types in texts, and validation. Knows nothing of where a tensor is.
+
+The data of a valid tensor matches its dims and its element type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from operator import attrgetter
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+from onnx import TensorProto
+
+from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
+from poolgrad_lowering.model.ir.external import Reference, external_flaw, reference_to
+
+
+class _Storage(NamedTuple):
+    """The storage of an element type: `bits` per element in `raw_data`, or `entries` of a typed `field` for every
+    `elements` elements."""
+
+    bits: int
+    field: str
+    entries: int = 1
+    elements: int = 1
+
+
+# The comments of onnx.proto at `raw_data` and at each typed field.
+_STORAGES = {
+    "FLOAT": _Storage(32, "float_data"),
+    "COMPLEX64": _Storage(64, "float_data", entries=2),
+    "DOUBLE": _Storage(64, "double_data"),
+    "COMPLEX128": _Storage(128, "double_data", entries=2),
+    "INT64": _Storage(64, "int64_data"),
+    "UINT64": _Storage(64, "uint64_data"),
+    "UINT32": _Storage(32, "uint64_data"),
+    "STRING": _Storage(0, "string_data"),
+    "INT32": _Storage(32, "int32_data"),
+    **dict.fromkeys(("FLOAT16", "BFLOAT16", "INT16", "UINT16"), _Storage(16, "int32_data")),
+    **dict.fromkeys(("INT8", "UINT8", "BOOL"), _Storage(8, "int32_data")),
+    **dict.fromkeys(
+        ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0"), _Storage(8, "int32_data")
+    ),
+    **dict.fromkeys(("FLOAT6E2M3", "FLOAT6E3M2"), _Storage(6, "int32_data")),
+    **dict.fromkeys(("INT4", "UINT4", "FLOAT4E2M1"), _Storage(4, "int32_data", elements=2)),
+    **dict.fromkeys(("INT2", "UINT2"), _Storage(2, "int32_data", elements=4)),
+}
+_BY_NUMBER = {number: _STORAGES[name] for name, number in TensorProto.DataType.items() if name in _STORAGES}
+_TYPED_FIELDS = sorted({storage.field for storage in _STORAGES.values()})
+_TYPED_DATA = attrgetter(*_TYPED_FIELDS)
+_MOST_ELEMENTS = 2**63 - 1
+_TEXTS = {number: name.lower() for name, number in TensorProto.DataType.items()} | {
+    TensorProto.FLOAT: "float32",
+    TensorProto.DOUBLE: "float64",
+    TensorProto.UNDEFINED: "of unknown type",
+}
+
+
+def type_name(element_type: int | None) -> str:
+    """The element type (`TensorProto.DataType`) as text for messages: "float32"."""
+    return _TEXTS.get(element_type or TensorProto.UNDEFINED) or f"of type number {element_type}"
+
+
+def tensor_flaw(tensor: TensorProto) -> Flaw | None:
+    """The flaw of a stored tensor, or None. Copies its raw data once to measure it; opens no external data."""
+    if (storage := _BY_NUMBER.get(tensor.data_type)) is None:
+        return Flaw(Fault.TENSOR_TYPE, f"its element type is {tensor.data_type}, which ONNX does not define")
+    dims = tensor.dims[:]
+    if (flaw := dims_flaw(dims)) is not None:
+        return flaw
+    elements = math.prod(dims)
+    filled = list(compress(_TYPED_FIELDS, _TYPED_DATA(tensor)))
+    raw = len(tensor.raw_data) if tensor.HasField("raw_data") else None
+    if tensor.data_location == TensorProto.EXTERNAL:
+        if filled or raw or not storage.bits:
+            return Flaw(Fault.TENSOR_DATA, "its data is external, but it also has data in the model or holds text")
+        return external_flaw(tensor.external_data, _bytes(storage, elements))
+    if raw is not None and (raw or not filled):
+        if filled:
+            return Flaw(Fault.TENSOR_DATA, f"it has data in raw_data and in {filled[0]}")
+        return _raw_flaw(storage, elements, raw)
+    return _typed_flaw(tensor, storage, elements, filled)
+
+
+def external_reference(tensor: TensorProto) -> Reference:
+    """The reference of an external tensor. Requires that `tensor_flaw` returned None."""
+    return reference_to(tensor.external_data, _bytes(_BY_NUMBER[tensor.data_type], math.prod(tensor.dims)))
+
+
+def external_tensors(message: Message) -> Iterator[TensorProto]:
+    """The external tensors in an ONNX message, at any depth: initializers, attributes, sparse tensors."""
+    if isinstance(message, TensorProto):
+        if message.data_location == TensorProto.EXTERNAL:
+            yield message
+        return
+    for field, held in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in (held,) if isinstance(held, Message) else held:
+                yield from external_tensors(inner)
+
+
+def dims_flaw(dims: Sequence[int]) -> Flaw | None:
+    """The flaw of the dims of a stored tensor, or None."""
+    if min(dims, default=0) < 0:
+        return Flaw(Fault.TENSOR_DIMS, f"its size {min(dims)} is negative")
+    if math.prod(filter(None, dims)) > _MOST_ELEMENTS:
+        return Flaw(Fault.TENSOR_DIMS, "its sizes multiply to more than 2^63 − 1 elements")
+    return None
+
+
+def _bytes(storage: _Storage, elements: int) -> int:
+    return -(-elements * storage.bits // 8)
+
+
+def _raw_flaw(storage: _Storage, elements: int, raw: int) -> Flaw | None:
+    if not storage.bits and raw:
+        return Flaw(Fault.TENSOR_DATA, "it holds text, which must not be in raw_data")
+    if raw != _bytes(storage, elements) or (elements and not raw):
+        return Flaw(
+            Fault.TENSOR_DATA, f"it has {raw} bytes of data, but {elements} elements take {_bytes(storage, elements)}"
+        )
+    return None
+
+
+def _typed_flaw(tensor: TensorProto, storage: _Storage, elements: int, filled: Sequence[str]) -> Flaw | None:
+    if other := [name for name in filled if name != storage.field]:
+        return Flaw(Fault.TENSOR_DATA, f"it has data in {other[0]}, but its element type is stored in {storage.field}")
+    wanted = -(-elements * storage.entries // storage.elements)
+    if (stored := len(getattr(tensor, storage.field))) != wanted:
+        return Flaw(Fault.TENSOR_DATA, f"it has {stored} entries of data, but {elements} elements take {wanted}")
+    return None

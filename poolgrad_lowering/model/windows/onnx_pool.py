@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""ONNX's MaxPool: its attributes, and the windows that they define on each spatial axis.
+
+The formulas are those of the MaxPool page of the ONNX operator documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from poolgrad_lowering.model.ir.attributes import integer, integers, text
+from poolgrad_lowering.model.ir.dims import Dim, Shape
+from poolgrad_lowering.model.ir.scopes import Node
+from poolgrad_lowering.model.windows.axis import AxisWindow
+
+_AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
+@dataclass(frozen=True)
+class PoolAttributes:
+    """A MaxPool's attributes with ONNX's defaults filled in; tuples have one entry per spatial axis."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    dilations: tuple[int, ...]
+    ceil: bool
+    auto_pad: str
+    storage_order: int
+
+    @classmethod
+    def of(cls, windows: Sequence[AxisWindow], *, ceil: bool = False) -> PoolAttributes:
+        """Return the attributes of a MaxPool with these windows on its spatial axes."""
+        kernel, strides, begins, ends, dilations = zip(*windows, strict=True)
+        return cls(kernel, strides, begins, ends, dilations, ceil, "NOTSET", 0)
+
+    @classmethod
+    def read(cls, node: Node, kernel: list[int] | None = None) -> PoolAttributes | None:
+        """Return the attributes of a MaxPool node, or None if one is missing, malformed or out of range.
+
+        `kernel` stands for an absent `kernel_shape`, which a convolution has from its weight.
+        """
+        kernel = integers(node, "kernel_shape", kernel)
+        if not kernel:
+            return None
+        rank = len(kernel)
+        strides = integers(node, "strides", [1] * rank)
+        dilations = integers(node, "dilations", [1] * rank)
+        pads = integers(node, "pads", [0] * 2 * rank)
+        ceil, order = integer(node, "ceil_mode", 0), integer(node, "storage_order", 0)
+        auto_pad = text(node, "auto_pad", "NOTSET")
+        if strides is None or dilations is None or pads is None or auto_pad not in _AUTO_PADS:
+            return None
+        if ceil is None or order is None:
+            return None
+        if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
+            return None
+        if min(*kernel, *strides, *dilations) < 1 or min(pads) < 0:
+            return None
+        lists = tuple(kernel), tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations)
+        return cls(*lists, bool(ceil), auto_pad, order)
+
+    @property
+    def has_ambiguous_pads(self) -> bool:
+        """Whether runtimes compute different pads.
+
+        For SAME_*, onnxruntime ignores dilations, and with strides larger than the kernel it uses other pads. ONNX
+        forbids pads beside another `auto_pad` than NOTSET.
+        """
+        if self.auto_pad != "NOTSET" and any(self.begins + self.ends):
+            return True
+        spread = max(self.dilations) > 1 or any(s > k for s, k in zip(self.strides, self.kernel, strict=True))
+        return self.auto_pad.startswith("SAME") and spread
+
+    def axis(self, number: int, size: Dim) -> AxisWindow | None:
+        """Return the windows of one axis with `auto_pad` resolved; None if the pads depend on a symbolic size."""
+        window = AxisWindow(
+            self.kernel[number], self.strides[number], self.begins[number], self.ends[number], self.dilations[number]
+        )
+        if self.auto_pad == "NOTSET":
+            return window
+        total = 0 if self.auto_pad == "VALID" else _same_padding(window, size)
+        if total is None:
+            return None
+        small, large = total // 2, total - total // 2
+        begin, end = (large, small) if self.auto_pad == "SAME_LOWER" else (small, large)
+        return AxisWindow(window.kernel, window.stride, begin, end, window.dilation)
+
+
+def _same_padding(window: AxisWindow, size: Dim) -> int | None:
+    """Return the total padding for output size `ceil(size / stride)`; None if it depends on a symbolic size."""
+    if window.stride == 1:
+        return window.extent - 1
+    if size.static is None:
+        return None
+    count = -(-size.static // window.stride)
+    return max((count - 1) * window.stride + window.extent - size.static, 0)
+
+
+@lru_cache(maxsize=1024)
+def pooled_sizes(pool: PoolAttributes, sizes: Shape) -> tuple[Dim | None, ...]:
+    """Return the output size of each spatial axis by ONNX's formula; None if the size is symbolic and changes.
+
+    `ceil_mode` also applies to auto_pad=VALID, as in onnxruntime and in ONNX's own shape inference.
+    """
+    return tuple(_pooled_size(pool, number, size) for number, size in enumerate(sizes))
+
+
+def _pooled_size(pool: PoolAttributes, number: int, size: Dim) -> Dim | None:
+    window = pool.axis(number, size)
+    if window is None:
+        return None
+    if size.static is None:
+        unchanged = window.stride == 1 and window.begin + window.end == window.extent - 1
+        return size if unchanged else None
+    return Dim(window.output_size(size.static, ceil=pool.ceil))

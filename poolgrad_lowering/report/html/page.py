@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The page: one self-contained HTML file, with the same bytes for the same lowering, complete without its script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from poolgrad_lowering.dialect.targets import TARGETS
+from poolgrad_lowering.model.diagnostics.status import Status, reading_order
+from poolgrad_lowering.model.diagnostics.version import __version__
+from poolgrad_lowering.report.drawing.markup import Markup, element, shown
+from poolgrad_lowering.report.drawing.svg import stylesheet
+from poolgrad_lowering.report.html.anchor import anchor_section
+from poolgrad_lowering.report.html.places import places_section
+from poolgrad_lowering.report.html.record import MAX_DRAWN, Recorder
+from poolgrad_lowering.report.html.summary import summary_section
+from poolgrad_lowering.report.html.tables import code
+from poolgrad_lowering.report.report import Report
+
+PAGE_SIZE = 50
+"""The number of anchors on a page of the list, in a browser that runs the script."""
+
+
+def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
+    """The page of a lowering that `recorder` observed, as UTF-8. `model_name` is the heading."""
+    pairs = zip(report.anchors, recorder.anchors, strict=True)
+    anchors = sorted(pairs, key=lambda pair: reading_order(pair[0].status))
+    sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
+    return document(
+        f"{shown(model_name)}: gradients of pools for {report.target}",
+        element("a", "Skip to the anchors", href="#anchors", class_="skip"),
+        element(
+            "header",
+            element("h1", shown(model_name)),
+            element("p", f"Gradients of pools lowered for {TARGETS[report.target].title} (", code(report.target), ")"),
+        ),
+        element(
+            "main", summary_section(report, recorder), places_section(recorder.placement), _anchors(report, sections)
+        ),
+        script=_asset("script.js"),
+    )
+
+
+def document(title: str, *content: Markup, script: str = "") -> bytes:
+    """A self-contained page with this title and content, as UTF-8."""
+    style = stylesheet() + _asset("style.css")
+    # Nothing is loaded, and only the page's own script runs, whatever names contain.
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+    body = element(
+        "body",
+        *content,
+        element("footer", f"poolgrad-lowering {__version__}"),
+        element("script", Markup(script)) if script else "",
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", Markup(style)),
+    )
+    page = f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    return page.encode()
+
+
+def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
+    heading = element("h2", "Anchors", id="anchors")
+    if not sections:
+        return element("section", heading, element("p", "No node of the model could be the gradient of a pool."))
+    limit = (
+        element("p", f"Graphs are drawn for the first {MAX_DRAWN} of {len(sections)} anchors.", class_="note")
+        if len(sections) > MAX_DRAWN
+        else ""
+    )
+    above, below = _pager("Pages of the list"), _pager("Pages of the list, after it")
+    return element("section", heading, limit, _filter(report), above, *sections, below)
+
+
+def _filter(report: Report) -> Markup:
+    """The form that filters the list. It is hidden until the page's script runs."""
+    forms = sorted({anchor.pattern for anchor in report.anchors if anchor.pattern})
+    return element(
+        "form",
+        element("label", "Search ", element("input", type="search", name="text", placeholder="name, scope, value")),
+        _choice("status", "Status", [status.value for status in Status]),
+        _choice("form", "Form", forms),
+        _choice("code", "Code", sorted({anchor.code for anchor in report.anchors if anchor.code})),
+        element("button", "Open all shown", type="button", class_="open"),
+        element("button", "Close all", type="button", class_="close"),
+        element("output", name="count", aria_live="polite"),
+        id="filter",
+        data_size=PAGE_SIZE,
+        hidden=True,
+        role="search",
+    )
+
+
+def _pager(label: str) -> Markup:
+    """The controls that turn the pages of the list. They are hidden until the script finds more than one page."""
+    return element(
+        "nav",
+        element("button", "Previous", type="button"),
+        element("select", aria_label="Anchors shown"),
+        element("button", "Next", type="button"),
+        class_="pager",
+        hidden=True,
+        aria_label=label,
+    )
+
+
+def _choice(name: str, label: str, values: Sequence[str]) -> Markup:
+    options = [element("option", "all", value=""), *(element("option", shown(value), value=value) for value in values)]
+    return element("label", f"{label} ", element("select", *options, name=name))
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Values computed in proofs against onnx's reference evaluator; what must stay unknown stays unknown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from poolgrad_lowering.compiler.analysis import evaluation as evaluation_module
+from poolgrad_lowering.compiler.analysis.arithmetic_rules import ARITHMETIC_RULES
+from poolgrad_lowering.compiler.analysis.evaluation import (
+    Evaluation,
+    Rule,
+    are_within,
+    broadcast_shape,
+    is_affordable,
+    static_shape,
+)
+from poolgrad_lowering.compiler.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
+from poolgrad_lowering.model.ir.scopes import Node
+from tests.oracles import run_reference
+from tests.pool_graphs import main_value, parse
+
+Array = npt.NDArray[Any]
+
+ARITHMETIC = {
+    "Add": "c = Constant<value = int64[1,3] {4, 5, 6}>() Y = Add(X, c)",
+    "Sub": "c = Constant<value_int = 7>() Y = Sub(c, X)",
+    "Mul": "Y = Mul(X, X)",
+    "Mod": "c = Constant<value_int = 3>() Y = Mod(X, c)",
+    "Div": "c = Constant<value_int = 2>() Y = Div(X, c)",
+    "Floor": "f = Cast<to = 1>(X) c = Constant<value_float = 3.0>() d = Div(f, c) e = Floor(d) Y = Cast<to = 7>(e)",
+    "Cast": "Y = Cast<to = 6>(X)",
+    "CastLike": "c = Constant<value = int32 {0}>() Y = CastLike(X, c)",
+    "Range": "a = Constant<value_int = 2>() b = Constant<value_int = 7>() c = Constant<value_int = 2>() "
+    "r = Range(a, b, c) Y = Add(X, r)",
+    "Expand": "s = Constant<value_ints = [4, 1, 3]>() Y = Expand(X, s)",
+    "GatherElements": "c = Constant<value = int64[2,6] {9,8,7,6,5,4,3,2,1,0,-1,-2}>() "
+    "Y = GatherElements<axis = 1>(c, X)",
+    "Reshape": "s = Constant<value_ints = [3, -1]>() Y = Reshape(X, s)",
+}
+MOVEMENT = {
+    "Transpose": "Y = Transpose<perm = [2, 0, 1]>(X)",
+    "Pad": "p = Constant<value_ints = [0, 1, 0, 2, 0, 1]>() f = Constant<value = float {-inf}>() Y = Pad(X, p, f)",
+    "Gather": "i = Constant<value = int64[2,2] {1, 0, 1, 1}>() Y = Gather<axis = -2>(X, i)",
+    "GatherND": "i = Constant<value = int64[3,2] {1, 0, 0, 1, 1, 1}>() Y = GatherND(X, i)",
+    "Where": "m = Constant<value = bool[2,1] {0, 1}>() f = Constant<value = float {-inf}>() Y = Where(m, X, f)",
+    "Flatten": "Y = Flatten(X)",
+}
+UNKNOWN_ARITHMETIC = {
+    "negative remainder": "c = Constant<value_int = 9>() d = Sub(X, c) e = Constant<value_int = 2>() Y = Mod(d, e)",
+    "division by zero": "c = Constant<value_int = 0>() Y = Div(X, c)",
+    "negative quotient": "c = Constant<value_int = 9>() d = Sub(X, c) e = Constant<value_int = 2>() Y = Div(d, e)",
+    "cut short": "f = Cast<to = 1>(X) c = Constant<value_float = 3.0>() d = Div(f, c) Y = Cast<to = 7>(d)",
+    "shapes that do not fit": "c = Constant<value_ints = [1, 2]>() Y = Add(X, c)",
+    "types that differ": "c = Constant<value_float = 2.0>() Y = Add(X, c)",
+    "picked from what is computed": "Y = GatherElements<axis = 1>(X, X)",
+    "picked beyond the end": "c = Constant<value = int64[2,2] {1, 2, 3, 4}>() Y = GatherElements<axis = 1>(c, X)",
+    "picked along no axis": "c = Constant<value = int64[2,6] {0,0,0,0,0,0,0,0,0,0,0,0}>() "
+    "Y = GatherElements<axis = 2>(c, X)",
+    "expanded to no shape": "s = Constant<value_ints = [5]>() Y = Expand(X, s)",
+    "an operator without a rule": "Y = Abs(X)",
+    "from nowhere": "Y = Add(X, nobody)",
+}
+UNKNOWN_MOVEMENT = {
+    "padded with zeros": "p = Constant<value_ints = [0, 1, 0, 2, 0, 1]>() Y = Pad(X, p)",
+    "padded with another value": "p = Constant<value_ints = [0, 1, 0, 2, 0, 1]>() f = Constant<value_float = -9.0>() "
+    "Y = Pad(X, p, f)",
+    "cut": "p = Constant<value_ints = [0, -1, 0, 0, 0, 0]>() f = Constant<value = float {-inf}>() Y = Pad(X, p, f)",
+    "padded along some axes": "p = Constant<value_ints = [0, 1]>() f = Constant<value = float {-inf}>() "
+    "a = Constant<value_ints = [1]>() Y = Pad(X, p, f, a)",
+    "gathered from the end": "i = Constant<value_ints = [-1]>() Y = Gather(X, i)",
+    "gathered beyond the end": "i = Constant<value_ints = [2]>() Y = Gather(X, i)",
+    "gathered by what is gathered": "Y = Gather(X, X)",
+    "gathered in batches": "i = Constant<value = int64[2,1] {1, 0}>() Y = GatherND<batch_dims = 1>(X, i)",
+    "gathered by too many coordinates": "i = Constant<value = int64[1,4] {0, 0, 0, 0}>() Y = GatherND(X, i)",
+    "masked with another value": "m = Constant<value = bool[2,1] {0, 1}>() f = Constant<value_float = 0.0>() "
+    "Y = Where(m, X, f)",
+    "masked the other way round": "m = Constant<value = bool[2,1] {0, 1}>() f = Constant<value = float {-inf}>() "
+    "Y = Where(m, f, X)",
+    "a larger mask": "m = Constant<value = bool[3,1,1,1] {0, 1, 0}>() f = Constant<value = float {-inf}>() "
+    "Y = Where(m, X, f)",
+    "added to": "Y = Add(X, X)",
+}
+
+
+def evaluated(declared: str, nodes: str, rules: dict[str, Rule], given: Array) -> Array | None:
+    """Return what follows for Y where X is given."""
+    facts, y = main_value(parse(f"g ({declared} X) => (Y) {{ {nodes} }}"), "Y")
+    x = y.scope.resolve("X")
+    assert x is not None
+    return Evaluation(facts, rules, {x: given}).value(y)
+
+
+def reference(declared: str, nodes: str, x: Array) -> Array:
+    return run_reference(parse(f"g ({declared} X) => (Y) {{ {nodes} }}"), {"X": x})["Y"]
+
+
+@pytest.mark.parametrize("op_type", ARITHMETIC)
+def test_arithmetic(op_type: str) -> None:
+    x = np.arange(6).reshape(2, 3)
+    found = evaluated("int64[2,3]", ARITHMETIC[op_type], ARITHMETIC_RULES, x)
+    expected = reference("int64[2,3]", ARITHMETIC[op_type], x)
+    assert found is not None
+    assert (found.dtype, found.shape, found.tolist()) == (expected.dtype, expected.shape, expected.tolist())
+
+
+@pytest.mark.parametrize("op_type", MOVEMENT)
+def test_movement(op_type: str) -> None:
+    numbers = np.arange(8).reshape(2, 2, 2)
+    found = evaluated("float[2,2,2]", MOVEMENT[op_type], MOVEMENT_RULES, numbers)
+    expected = reference("float[2,2,2]", MOVEMENT[op_type], numbers.astype(np.float32))
+    assert found is not None
+    assert found.tolist() == np.where(np.isneginf(expected), NOWHERE, expected).tolist()
+
+
+def test_every_rule_has_a_case() -> None:
+    assert set(ARITHMETIC_RULES) <= set(ARITHMETIC)
+    assert set(MOVEMENT_RULES) <= set(MOVEMENT)
+
+
+@pytest.mark.parametrize("nodes", UNKNOWN_ARITHMETIC.values(), ids=UNKNOWN_ARITHMETIC)
+def test_arithmetic_that_is_not_known(nodes: str) -> None:
+    assert evaluated("int64[2,3]", nodes, ARITHMETIC_RULES, np.arange(6).reshape(2, 3)) is None
+
+
+@pytest.mark.parametrize("nodes", UNKNOWN_MOVEMENT.values(), ids=UNKNOWN_MOVEMENT)
+def test_movement_that_is_not_known(nodes: str) -> None:
+    assert evaluated("float[2,2,2]", nodes, MOVEMENT_RULES, np.arange(8).reshape(2, 2, 2)) is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "nodes"),
+    [
+        (ARITHMETIC_RULES, ARITHMETIC["Expand"]),
+        (ARITHMETIC_RULES, "c = Constant<value = int64[5,1,1] {0, 0, 0, 0, 0}>() Y = Add(X, c)"),
+        (
+            MOVEMENT_RULES,
+            "p = Constant<value_ints = [0, 9, 0, 2]>() f = Constant<value = float {-inf}>() Y = Pad(X, p, f)",
+        ),
+        (MOVEMENT_RULES, "i = Constant<value_ints = [1, 0, 1, 0]>() Y = Gather(X, i)"),
+        (MOVEMENT_RULES, "i = Constant<value = int64[4,1] {0, 0, 0, 0}>() Y = GatherND(X, i)"),
+    ],
+    ids=lambda case: re.sub(r"\W+", " ", case) if isinstance(case, str) else "",
+)
+def test_nothing_large_is_computed(rules: dict[str, Rule], nodes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(6).reshape(2, 3)
+    declared = "int64[2,3]" if rules is ARITHMETIC_RULES else "float[2,3]"
+    assert evaluated(declared, nodes, rules, x) is not None
+    monkeypatch.setattr(evaluation_module, "MAX_ELEMENTS", 11)
+    assert evaluated(declared, nodes, rules, x) is None
+
+
+def test_the_largest_value_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_affordable((1 << 22, 2))
+    assert not is_affordable(((1 << 23) + 1,))
+    monkeypatch.setattr(evaluation_module, "MAX_ELEMENTS", 6)
+    assert is_affordable((2, 3))
+    assert broadcast_shape((2, 1), (3,)) == (2, 3)
+    assert not is_affordable((7,))
+    assert broadcast_shape((7, 1), (1,)) is None
+
+
+@pytest.mark.parametrize("shapes", [((2,), (3,)), ((-1,), (1,)), ((2, 3), (2, 1, 2))])
+def test_shapes_that_do_not_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
+    assert broadcast_shape(*shapes) is None
+
+
+STATIC = {"[2, 3]": (2, 3), "": (), "[0, 1]": (0, 1), "[N, 3]": None, "[2, N]": None, "[]": None}
+
+
+@pytest.mark.parametrize(("declared", "expected"), STATIC.items())
+def test_static_shapes(declared: str, expected: tuple[int, ...] | None) -> None:
+    facts, x = main_value(parse(f"g (float{declared} X) => (Y) {{ Y = Neg(X) }}"), "X")
+    assert static_shape(facts, x) == expected
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        (np.array([0, 2]), True),
+        (np.array([[0, 3]]), False),
+        (np.array([-1, 0]), False),
+        (np.array(2, np.uint8), True),
+        (np.array([0.0, 1.0]), False),
+        (np.array([True]), False),
+        (np.zeros(0, np.int32), True),
+    ],
+)
+def test_positions_within_an_extent(positions: Array, expected: bool) -> None:
+    assert are_within(positions, 3) is expected
+
+
+VIEWS = {
+    "a copy of a value of unknown shape": ("int64[N]", "Y = Identity(X)", True),
+    "a view of unknown shape": ("int64[N]", "Y = Unsqueeze<axes = [0]>(X)", False),
+    "a view": ("int64[6]", "s = Constant<value_ints = [2, 3]>() Y = Reshape(X, s)", True),
+    "a view of another size": ("int64[8]", "s = Constant<value_ints = [2, 4]>() Y = Reshape(X, s)", False),
+    "a view of nothing": ("int64[6]", "s = Constant<value_ints = [2, 3]>() Y = Reshape(nobody, s)", False),
+    "a copy by an operator of that name": ("int64[6]", "Y = other.Identity(X)", False),
+    "a sum by an operator of that name": ("int64[6]", "Y = other.Add(X, X)", False),
+    "nothing": ("int64[6]", "Y = Identity(nobody)", False),
+}
+
+
+@pytest.mark.parametrize(("declared", "nodes", "is_known"), VIEWS.values(), ids=VIEWS)
+def test_views(declared: str, nodes: str, is_known: bool) -> None:
+    opset = 11 if "axes" in nodes else 16
+    facts, y = main_value(parse(f"g ({declared} X) => (Y) {{ {nodes} }}", opset=opset, imports='"other": 1'), "Y")
+    x = y.scope.resolve("X")
+    assert x is not None
+    given = np.arange(6)
+    found = Evaluation(facts, ARITHMETIC_RULES, {x: given}).value(y)
+    assert (found is not None) == is_known
+    if found is not None:
+        assert found.reshape(-1).tolist() == given.tolist()
+
+
+def test_a_value_is_computed_once() -> None:
+    asked: list[str] = []
+
+    def rule(known: Evaluation, node: Node) -> Array | None:
+        asked.append(node.label)
+        return known.value(node.input(0))
+
+    def sums(known: Evaluation, node: Node) -> list[Array | None]:
+        return [known.value(node.input(position)) for position in range(4)]
+
+    facts, y = main_value(parse("g (float[1] X) => (Y) { a = Neg(X) b = Exp(nobody) Y = Sum(a, a, b, b) }"), "Y")
+    x = y.scope.resolve("X")
+    assert x is not None
+    rules: dict[str, Rule] = {"Neg": rule, "Exp": rule, "Sum": lambda known, node: sums(known, node)[0]}
+    known = Evaluation(facts, rules, {x: np.ones(1)})
+    assert known.value(y) is known.value(y) is not None
+    assert known.value(None) is None
+    assert asked == ["a", "b"]
+
+
+def depth_of(second: int) -> Array | None:
+    """What follows by two chains of which one is 40 long, each value of which asks for the one before it."""
+    chains = [("a", 40), ("b", second)]
+    nodes = " ".join(f"{name}{n + 1} = Neg({name}{n})" for name, length in chains for n in range(length))
+    facts, y = main_value(parse(f"g (float[1] a0, float[1] b0) => (Y) {{ {nodes} Y = Add(a40, b{second}) }}"), "Y")
+    given = {value: np.ones(1) for value in map(y.scope.resolve, ("a0", "b0")) if value is not None}
+    return Evaluation(facts, {**ARITHMETIC_RULES, "Neg": lambda known, node: known.value(node.input(0))}, given).value(
+        y
+    )
+
+
+def test_the_longest_chain() -> None:
+    assert depth_of(63) is not None
+    assert depth_of(64) is None
+
+
+def test_a_chain_without_end() -> None:
+    nodes = " ".join(f"v{number + 1} = Neg(v{number})" for number in range(500))
+    assert (
+        evaluated(
+            "float[1]", f"v0 = Neg(X) {nodes} Y = Neg(v500)", {"Neg": lambda k, n: k.value(n.input(0))}, np.ones(1)
+        )
+        is None
+    )
+
+
+def test_a_given_value_hides_what_makes_it() -> None:
+    facts, y = main_value(parse("g (float[2] X) => (Y) { Z = Exp(X) Y = Identity(Z) }"), "Y")
+    z = y.scope.resolve("Z")
+    assert z is not None
+    found = Evaluation(facts, {}, {z: np.array([3, 4])}).value(y)
+    assert found is not None
+    assert found.tolist() == [3, 4]

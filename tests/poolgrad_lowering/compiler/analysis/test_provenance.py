@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which values are the Indices of a MaxPool, and what they count."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from poolgrad_lowering.compiler.analysis.provenance import Numbering, find_indices, indices
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Value
+from tests.pool_graphs import Array, main_value, parse
+
+GRAPH = """g (uint8[2,3,4,4] x) => (w, j) {
+    y, i = MaxPool<kernel_shape = [2, 2]>(x)
+    w = Cast<to = 7>(y)
+    j = Identity(i)
+}"""
+TENSOR, PLANE = Numbering.TENSOR, Numbering.PLANE
+X, HALVES = "float[2,3,4,6] x", "kernel_shape = [2, 2], strides = [2, 2]"  # 6 planes of 24, pooled to [2,3,2,3]
+
+
+def read(nodes: str, inputs: str = X, pool: str = HALVES) -> tuple[Facts, Value]:
+    """The value `out` of nodes behind `y, i = MaxPool(x)`."""
+    return main_value(parse(f"g ({inputs}) => (out) {{ y, i = MaxPool<{pool}>(x) {nodes} }}"), "out")
+
+
+def constant(name: str, held: Array) -> str:
+    """A Constant of a dtype and shape, as text."""
+    sizes = str(list(held.shape)) if held.ndim else ""
+    return f"{name} = Constant<value = {held.dtype}{sizes} {{{', '.join(map(str, held.reshape(-1)))}}}>() "
+
+
+def remainder(of: str = "i", by: int = 24) -> str:
+    """The nodes of `local`, which counts in the plane."""
+    return f"size = Constant<value_int = {by}>() local = Mod({of}, size) "
+
+
+def reshaped(source: str, *sizes: int) -> str:
+    """The nodes of `view`."""
+    return f"sizes = Constant<value_ints = {list(sizes)}>() view = Reshape({source}, sizes) "
+
+
+def bases(*shape: int, planes: int = 6, plane: int = 24) -> Array:
+    """The first index of each plane, row-major, repeated to fill a shape."""
+    return np.repeat(np.arange(planes, dtype=np.int64) * plane, math.prod(shape) // planes).reshape(shape)
+
+
+def added(table: Array, to: str = "local") -> str:
+    return constant("table", table) + f"out = Add({to}, table)"
+
+
+def local_view(*sizes: int, by: int = 24) -> str:
+    return remainder(by=by) + reshaped("local", *sizes)
+
+
+def sliced(
+    of: str = "every",
+    *,
+    pool: str = "kernel_shape = [1, 1]",
+    x: str = "x",
+    minuend: str = "i",
+    starts: str = "0, 0",
+    ends: str = "1, 1",
+    axes: str = "2, 3",
+    steps: str = "1, 1",
+) -> str:
+    """Indices less a slice of what a second pool records."""
+    bounds = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
+    held = " ".join(f"{name} = Constant<value_ints = [{numbers}]>()" for name, numbers in bounds.items())
+    return (
+        f"maxima, every = MaxPool<{pool}>({x}) copy = Identity(every) float_copy = Cast<to = 7>(every) {held} "
+        f"{reshaped('i', 6, 6)} base = Slice({of}, starts, ends, axes, steps) out = Sub({minuend}, base)"
+    )
+
+
+@pytest.mark.parametrize("name", ["i", "j"])
+def test_the_second_output_is_the_indices(name: str) -> None:
+    facts, value = main_value(parse(GRAPH), name)
+    found = indices(facts, value)
+    assert (found.pool.proto.op_type, found.numbering, found.argmax) == ("MaxPool", Numbering.TENSOR, value)
+
+
+@pytest.mark.parametrize("name", ["y", "w"])
+def test_the_first_output_is_no_indices(name: str) -> None:
+    """The maxima of integers are integers, and no positions."""
+    facts, value = main_value(parse(GRAPH), name)
+    assert find_indices(facts, value) is None
+    with pytest.raises(Refuse) as refused:
+        indices(facts, value)
+    assert refused.value.refusal.code is Code.INDICES_SOURCE
+    assert refused.value.refusal.reason == "indices come from 'y', which is not the Indices of a MaxPool"
+
+
+FOUND = {  # what `out` counts, its argmax and what that one counts
+    "a copy": ("out = Identity(i)", TENSOR, "out", TENSOR),
+    "a view": (reshaped("i", 6, 6) + "out = Identity(view)", TENSOR, "i", TENSOR),
+    "a view and back": (reshaped("i", 6, 6) + "s = Shape(i) out = Reshape(view, s)", TENSOR, "out", TENSOR),
+    "an Expand without effect": ("s = Shape(i) out = Expand(i, s)", TENSOR, "out", TENSOR),
+    "int64": ("out = Cast<to = 7>(i)", TENSOR, "out", TENSOR),
+    "remainder": (remainder() + "out = Identity(local)", PLANE, "out", PLANE),
+    "remainder by a vector": (constant("size", np.array([24])) + "out = Mod(i, size)", PLANE, "out", PLANE),
+    "remainder of a view": (
+        reshaped("i", 6, 6) + remainder("view") + "out = Identity(local)",
+        PLANE,
+        "i",
+        TENSOR,
+    ),
+    "remainder of a view, and back": (
+        reshaped("i", 6, 6) + remainder("view") + "s = Shape(i) out = Reshape(local, s)",
+        PLANE,
+        "out",
+        PLANE,
+    ),
+    "plane-local int32": (remainder() + "out = Cast<to = 6>(local)", PLANE, "out", PLANE),
+    "plane-local int64": (remainder() + "out = Cast<to = 7>(local)", PLANE, "out", PLANE),
+    "less the planes' first": (sliced(), PLANE, "out", PLANE),
+    "less the planes' first of a copy": (sliced("copy"), PLANE, "out", PLANE),
+    "less the planes' first without padding": (
+        sliced(pool='kernel_shape = [1, 1], auto_pad = "VALID", pads = [0, 0, 1, 1]'),
+        PLANE,
+        "out",
+        PLANE,
+    ),
+    "plus a table": (remainder() + added(bases(2, 3, 1, 1)), TENSOR, "local", PLANE),
+    "plus a table in front": (
+        remainder() + constant("table", bases(2, 3, 1, 1)) + "out = Add(table, local)",
+        TENSOR,
+        "local",
+        PLANE,
+    ),
+    "plus a table of rows": (remainder() + added(bases(2, 3, 2, 1)), TENSOR, "local", PLANE),
+    "plus a whole table": (remainder() + added(bases(2, 3, 2, 3)), TENSOR, "local", PLANE),
+    "a view plus a table": (local_view(6, 6) + added(bases(6, 1), "view"), TENSOR, "local", PLANE),
+    "a vector plus a table": (local_view(36) + added(bases(36), "view"), TENSOR, "local", PLANE),
+    "plus a table, and a copy": (
+        remainder() + constant("table", bases(2, 3, 1, 1)) + "whole = Add(local, table) out = Identity(whole)",
+        TENSOR,
+        "local",
+        PLANE,
+    ),
+    "plus a table, and the remainder": (
+        remainder() + constant("table", bases(2, 3, 1, 1)) + "whole = Add(local, table) out = Mod(whole, size)",
+        PLANE,
+        "out",
+        PLANE,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_what_the_indices_count(case: str) -> None:
+    nodes, numbering, argmax, argmax_numbering = FOUND[case]
+    facts, value = read(nodes)
+    found = indices(facts, value)
+    assert found == find_indices(facts, value)
+    assert (found.numbering, found.argmax.name, found.argmax_numbering) == (numbering, argmax, argmax_numbering)
+    assert [output.name for output in found.pool.outputs if output is not None] == ["y", "i"]
+
+
+SHAPES = {  # inputs, pool, nodes; what `out` counts and its argmax
+    "unknown": ("x", HALVES, "out = Identity(i)", TENSOR, "i"),
+    "another tensor of x's shape": (f"{X}, float[2,3,4,6] z", HALVES, sliced(x="z"), PLANE, "out"),
+    "symbols": ("float[N,C,4,6] x, float[N,C,4,6] z", HALVES, sliced(x="z"), PLANE, "out"),
+    "the remainder by a symbol": (
+        "float[2,3,L] x",
+        "kernel_shape = [2]",
+        "s = Shape<start = 2>(x) out = Mod(i, s)",
+        PLANE,
+        "out",
+    ),
+    "one plane": ("float[1,1,4,4] x", HALVES, remainder(by=16) + added(bases(1, 1, 1, 1, planes=1)), TENSOR, "local"),
+    "rows of one plane": (
+        "float[1,1,4,4] x",
+        HALVES,
+        local_view(2, 2, by=16) + added(bases(1, 1, planes=1), "view"),
+        TENSOR,
+        "local",
+    ),
+    "a number": (
+        "float[1,1,2,2] x",
+        HALVES,
+        "none = Constant<value = int64[0] {}>() "
+        + remainder(by=4)
+        + "view = Reshape(local, none) "
+        + added(bases(planes=1), "view"),
+        TENSOR,
+        "local",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_other_shapes(case: str) -> None:
+    inputs, pool, nodes, numbering, argmax = SHAPES[case]
+    found = indices(*read(nodes, inputs, pool))
+    assert (found.numbering, found.argmax.name) == (numbering, argmax)
+
+
+SOURCE = "indices come from '{}', which is not the Indices of a MaxPool"
+ALTERED = "{} 'out' changes the Indices of MaxPool 'y'"
+SHORT = "Cast 'out' may cut the Indices of MaxPool 'y' short"
+NOT_LOCAL = "{} 'out' is not proven to make the Indices of MaxPool 'y' plane-local"
+NOT_WHOLE = "Add 'out' is not proven to give the Indices of MaxPool 'y' their plane's first index"
+BASE, DIVISOR = (Code.PLANE_BASE, NOT_LOCAL.format("Sub")), (Code.PLANE_BASE, NOT_LOCAL.format("Mod"))
+TABLE = (Code.PLANE_BASE, NOT_WHOLE)
+SHIFTED = bases(2, 3, 1, 1) + np.arange(6).reshape(2, 3, 1, 1) // 5  # the last plane's is one too many
+
+REFUSED = {
+    "an input": ("out = Identity(x)", Code.INDICES_SOURCE, SOURCE.format("x")),
+    "nothing": ("none = Identity() out = Identity(none)", Code.INDICES_SOURCE, SOURCE.format("none")),
+    "a sum of nothing": (
+        constant("table", bases(2, 3, 1, 1)) + 'none = Add("", table) out = Identity(none)',
+        Code.INDICES_SOURCE,
+        SOURCE.format("none"),
+    ),
+    "the maxima of indices": (
+        "z = Cast<to = 1>(i) maxima, own = MaxPool<kernel_shape = [1, 1]>(z) out = Identity(maxima)",
+        Code.INDICES_SOURCE,
+        SOURCE.format("maxima"),
+    ),
+    "negated": ("out = Neg(i)", Code.INDICES_ALTERED, ALTERED.format("Neg")),
+    "turned": ("out = Transpose(i)", Code.INDICES_ALTERED, ALTERED.format("Transpose")),
+    "one half": ("half, out = Split(i)", Code.INDICES_ALTERED, ALTERED.format("Split").replace("out", "half")),
+    "multiplied": (constant("two", np.array(2)) + "out = Mul(i, two)", Code.INDICES_ALTERED, ALTERED.format("Mul")),
+    "repeated": (
+        "s = Constant<value_ints = [2, 2, 3, 2, 3]>() out = Expand(i, s)",
+        Code.INDICES_ALTERED,
+        ALTERED.format("Expand"),
+    ),
+    "int32": ("out = Cast<to = 6>(i)", Code.INDICES_ALTERED, SHORT),
+    "float": ("out = Cast<to = 1>(i)", Code.INDICES_ALTERED, SHORT),
+    "plane-local float": (remainder() + "out = Cast<to = 1>(local)", Code.INDICES_ALTERED, SHORT),
+    "a number less indices": (
+        constant("size", np.array(24)) + "out = Sub(size, i)",
+        Code.INDICES_SOURCE,
+        SOURCE.format("size"),
+    ),
+    "the remainder of a number": (
+        constant("size", np.array(24)) + "out = Mod(size, i)",
+        Code.INDICES_SOURCE,
+        SOURCE.format("size"),
+    ),
+    "another remainder": (constant("size", np.array(12)) + "out = Mod(i, size)", *DIVISOR),
+    "the remainder by the tensor": (constant("size", np.array(144)) + "out = Mod(i, size)", *DIVISOR),
+    "the remainder by several": (constant("size", np.array([24, 24, 8])) + "out = Mod(i, size)", *DIVISOR),
+    "the remainder by none": ("size = Constant<value = int64[0] {}>() out = Mod(i, size)", *DIVISOR),
+    "the remainder by what is computed": ("out = Mod(i, i)", *DIVISOR),
+    "the remainder by nothing": ("out = Mod(i)", *DIVISOR),
+    "the remainder twice": (remainder() + "out = Mod(local, size)", *DIVISOR),
+    "the remainder by the planes' first": (sliced().replace("Sub", "Mod"), *DIVISOR),
+    "less the size": (constant("size", np.array(24)) + "out = Sub(i, size)", *BASE),
+    "less nothing": ("out = Sub(i)", *BASE),
+    "less the planes' first twice": (sliced().replace("out =", "once =") + " out = Sub(once, base)", *BASE),
+    "less the maxima": (sliced("maxima"), *BASE),
+    "less what a Cast gives": (sliced("float_copy"), *BASE),
+    "less a slice of an input": (sliced("x"), *BASE),
+    "less a slice of nothing": (sliced('""'), *BASE),
+    "less what is no slice": (sliced().replace("out = Sub(i, base)", "out = Sub(i, every)"), *BASE),
+    "less what has the operands of a slice": (sliced().replace("Slice", "Gather"), *BASE),
+    "less what an average pool gives": (sliced().replace("MaxPool", "AveragePool"), *BASE),
+    "a view less the planes' first": (sliced(minuend="view"), *BASE),
+    "less a slice of one axis": (sliced(starts="0", ends="1", axes="2", steps="1"), *BASE),
+    "less a slice of channels too": (sliced(starts="0, 0, 0", ends="1, 1, 1", axes="1, 2, 3", steps="1, 1, 1"), *BASE),
+    "less the planes' second": (sliced(starts="0, 1", ends="1, 2"), *BASE),
+    "less the planes' first two": (sliced(ends="1, 2"), *BASE),
+    "less every second": (sliced(ends="4, 6", steps="4, 6"), *BASE),
+    "less a pool of windows": (sliced(pool="kernel_shape = [2, 1]"), *BASE),
+    "less a pool with a step": (sliced(pool="kernel_shape = [1, 1], strides = [1, 2]"), *BASE),
+    "less a pool by columns": (sliced(pool="kernel_shape = [1, 1], storage_order = 1"), *BASE),
+    "less a pool with padding": (sliced(pool="kernel_shape = [1, 1], pads = [1, 0, 0, 0]"), *BASE),
+    "less a pool with padding behind": (sliced(pool="kernel_shape = [1, 1], pads = [0, 0, 0, 1]"), *BASE),
+    "less a pool without windows": (sliced(pool="strides = [1, 1]"), *BASE),
+    "less a pool of nothing": (sliced(x='""'), *BASE),
+    "less a pool of halves": (sliced(x="y"), *BASE),
+    "whole indices plus a table": (added(bases(2, 3, 1, 1), "i"), *TABLE),
+    "plus the table of another plane": (remainder() + added(bases(2, 3, 1, 1, plane=23)), *TABLE),
+    "plus a shifted table": (remainder() + added(SHIFTED), *TABLE),
+    "plus a table of int32": (remainder() + added(bases(2, 3, 1, 1).astype(np.int32)), *TABLE),
+    "plus a table of too few planes": (remainder() + added(bases(1, 3, 1, 1, planes=3)), *TABLE),
+    "plus what is computed": (remainder() + "out = Add(local, i)", *TABLE),
+    "plus nothing": (remainder() + "out = Add(local)", *TABLE),
+    "plus one a position": (local_view(6, 6) + added(bases(6), "view"), *TABLE),
+    "plus a table of more axes": (local_view(6, 6) + added(bases(6, 1, 1), "view"), *TABLE),
+    "planes by planes": (local_view(1, 6, 6) + added(bases(6, 1, 6), "view"), *TABLE),
+    "a view of a shape that is computed": (
+        remainder() + "z = NonZero(x) s = Shape(z) view = Reshape(local, z) " + added(bases(6, 6), "view"),
+        *TABLE,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_no_proof(case: str) -> None:
+    nodes, code, reason = REFUSED[case]
+    facts, value = read(nodes)
+    assert find_indices(facts, value) is None
+    with pytest.raises(Refuse) as refused:
+        indices(facts, value)
+    assert (refused.value.refusal.code, refused.value.refusal.reason) == (code, reason)
+
+
+UNKNOWN = {  # inputs, pool, nodes, refusal
+    "the remainder in an unknown shape": ("x", HALVES, remainder().replace("local", "out"), DIVISOR),
+    "less the first of another unknown shape": ("x, z", HALVES, sliced(x="z"), BASE),
+    "less the first of another shape": (f"{X}, float[2,3,4,7] z", HALVES, sliced(x="z"), BASE),
+    "less the first of another symbol": ("float[N,3,4,6] x, float[M,3,4,6] z", HALVES, sliced(x="z"), BASE),
+    "planes of a symbol": ("float[N,3,4,6] x", HALVES, remainder() + added(bases(2, 3, 1, 1)), TABLE),
+    "no planes": (
+        "float[0,3,4,6] x",
+        HALVES,
+        remainder() + "table = Constant<value = int64[0,3,1,1] {}>() out = Add(local, table)",
+        TABLE,
+    ),
+    "a plane of a symbol": (
+        "float[1,1,L] x",
+        "kernel_shape = [2]",
+        "s = Shape<start = 2>(x) local = Mod(i, s) " + added(bases(1, 1, 1, planes=1)),
+        TABLE,
+    ),
+    "one maximum a plane, by four": (X, "kernel_shape = [4, 6]", local_view(6, 1) + added(bases(6, 4), "view"), TABLE),
+}
+
+
+def test_less_the_first_of_the_same_unknown_shape() -> None:
+    facts, value = read(sliced(), "x", HALVES)
+    assert indices(facts, value).numbering is Numbering.PLANE
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_no_proof_in_other_shapes(case: str) -> None:
+    inputs, pool, nodes, (code, reason) = UNKNOWN[case]
+    with pytest.raises(Refuse) as refused:
+        indices(*read(nodes, inputs, pool))
+    assert (refused.value.refusal.code, refused.value.refusal.reason) == (code, reason)
+
+
+@pytest.mark.parametrize(
+    ("copies", "end"), [(MAX_CHAIN - 1, None), (MAX_CHAIN, "i"), (MAX_CHAIN + 1, "copy1"), (MAX_CHAIN + 2, "copy2")]
+)
+def test_a_chain_is_followed_so_far(copies: int, end: str | None) -> None:
+    names = ["i", *(f"copy{number}" for number in range(1, copies)), "out"]
+    facts, value = read(" ".join(f"{after} = Identity({before})" for before, after in pairwise(names)))
+    if end is None:
+        assert indices(facts, value).argmax == value
+        return
+    with pytest.raises(Refuse) as refused:
+        indices(facts, value)
+    assert refused.value.refusal.reason == SOURCE.format(end)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Forward pools that stay where their gradients are lowered, each with its reason, alone and among others.
+
+Where none moves, the model is what it is without moving pools at all, byte for byte.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
+from poolgrad_lowering.compiler.families.gradient import Operand
+from poolgrad_lowering.compiler.families.max_pool.forward_pools import choose_forward_pools, name_indices
+from poolgrad_lowering.compiler.families.registry import Choices
+from poolgrad_lowering.compiler.families.verdicts import Lowered
+from poolgrad_lowering.compiler.lowering.match import match_anchors
+from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
+from poolgrad_lowering.compiler.rewriting.rewrite import names
+from poolgrad_lowering.dialect.targets import find_target
+from poolgrad_lowering.model.diagnostics.codes import Code, Refusal
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Value
+from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
+from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
+
+OP_3D, OP_2D = "MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"
+
+
+def check_stays(model: ModelProto, code: Code, reason: str, *, target: str = "atlas-a2") -> None:
+    """Assert that the one gradient is lowered and its pool stays for this reason, as if no pool were to move."""
+    result = lower(model, target=target)
+    [anchor] = result.report.lowered
+    assert (anchor.forward_op, anchor.forward_code, anchor.forward_reason) == (None, code.value, reason)
+    assert result.model.SerializeToString() == lower(model, target=target, forward=False).model.SerializeToString()
+
+
+# -- alone
+
+
+def torch_pool() -> ModelProto:
+    return torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+
+
+def leaves_the_graph(model: ModelProto) -> None:
+    model.graph.output.append(helper.make_tensor_value_info("I", TensorProto.INT64, [2, 3, 2, 2]))
+
+
+def leaves_plane_local(model: ModelProto) -> None:
+    model.graph.output.append(helper.make_tensor_value_info("local", TensorProto.INT64, [2, 3, 2, 2]))
+
+
+def feeds_a_node(model: ModelProto) -> None:
+    model.graph.node.append(helper.make_node("Cast", ["I"], ["other"], to=TensorProto.FLOAT))
+    model.graph.output.append(helper.make_tensor_value_info("other", TensorProto.FLOAT, [2, 3, 2, 2]))
+
+
+def is_captured(model: ModelProto) -> None:
+    output = helper.make_tensor_value_info("n", TensorProto.INT64, [2, 3, 2, 2])
+    branch = helper.make_graph([helper.make_node("Neg", ["I"], ["n"])], "b", [], [output])
+    model.graph.node.append(helper.make_node("If", ["c"], ["o"], then_branch=branch, else_branch=branch))
+    model.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+
+
+def is_a_branch_output(model: ModelProto) -> None:
+    output = helper.make_tensor_value_info("I", TensorProto.INT64, [2, 3, 2, 2])
+    branch = helper.make_graph([], "b", [], [output])
+    model.graph.node.append(helper.make_node("If", ["c"], ["o"], then_branch=branch, else_branch=branch))
+    model.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+
+
+def is_read_in_training(model: ModelProto) -> None:
+    model.training_info.add().algorithm.node.add(op_type="Neg", input=["I"], output=["r"])
+
+
+@pytest.mark.refusal("forward-readers")
+@pytest.mark.parametrize(
+    "read",
+    [leaves_the_graph, leaves_plane_local, feeds_a_node, is_captured, is_a_branch_output, is_read_in_training],
+)
+def test_indices_with_another_reader(read: Any) -> None:
+    model = torch_pool()
+    read(model)
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
+    assert "I" in [name for node in lower(model).model.graph.node for name in node.output]
+
+
+@pytest.mark.refusal("forward-windows")
+def test_windows_that_the_target_cannot_look_at() -> None:
+    dilated = torch_gradient([2, 3, 9, 9], kernel_shape=[3, 3], strides=[2, 2], dilations=[2, 2])
+    reason = "{} does not support dilation in a forward pool"
+    check_stays(dilated, Code.FORWARD_WINDOWS, reason.format("Atlas A2 training and inference"))
+    check_stays(dilated, Code.FORWARD_WINDOWS, reason.format("Atlas A3 training and inference"), target="atlas-a3")
+    assert lower(dilated, target="ascend950").report.anchors[0].forward_op == OP_2D
+    padded = torch_gradient([2, 3, 5, 5], kernel_shape=[3, 3], pads=[2, 1, 2, 1])
+    for target in TARGETS:
+        reason = "for sizes [5, 5] no equal pads of at most half the kernel give the windows of pads [(2, 2), (1, 1)]"
+        check_stays(padded, Code.FORWARD_WINDOWS, reason, target=target)
+
+
+@pytest.mark.refusal("forward-source")
+def test_a_pool_that_makes_no_pooled_tensor() -> None:
+    model = torch_pool()
+    model.graph.node[0].output[0] = ""
+    check_stays(model, Code.FORWARD_SOURCE, "no single node computes the pooled tensor and the indices of 'dX'")
+
+
+@pytest.mark.refusal("forward-source")
+@pytest.mark.parametrize("change", [{"pool": None}, {"x": "dY"}])
+def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) -> None:
+    """What a form may say: no one node, or none that reads the tensor that the gradient is of."""
+    index = ModelIndex(torch_pool())
+    facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
+    [site] = match_anchors(index, facts, Choices(target))
+    assert isinstance(site, Lowered)
+    changed = {name: Operand(Value(index.scopes[0], held)) if held else None for name, held in change.items()}
+    site = dataclasses.replace(site, gradient=dataclasses.replace(site.gradient, **changed))
+    [chosen], forwards = choose_forward_pools([site], (), target, FunctionBodies(index), taken)
+    assert isinstance(chosen.forward, Refusal)
+    assert (chosen.forward.code, chosen.gradient, forwards) == (Code.FORWARD_SOURCE, site.gradient, [])
+
+
+@pytest.mark.refusal("opset")
+def test_an_opset_without_a_body() -> None:
+    model = ort_gradient([2, 3, 4, 4], opset=9, kernel_shape=[2, 2], strides=[2, 2])
+    reason = f"npu.{OP_3D}: no body for FLOAT at opset 9; convert the model to opset 10 or newer."
+    check_stays(model, Code.OPSET, reason)
+
+
+@pytest.mark.refusal("dialect-conflict")
+def test_a_function_of_the_operators_name() -> None:
+    model = torch_pool()
+    node = helper.make_node("Relu", ["a"], ["b"])
+    model.functions.append(helper.make_function("npu", OP_3D, ["a"], ["b"], [node], model.opset_import[:1]))
+    model.opset_import.add(domain="npu", version=1)
+    check_stays(model, Code.DIALECT_CONFLICT, f"the model defines its own function npu.{OP_3D}")
+
+
+@pytest.mark.refusal("function-dtype")
+def test_one_body_serves_one_type_below_opset_15() -> None:
+    """On Ascend 950 both gradients have operators of their own, and both pools share one."""
+    text = """g (float[1,1,4,4] X, float[1,1,2,2] dY, float16[1,1,4] H, float16[1,1,2] dH)
+        => (float[1,1,4,4] dX, float16[1,1,4] hX) {
+        Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+        dX = MaxPoolGrad(dY, I)
+        G, J = MaxPool<kernel_shape = [2], strides = [2]>(H)
+        hX = MaxPoolGrad(dH, J)
+    }"""
+    model = parse(text, opset=14)
+    first, second = lower(model).report.anchors
+    assert (first.forward_op, second.code) == (OP_3D, "function-dtype")
+    first, second = lower(model, target="ascend950").report.anchors
+    assert (first.forward_op, second.forward_op) == (OP_2D, OP_3D)
+
+
+def test_nothing_moves_where_nobody_asked() -> None:
+    model = torch_pool()
+    result = lower(model, forward=False)
+    [anchor] = result.report.anchors
+    assert (anchor.forward_op, anchor.forward_code, anchor.forward_reason) == (None, None, None)
+    assert [function.name for function in result.model.functions] == ["MaxPool3DGradWithArgmax"]
+    [pool] = [node for node in result.model.graph.node if node.output[0] == "Y"]
+    assert pool == model.graph.node[0]
+
+
+def test_pools_without_a_lowered_gradient_are_left_alone() -> None:
+    model = torch_pool()
+    model.graph.node.append(helper.make_node("MaxPool", ["X"], ["Z", "J"], kernel_shape=[2, 2]))
+    model.graph.output.append(helper.make_tensor_value_info("Z", TensorProto.FLOAT, [2, 3, 3, 3]))
+    assert lower(model).model.graph.node[-1] == model.graph.node[-1]
+
+
+# -- among others
+
+TWICE = """g (float[2,3,8,8] X, float[2,3,4,4] A, float[2,3,4,4] B) => (float[2,3,8,8] gA, %s gB) {
+    Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+    gA = MaxPoolGrad(A, I)
+    %s
+}"""
+
+
+def test_two_gradients_of_one_pool_share_it() -> None:
+    model = parse(TWICE % ("float[2,3,8,8]", "gB = MaxPoolGrad(B, I)"))
+    result = lower(model)
+    assert [anchor.forward_op for anchor in result.report.anchors] == [OP_3D, OP_3D]
+    pool, *gradients = result.model.graph.node
+    assert [node.input[2] for node in gradients] == [pool.output[1]] * 2
+    check_same_results(model, result.model, random_feeds(model))
+
+
+@pytest.mark.refusal("forward-readers")
+def test_a_refused_gradient_keeps_its_pool() -> None:
+    """Of two gradients of one pool the second one is refused, and goes on reading the Indices."""
+    model = parse(TWICE % ("float[2,3,8,8]", "gB = MaxPoolGrad<kernel_shape = [3, 3]>(B, I)"))
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
+    assert lower(model).report.refused_by_code == {"attribute-mismatch": 1}
+
+
+CHAIN = """g (float[2,3,6,6] X, float[2,3,6,6] dA, float[2,3,2,2] dB) => (float[2,3,6,6] gA, float[2,3,6,6] gB) <
+    float zero = {0}, int64[2] canvas = {6, 36}, int64[2] rows = {6, 4}, int64[4] whole = {2, 3, 6, 6},
+    int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}
+> {
+    A, IA = MaxPool<kernel_shape = [1, 1]>(X)
+    B, IB = MaxPool<kernel_shape = [3, 3], strides = [3, 3]>(X)
+    gA = MaxPoolGrad(dA, IA)
+    base = Slice(IA, starts, ends, axes)
+    local = Sub(IB, base)
+    index = Reshape(local, rows)
+    updates = Reshape(dB, rows)
+    zeros = Expand(zero, canvas)
+    sums = ScatterElements<axis = 1, reduction = "add">(zeros, index, updates)
+    gB = Reshape(sums, whole)
+}"""
+
+
+def test_a_companion_that_is_a_pool_of_its_own() -> None:
+    model = parse(CHAIN, opset=18)
+    result = lower(model)
+    assert [node.op_type for node in result.model.graph.node] == [OP_3D, OP_3D, *["MaxPool3DGradWithArgmax"] * 2]
+    check_same_results(model, result.model, random_feeds(model))
+
+
+def test_a_pool_that_stays_keeps_the_companion_that_its_indices_need() -> None:
+    """B's Indices leave the graph, so B stays; then so do its plane-local Indices, for which A's are read."""
+    model = parse(CHAIN, opset=18)
+    model.graph.output.append(helper.make_tensor_value_info("IB", TensorProto.INT64, [2, 3, 2, 2]))
+    result = lower(model)
+    assert [anchor.forward_code for anchor in result.report.anchors] == ["forward-readers"] * 2
+    assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
+    check_same_results(model, result.model, random_feeds(model))
+
+
+def test_a_pool_that_a_plan_leaves_keeps_the_companion_too() -> None:
+    model = parse(CHAIN, opset=18)
+    plan = LoweringPlan.of(inspect(model), "")
+    a, b = plan.sites
+    left = dataclasses.replace(b, forward=None)
+    with pytest.raises(PlanError, match="'main:gA' cannot become MaxPool3DWithArgmaxV2: the Indices of 'A' are used"):
+        lower(model, plan=dataclasses.replace(plan, sites=(a, left)))
+    result = lower(model, plan=dataclasses.replace(plan, sites=(dataclasses.replace(a, forward=None), left)))
+    assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
+
+
+def test_a_pool_that_gets_indices_keeps_the_companion_that_its_input_needs() -> None:
+    """B pools A's Indices. Its gradient names another tensor as the pooled one, as a form may, so B stays."""
+    model = parse(
+        """g (float[2,3,8,8] x, float[2,3,4,4] other, float[2,3,4,4] dA, float[2,3,2,2] dB)
+            => (float[2,3,8,8] gA, float[2,3,4,4] gB) {
+            A, IA = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            gA = MaxPoolGrad <kernel_shape=[2,2], strides=[2,2]> (dA, IA)
+            numbers = Cast <to = 1> (IA)
+            B = MaxPool <kernel_shape=[2,2], strides=[2,2]> (numbers)
+            gB = MaxPoolGrad <ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW"> (numbers, B, dB)
+        }"""
+    )
+    index = ModelIndex(model)
+    facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
+    a, b = match_anchors(index, facts, Choices(target))
+    assert isinstance(a, Lowered)
+    assert isinstance(b, Lowered)
+    other = Value(index.scopes[0], "other")
+    b = dataclasses.replace(b, gradient=dataclasses.replace(b.gradient, x=Operand(other)))
+    sites, forwards = choose_forward_pools(name_indices([a, b], taken), (), target, FunctionBodies(index), taken)
+    verdicts = [site.forward.code for site in sites if isinstance(site.forward, Refusal)]
+    assert (verdicts, forwards) == ([Code.FORWARD_READERS, Code.FORWARD_SOURCE], [])
+
+
+SHARED = """g (float[2,3,6,6] X, float[2,3,3,3] dA, float[2,3,2,2] dB) => (float[2,3,6,6] gA, float[2,3,6,6] gB) <
+    float zero = {0}, int64[2] canvas = {6, 36}, int64[2] rowsA = {6, 9}, int64[2] rowsB = {6, 4},
+    int64[4] whole = {2, 3, 6, 6}, int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}
+> {
+    A, IA = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+    B, IB = MaxPool<kernel_shape = [3, 3], strides = [3, 3]>(X)
+    one, I1 = MaxPool<kernel_shape = [1, 1]>(X)
+    base = Slice(I1, starts, ends, axes)
+    localA = Sub(IA, base)
+    localB = Sub(IB, base)
+    indexA = Reshape(localA, rowsA)
+    indexB = Reshape(localB, rowsB)
+    updatesA = Reshape(dA, rowsA)
+    updatesB = Reshape(dB, rowsB)
+    zeros = Expand(zero, canvas)
+    sumsA = ScatterElements<axis = 1, reduction = "add">(zeros, indexA, updatesA)
+    sumsB = ScatterElements<axis = 1, reduction = "add">(zeros, indexB, updatesB)
+    gA = Reshape(sumsA, whole)
+    gB = Reshape(sumsB, whole)
+}"""
+
+
+def test_a_shared_companion_dies_with_its_last_pool() -> None:
+    model = parse(SHARED, opset=18)
+    both_moved = lower(model).model
+    assert [node.op_type for node in both_moved.graph.node] == [OP_3D, OP_3D, *["MaxPool3DGradWithArgmax"] * 2]
+    model.graph.output.append(helper.make_tensor_value_info("IB", TensorProto.INT64, [2, 3, 2, 2]))
+    result = lower(model)
+    assert [anchor.forward_code for anchor in result.report.anchors] == [None, "forward-readers"]
+    outputs = [name for node in result.model.graph.node for name in node.output]
+    assert {"I1", "base", "localB"} <= set(outputs)
+    assert "localA" not in outputs
+    check_same_results(model, result.model, random_feeds(model))
+    check_well_formed(model, result.model, "atlas-a2")
+
+
+@pytest.mark.refusal("forward-windows")
+def test_a_pool_that_the_target_lacks_keeps_the_companion_too() -> None:
+    dilated = CHAIN.replace("kernel_shape = [3, 3],", "kernel_shape = [2, 2], dilations = [2, 2],")
+    model = parse(dilated, opset=18)
+    result = lower(model)
+    assert [anchor.forward_code for anchor in result.report.anchors] == ["forward-readers", "forward-windows"]
+    assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
+    plan = LoweringPlan.of(inspect(model), "")
+    codes = [anchor.forward_code for anchor in lower(model, plan=plan).report.anchors]
+    assert codes == ["forward-readers", "forward-windows"]  # why they stay, not that the plan says so
+
+
+FED = """g (float[2,3,6,6] X, float[2,3,3,3] dA, float[2,3,6,6] Z, float[2,3,%s] dB)
+    => (float[2,3,6,6] gA, float[2,3,%s] gB) {
+    A, IA = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+    gA = MaxPoolGrad(dA, IA)
+    given = Cast<to = 1>(IA)
+    B, IB = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(%s)
+    gB = MaxPoolGrad(%s, IB)
+}"""
+
+
+@pytest.mark.refusal("forward-readers")
+@pytest.mark.parametrize(
+    "sizes", [("1,1", "3,3", "given", "dB"), ("3,3", "6,6", "Z", "given")], ids=["its_operand", "its_gradient"]
+)
+def test_indices_from_which_another_site_is_computed(sizes: tuple[str, ...]) -> None:
+    """The lowered nodes of B use them, so A's Indices stay."""
+    model = parse(FED % sizes)
+    result = lower(model)
+    assert [anchor.forward_code for anchor in result.report.anchors] == ["forward-readers", None]
+    assert [node.op_type for node in result.model.graph.node].count("MaxPool") == 1
+    check_same_results(model, result.model, random_feeds(model))

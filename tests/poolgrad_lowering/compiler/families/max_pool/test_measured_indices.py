@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Forward pools whose Indices have readers of their shape alone: Shape and Size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.patterns.lowering_checks import check_well_formed
+from tests.pool_graphs import parse, random_feeds, torch_gradient
+from tests.poolgrad_lowering.compiler.families.max_pool.test_forward_pools_that_stay import check_stays
+
+
+def measured_in_the_graph(model: ModelProto, op_type: str) -> None:
+    model.graph.node.append(helper.make_node(op_type, ["I"], ["n"]))
+    model.graph.output.append(helper.make_tensor_value_info("n", TensorProto.INT64, [4] if op_type == "Shape" else []))
+
+
+def measured_in_a_branch(model: ModelProto, op_type: str) -> None:
+    output = helper.make_tensor_value_info("m", TensorProto.INT64, [4] if op_type == "Shape" else [])
+    branch = helper.make_graph([helper.make_node(op_type, ["I"], ["m"])], "b", [], [output])
+    model.graph.node.append(helper.make_node("If", ["c"], ["n"], then_branch=branch, else_branch=branch))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "c"))
+    model.graph.output.append(helper.make_tensor_value_info("n", TensorProto.INT64, [4] if op_type == "Shape" else []))
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("op_type", ["Shape", "Size"])
+@pytest.mark.parametrize("measured", [measured_in_the_graph, measured_in_a_branch])
+def test_indices_that_are_measured(measured: Callable[[ModelProto, str], None], op_type: str, declared: bool) -> None:
+    """Their shape is that of the argmax, which takes their name; their declared type goes with them."""
+    model = torch_gradient([2, 3, 8, 8], kernel_shape=[2, 2], strides=[2, 2])
+    measured(model, op_type)
+    if declared:
+        model.graph.value_info.append(helper.make_tensor_value_info("I", TensorProto.INT64, [2, 3, 4, 4]))
+    result = lower(model)
+    [anchor] = result.report.anchors
+    assert anchor.forward_op == "MaxPool3DWithArgmaxV2"
+    assert "MaxPool" not in {node.op_type for node in result.model.graph.node}
+    assert [value.name for value in result.model.graph.value_info] == []
+    check_well_formed(model, result.model, "atlas-a2")
+    feeds = random_feeds(model)
+    for run in (run_reference, run_ort):
+        found = run(result.model, feeds)
+        for name, value in run(model, feeds).items():
+            assert_same_bits(found[name], value)
+
+
+@pytest.mark.refusal("forward-readers")
+def test_indices_that_are_measured_and_read() -> None:
+    model = torch_gradient([2, 3, 8, 8], kernel_shape=[2, 2], strides=[2, 2])
+    measured_in_the_graph(model, "Shape")
+    model.graph.node.append(helper.make_node("Neg", ["I"], ["o"]))
+    model.graph.output.append(helper.make_tensor_value_info("o", TensorProto.INT64, [2, 3, 4, 4]))
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
+
+
+@pytest.mark.refusal("forward-readers")
+def test_indices_whose_measure_goes_and_whose_elements_stay() -> None:
+    """One reader is removed, which is of the shape, and one stays, which is not."""
+    model = parse(
+        """g (float[2,3,8] X, float[2,3,4] dY) => (float[2,3,8] dX, int64[2,3,4] o) <
+            float zero = {0.0}, int64[2] canvas = {6, 8}, int64[1] six = {6}, int64[1] at2 = {2}, int64[1] plane = {8},
+            int64[3] whole = {2, 3, 8}
+        > {
+            Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
+            local = Mod(I, plane)
+            shape = Shape(I)
+            count = Gather(shape, at2)
+            rows = Concat<axis = 0>(six, count)
+            index = Reshape(local, rows)
+            updates = Reshape(dY, rows)
+            zeros = Expand(zero, canvas)
+            sums = ScatterElements<axis = 1, reduction = "add">(zeros, index, updates)
+            dX = Reshape(sums, whole)
+            o = Neg(I)
+        }""",
+        opset=18,
+    )
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
+    assert "Shape" not in [node.op_type for node in lower(model).model.graph.node]

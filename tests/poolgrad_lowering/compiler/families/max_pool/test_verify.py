@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The checkpoint: a careless form gets a refusal, whichever field of its gradient is wrong, never an invalid model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from poolgrad_lowering import AnchorReport, lower
+from poolgrad_lowering.compiler.analysis.provenance import Indices, Numbering, indices
+from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, Reduction
+from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.compiler.lowering import match
+from poolgrad_lowering.dialect.op import Maximum
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from tests.pool_graphs import parse
+
+Change = Callable[[MaxPoolGradient], MaxPoolGradient]
+
+
+def model(body: str = "", *, x: str = "float[2,3,8,8]", dy: str = "float[2,3,4,4]", dx: str = "") -> ModelProto:
+    """A pool with acme's gradient; the one output is dx."""
+    return parse(
+        f"""g ({x} x, {dy} dy, float[2,3,9] other) => ({dx or x} dx) {{
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            z, j = MaxPool <kernel_shape=[4,4], strides=[2,2], pads=[1,1,1,1]> (x)
+            {body}
+            dx = com.acme.PoolBackward (dy, i)
+            after = Neg (dx)
+        }}""",
+        imports='"com.acme": 1',
+    )
+
+
+def careless(change: Change) -> Pattern:
+    """Acme's form, whose answer is changed before it is given."""
+
+    def match(facts: Facts, node: Node) -> MaxPoolGradient:
+        grad, recorded, dx = node.input(0), node.input(1), node.output(0)
+        assert grad is not None and recorded is not None and dx is not None  # noqa: PT018 - for the type checker
+        found = indices(facts, recorded)
+        assert isinstance(found, Indices)
+        forward = forward_pool(facts, found.pool)
+        assert isinstance(forward, ForwardPool)
+        return change(
+            MaxPoolGradient(
+                x=Operand(forward.x),
+                grad=Operand(grad),
+                argmax=Operand(found.argmax),
+                dx=Operand(dx),
+                numbering=found.argmax_numbering,
+                element_type=forward.element_type,
+                windows=forward.attributes,
+                x_shape=forward.x_shape,
+                pooled_shape=forward.pooled_shape,
+                pool=forward.node,
+            )
+        )
+
+    return Pattern("acme", (("com.acme", "PoolBackward"),), "acme's gradient", match)
+
+
+def report(given: ModelProto, change: Change, monkeypatch: pytest.MonkeyPatch) -> AnchorReport:
+    """What is reported of the anchor; a refused model keeps its bytes."""
+    monkeypatch.setattr(match, "all_patterns", lambda: (careless(change),))
+    result = lower(given)
+    [anchor] = result.report.anchors
+    if anchor.status == "refused":
+        assert result.model.SerializeToString() == given.SerializeToString()
+    return anchor
+
+
+def refusal(change: Change, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """Code and reason of the refused anchor."""
+    anchor = report(model(), change, monkeypatch)
+    assert anchor.status == "refused"
+    return [anchor.code, anchor.reason]
+
+
+def verdict(given: ModelProto, change: Change, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None]:
+    """Status and code of the anchor."""
+    anchor = report(given, change, monkeypatch)
+    return anchor.status, anchor.code
+
+
+def test_the_honest_form_is_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verdict(model(), lambda gradient: gradient, monkeypatch) == ("lowered", None)
+
+
+def test_mixed_element_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = model(x="float16[2,3,8,8]", dy="float[2,3,4,4]")
+    assert verdict(given, lambda gradient: gradient, monkeypatch) == ("refused", "dtype-mix")
+
+
+def test_a_result_that_is_declared_with_another_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = model(dx="float[2,3,8,9]")
+    assert verdict(given, lambda gradient: gradient, monkeypatch) == ("refused", "dx-shape")
+
+
+def test_a_gradient_of_another_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = model(dy="float[2,3,4,5]")
+    assert verdict(given, lambda gradient: gradient, monkeypatch) == ("refused", "grad-shape")
+
+
+OF_DX = "the gradient of 'dx': "
+OTHER_WINDOWS = f"{OF_DX}its windows are not those of the pool that recorded the indices"
+NO_MAXIMA = f"{OF_DX}its reduction is not the ReduceMax and the ArgMax that recorded the indices"
+NO_INDICES = f"{OF_DX}it has no indices, and no MaxPool whose Indices output could be added"
+
+
+def value(gradient: MaxPoolGradient, name: str) -> Value:
+    found = gradient.dx.value.scope.resolve(name)
+    assert found is not None
+    return found
+
+
+def operand(gradient: MaxPoolGradient, name: str, view: View = View.SAME) -> Operand:
+    return Operand(value(gradient, name), view)
+
+
+def shape(*sizes: int) -> tuple[Dim, ...]:
+    return tuple(map(Dim, sizes))
+
+
+def windows(gradient: MaxPoolGradient, **changes: Any) -> PoolAttributes:
+    assert isinstance(gradient.windows, PoolAttributes)
+    return replace(gradient.windows, **changes)
+
+
+WRONG: dict[str, tuple[Callable[[MaxPoolGradient], Any], str, str]] = {
+    "x": (lambda g: operand(g, "other"), "malformed-gradient", "'other' has shape [2, 3, 9], the pool [2, 3, 8, 8]"),
+    "grad": (lambda g: operand(g, "other"), "grad-shape", "'other' has shape [2, 3, 9], the pool [2, 3, 4, 4]"),
+    "argmax": (lambda g: operand(g, "j"), "malformed-gradient", f"{OF_DX}the indices 'j' come from 'z'"),
+    "dx": (lambda g: g.x, "malformed-gradient", "the gradient of 'x': no node computes it"),
+    "numbering": (
+        lambda _: Numbering.PLANE,
+        "indices-numbering",
+        "'i' is numbered per tensor, but the form says per plane",
+    ),
+    "element_type": (lambda _: TensorProto.FLOAT16, "dtype-mix", "'x' is float32, the pooled input 'x' float16"),
+    "windows": (lambda g: windows(g, strides=(1, 1)), "malformed-gradient", OTHER_WINDOWS),
+    "x_shape": (
+        lambda _: shape(2, 3, 8, 9),
+        "malformed-gradient",
+        "'x' has shape [2, 3, 8, 8], the pool [2, 3, 8, 9]",
+    ),
+    "pooled_shape": (lambda _: shape(2, 3, 4, 3), "grad-shape", "'i' has shape [2, 3, 4, 4], the pool [2, 3, 4, 3]"),
+    "pool": (lambda g: value(g, "z").producer, "malformed-gradient", f"{OF_DX}the indices 'i' come from 'y'"),
+    "reduction": (lambda g: Reduction(g.pool, g.pool, Maximum.WHOLE, None), "malformed-gradient", NO_MAXIMA),
+    "axis": (lambda _: None, "malformed-gradient", f"{OF_DX}axis is NoneType"),
+}
+"""A value for each field, with the code and the reason of the refusal."""
+
+
+def test_every_field_is_tried() -> None:
+    assert WRONG.keys() == {field.name for field in fields(MaxPoolGradient)}
+
+
+@pytest.mark.refusal("malformed-gradient")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_field(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, *expected = WRONG[name]
+    assert refusal(lambda gradient: replace(gradient, **{name: make(gradient)}), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"storage_order": 1}, "storage-order"),
+        ({"auto_pad": "SAME_UPPER", "dilations": (2, 2)}, "pool-attributes"),
+        ({"auto_pad": "SAME_LOWER", "begins": (1, 1)}, "pool-attributes"),
+    ],
+)
+def test_windows_about_which_runtimes_disagree(
+    changes: dict[str, Any], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form that does not ask is refused too."""
+    found, _ = refusal(lambda gradient: replace(gradient, windows=windows(gradient, **changes)), monkeypatch)
+    assert found == code
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("nonsense", [None, "text", 3.5, b"", (), [1]], ids=repr)
+def test_nonsense_in_a_field(name: str, nonsense: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    if nonsense is None and name in ("argmax", "pool", "reduction"):
+        pytest.skip("these may be absent")
+    code, reason = refusal(lambda gradient: replace(gradient, **{name: nonsense}), monkeypatch)
+    if nonsense == () and name.endswith("_shape"):
+        assert code == "malformed-gradient"
+        return
+    assert code == "malformed-gradient"
+    assert reason == f"the gradient of '{'' if name == 'dx' else 'dx'}': {name} is {type(nonsense).__name__}"
+
+
+OTHERS: dict[str, tuple[Change, str, str]] = {
+    "a negative size": (
+        lambda g: replace(g, x_shape=(*g.x_shape[:3], Dim(-8))),
+        "malformed-gradient",
+        f"{OF_DX}x_shape is {(*shape(2, 3, 8), Dim(-8))}",
+    ),
+    "a negative size of the pooled shape": (
+        lambda g: replace(g, pooled_shape=(*g.pooled_shape[:3], Dim(-4))),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape is {(*shape(2, 3, 4), Dim(-4))}",
+    ),
+    "text for sizes": (
+        lambda g: replace(g, x_shape=("N", "C", "H", "W")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}x_shape is ('N', 'C', 'H', 'W')",
+    ),
+    "other channels": (
+        lambda g: replace(g, pooled_shape=shape(2, 4, 4, 4)),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape [2, 4, 4, 4] does not fit x_shape [2, 3, 8, 8]",
+    ),
+    "another rank": (
+        lambda g: replace(g, pooled_shape=shape(2, 3, 16)),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape [2, 3, 16] does not fit x_shape [2, 3, 8, 8]",
+    ),
+    "no axes": (
+        lambda g: replace(g, x_shape=(), pooled_shape=()),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape [] does not fit x_shape []",
+    ),
+    "windows of another rank": (
+        lambda g: replace(g, windows=windows(g, kernel=(2,), strides=(2,), begins=(0,), ends=(0,), dilations=(1,))),
+        "malformed-gradient",
+        f"{OF_DX}windows have 1 axes, x_shape is [2, 3, 8, 8]",
+    ),
+    "adaptive windows of an ordinary pool": (
+        lambda g: replace(g, windows=AdaptiveWindows()),
+        "malformed-gradient",
+        OTHER_WINDOWS,
+    ),
+    "a pool over a tensor of another shape": (
+        lambda g: replace(g, x_shape=shape(2, 3, 4, 16), x=g.x.flat(), dx=Operand(g.dx.value, View.FLAT, g.x_shape)),
+        "malformed-gradient",
+        "'x' has shape [2, 3, 8, 8], the pool [2, 3, 4, 16]",
+    ),
+    "an axis that is none": (
+        lambda g: replace(g, numbering=Numbering.AXIS, axis=2),
+        "malformed-gradient",
+        f"{OF_DX}[2, 3, 8, 8] has no spatial axis 2",
+    ),
+    "a view that is none": (
+        lambda g: replace(g, grad=Operand(g.grad.value, "flat")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}grad.view is str",
+    ),
+    "an operand without a value": (
+        lambda g: replace(g, argmax=Operand("i")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}argmax.value is str",
+    ),
+    "text for the shape of a result": (
+        lambda g: replace(g, dx=Operand(g.dx.value, View.FLAT, "NCHW")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}dx.shape is str",
+    ),
+    "a flat result without a shape": (
+        lambda g: replace(g, dx=g.dx.flat()),
+        "malformed-gradient",
+        f"{OF_DX}dx.shape is missing",
+    ),
+    "a flat result of another size": (
+        lambda g: replace(g, dx=Operand(g.dx.value, View.FLAT, shape(2, 3, 8, 9))),
+        "dx-shape",
+        "'dx' has shape [2, 3, 8, 9], but x has shape [2, 3, 8, 8]",
+    ),
+    "a result with the channels last": (
+        lambda g: replace(g, dx=Operand(g.dx.value, View.CHANNELS_LAST)),
+        "dx-shape",
+        "'dx' has shape [2, 3, 8, 8], the pool [2, 8, 8, 3]",
+    ),
+    "no indices of a pool that has some": (
+        lambda g: replace(g, argmax=None),
+        "malformed-gradient",
+        NO_INDICES,
+    ),
+    "an operand computed from the result": (
+        lambda g: replace(g, grad=operand(g, "after")),
+        "grad-shape",
+        "'after' has shape [2, 3, 8, 8], the pool [2, 3, 4, 4]",
+    ),
+    "a flat operand computed from the result": (
+        lambda g: replace(g, x=operand(g, "after", View.FLAT)),
+        "malformed-gradient",
+        f"{OF_DX}'after' is computed from it",
+    ),
+    "indices that are no indices": (
+        lambda g: replace(g, argmax=operand(g, "dy")),
+        "malformed-gradient",
+        f"{OF_DX}the indices 'dy' are not those of 'y'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_contradiction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    change, *expected = OTHERS[name]
+    assert refusal(change, monkeypatch) == expected
+
+
+def test_the_axis_of_indices_that_count_along_none_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verdict(model(), lambda gradient: replace(gradient, axis=7), monkeypatch) == ("lowered", None)
+
+
+def test_a_pool_without_spatial_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is complete; that Ascend has no such operator is another matter."""
+
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        return replace(
+            gradient,
+            x=gradient.x.flat(),
+            grad=gradient.x.flat(),
+            argmax=operand(gradient, "k"),
+            dx=Operand(gradient.dx.value, View.FLAT, gradient.x_shape),
+            numbering=Numbering.PLANE,
+            windows=AdaptiveWindows(),
+            x_shape=shape(2, 192),
+            pooled_shape=shape(2, 192),
+            pool=None,
+        )
+
+    assert verdict(model("k = com.acme.Argmax (x)"), change, monkeypatch) == ("refused", "spatial-rank")
+
+
+def test_values_of_unknown_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        made = operand(gradient, "made")
+        return replace(gradient, x=made, grad=made, dx=made)
+
+    found = report(model("made = com.acme.Make (x)"), change, monkeypatch)
+    assert (found.code, found.reason) == ("unknown-dtype", "the element type of 'made' is not known")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "flat", "code"),
+    [
+        ([2, 3, 4, 4], False, None),
+        ([2, 3, 16], True, None),
+        ([2, 3, 16], False, "grad-shape"),
+        ([2, 3, 4, 5], True, "grad-shape"),
+    ],
+)
+def test_the_shape_of_indices_of_no_pool(
+    sizes: list[int], flat: bool, code: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = model("k = com.acme.Argmax (x)")
+    given.graph.value_info.append(helper.make_tensor_value_info("k", TensorProto.INT64, sizes))
+
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        indices_of = operand(gradient, "k", View.FLAT if flat else View.SAME)
+        return replace(gradient, argmax=indices_of, numbering=Numbering.PLANE, pool=None)
+
+    assert verdict(given, change, monkeypatch)[1] == code
+
+
+WITHOUT_INDICES = """
+    same = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+    wider = MaxPool <kernel_shape=[4,4], strides=[2,2], pads=[1,1,1,1]> (x)
+    acmes = com.acme.Pool <kernel_shape=[2,2], strides=[2,2]> (x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pool", "numbering", "reason"),
+    [
+        ("same", Numbering.TENSOR, None),
+        ("same", Numbering.PLANE, NO_INDICES),
+        ("wider", Numbering.TENSOR, OTHER_WINDOWS),
+        ("acmes", Numbering.TENSOR, NO_INDICES),
+        ("x", Numbering.TENSOR, NO_INDICES),
+    ],
+)
+def test_a_pool_without_indices(
+    pool: str, numbering: Numbering, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = model(WITHOUT_INDICES)
+    given.graph.input.append(helper.make_tensor_value_info("", TensorProto.INT32, [7]))  # not the indices
+
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        return replace(gradient, argmax=None, numbering=numbering, pool=value(gradient, pool).producer)
+
+    assert report(given, change, monkeypatch).reason == reason
+
+
+def test_indices_of_a_max_pool_that_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        return replace(gradient, argmax=operand(gradient, "k"), numbering=Numbering.PLANE)
+
+    found = report(model("k = com.acme.Alter (i)"), change, monkeypatch)
+    assert found.reason == f"{OF_DX}the indices 'k' are not those of 'y'"
+
+
+REDUCTIONS = """
+    maxima = ReduceMax <axes=[2,3]> (x)
+    last = ArgMax (x)
+    k = com.acme.Place (last)
+    acmes = com.acme.ArgMax (x)
+    l = com.acme.Place (acmes)
+    c = com.acme.Choose (x)
+    chosen = If (c) <
+        then_branch = yes () => (int64[2,3,4,4] m) { inner = ArgMax (x) m = com.acme.Place (inner) },
+        else_branch = no () => (int64[2,3,4,4] n) { n = com.acme.Place (acmes) }
+    >
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "recorder", "argmax", "reason"),
+    [
+        ("maxima", "last", "k", None),
+        ("y", "last", "k", NO_MAXIMA),
+        ("maxima", "acmes", "l", NO_MAXIMA),
+        ("maxima", "last", "l", NO_MAXIMA),
+        ("maxima", "inner", "m", NO_MAXIMA),
+    ],
+)
+def test_a_reduction(
+    node: str, recorder: str, argmax: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        scopes = [gradient.dx.value.scope, *(use.scope for use in gradient.x.value.uses)]
+        values = {name: Value(scope, name) for scope in scopes for name in scope.producers}
+        maxima, maximum = values[node].producer, values[recorder].producer
+        assert maxima is not None and maximum is not None  # noqa: PT018 - for the type checker
+        reduction = Reduction(maxima, maximum, None, None)
+        return replace(
+            gradient, argmax=Operand(values[argmax]), numbering=Numbering.PLANE, pool=None, reduction=reduction
+        )
+
+    assert report(model(REDUCTIONS), change, monkeypatch).reason == reason
+
+
+@pytest.mark.parametrize(("x", "reason"), [("x", None), ("late", "the gradient of 'dx': 'late' is computed from it")])
+def test_an_operand_computed_from_the_subgraph_of_the_result(
+    x: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = parse(
+        """g (float[2,3,8,8] x, float[2,3,4,4] dy, bool c) => (float[2,3,8,8] late) {
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            chosen = If (c) <
+                then_branch = yes () => (float[2,3,8,8] dx) { dx = com.acme.PoolBackward (dy, i) },
+                else_branch = no () => (float[2,3,8,8] z) { z = Neg (x) }
+            >
+            late = Neg (chosen)
+        }""",
+        imports='"com.acme": 1',
+    )
+    assert report(given, lambda gradient: replace(gradient, x=operand(gradient, x)), monkeypatch).reason == reason
+
+
+def of_acmes_own_pool(body: str, pool: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None]:
+    """The verdict on a gradient by indices `i` that acme's pool `pool` is said to have recorded, inside planes."""
+
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        indices_of = operand(gradient, "k")
+        return replace(gradient, argmax=indices_of, numbering=Numbering.PLANE, pool=value(gradient, pool).producer)
+
+    return verdict(model(body), change, monkeypatch)
+
+
+ACME_POOLS = """
+    a, p = com.acme.Pool (x)
+    b, q = com.acme.Pool (x)
+    h = Identity (p)
+    k = Cast <to = 7> (h)
+"""
+
+
+def test_indices_of_a_pool_that_only_the_form_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_acmes_own_pool(ACME_POOLS, "a", monkeypatch) == ("lowered", None)
+    assert of_acmes_own_pool(ACME_POOLS, "b", monkeypatch) == ("refused", "malformed-gradient")
+
+
+@pytest.mark.parametrize(("numbering", "expected"), [(Numbering.PLANE, "lowered"), (Numbering.TENSOR, "refused")])
+def test_only_indices_inside_planes_may_be_int32(
+    numbering: Numbering, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
+        return replace(gradient, argmax=operand(gradient, "k"), numbering=numbering, pool=None)
+
+    body = "a, p = com.acme.Pool (x)\n k = Cast <to = 6> (p)"
+    assert verdict(model(body), change, monkeypatch)[0] == expected

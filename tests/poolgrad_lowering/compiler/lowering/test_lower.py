@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The entry points: the same result for the same model, in any representation, and only this package's errors."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import onnx
+import pytest
+from onnx import AttributeProto, ModelProto, TensorProto
+
+import poolgrad_lowering
+from models import catalogue
+from poolgrad_lowering import UnknownTargetError, inspect, lower
+from poolgrad_lowering.compiler.lowering.options import Options
+from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.model.gate.gate import Gate
+from tests.harness.processes import environment
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
+
+SMALL = [entry for entry in catalogue.entries() if entry.file.stat().st_size < 200_000]
+F1 = {"kernel_shape": [2, 2], "strides": [2, 2]}
+
+
+def only_anchor(model: ModelProto) -> poolgrad_lowering.AnchorReport:
+    before = model.SerializeToString()
+    result = lower(model)
+    [anchor] = result.report.anchors
+    assert anchor.status == "lowered" or result.model.SerializeToString() == before
+    return anchor
+
+
+def test_unknown_target() -> None:
+    with pytest.raises(UnknownTargetError):
+        lower(ModelProto(), target="Ascend910")
+    with pytest.raises(ValueError, match="Ascend910"):
+        inspect(ModelProto(), target="Ascend910")
+
+
+def test_inspect_is_the_report_of_lower() -> None:
+    model = torch_gradient([2, 3, 4, 4], **F1)
+    before = model.SerializeToString()
+    found, expected = inspect(model, target="ascend950").to_dict(), lower(model, target="ascend950").report.to_dict()
+    del found["summary"]["seconds"], expected["summary"]["seconds"]
+    assert found == expected
+    assert model.SerializeToString() == before
+
+
+def lowered_report(model: ModelProto, **options: Any) -> poolgrad_lowering.Report:
+    return lower(model, **options).report
+
+
+@pytest.mark.parametrize("report", [inspect, lowered_report])
+def test_what_is_not_said(report: Callable[..., poolgrad_lowering.Report]) -> None:
+    """Forward pools are lowered, and defaults of inputs are not trusted."""
+    model = torch_gradient([2, 3, 4, 4], **F1)
+    [anchor] = report(model).anchors
+    assert anchor.forward_op == "MaxPool3DWithArgmaxV2"
+    [without] = report(model, forward=False).anchors
+    assert (without.status, without.forward_op, without.forward_code) == ("lowered", None, None)
+    zero = next(tensor for tensor in model.graph.initializer if tensor.name == "zero")
+    model.graph.input.append(onnx.helper.make_tensor_value_info("zero", zero.data_type, zero.dims))
+    assert report(model).refused_by_code == {"input-default": 1}
+    assert report(model, trust_defaults=True).refused_by_code == {}
+    outcome = lower_in_place(model, Options(), Gate())
+    assert [anchor.code for anchor in outcome.unsized.anchors] == ["input-default"]
+
+
+TWO = parse(
+    """g (float[2,3,8,8] X, float[2,3,4,4] dY, int64[2,3,4,4] J) => (float[2,3,8,8] A, float[2,3,8,8] B) {
+        Y, I = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (X)
+        A = MaxPoolGrad (dY, I)
+        B = MaxPoolGrad (dY, J)
+    }"""
+)
+"""A gradient, and one whose indices nobody has recorded."""
+
+
+def test_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(perf_counter=iter([5.0, 7.5]).__next__)
+    monkeypatch.setattr("poolgrad_lowering.compiler.lowering.pipeline.time", clock)
+    result = lower(TWO)
+    report = result.report
+    assert (report.bytes_before, report.bytes_after) == (TWO.ByteSize(), result.model.ByteSize())
+    assert report.bytes_before != report.bytes_after
+    assert [function.name for function in result.model.functions] == [
+        "MaxPool3DGradWithArgmax",
+        "MaxPool3DWithArgmaxV2",
+    ]
+    assert report.seconds == 2.5
+    assert [(op.op_type, op.before, op.after) for op in report.operators if op.domain == ""] == [
+        ("MaxPool", 1, 0),
+        ("MaxPoolGrad", 2, 1),
+    ]
+
+
+def test_the_size_of_a_model_whose_every_gradient_is_lowered() -> None:
+    result = lower(ort_gradient([2, 3, 8, 8], **F1))
+    assert result.report.bytes_after == result.model.ByteSize()
+
+
+def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "poolgrad_lowering.compiler.lowering"):
+        lowered, refused = lower(TWO).report.anchors
+    assert caplog.messages == [
+        f"{lowered.site} lowered: MaxPool3DGradWithArgmax",
+        f"{refused.site} refused: indices-source, {refused.reason}",
+        "lowered 1 of 2 anchors for atlas-a2",
+    ]
+
+
+@pytest.mark.parametrize("entry", SMALL, ids=lambda entry: f"{entry.producer}-{entry.name}")
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+def test_lowering_again_changes_nothing(entry: catalogue.Entry, target: str) -> None:
+    once = lower(onnx.load(entry.file, load_external_data=False), target=target).model
+    again = lower(once, target=target)
+    assert not again.report.lowered
+    assert again.model.SerializeToString() == once.SerializeToString()
+
+
+def test_bytes_do_not_depend_on_the_hash_seed() -> None:
+    script = (
+        "import hashlib, sys, onnx, poolgrad_lowering as p\n"
+        "for path in sys.argv[1:]:\n"
+        "    print(hashlib.sha256(p.lower(onnx.load(path)).model.SerializeToString()).hexdigest())\n"
+    )
+    paths = [str(entry.file) for entry in SMALL[::4]]
+    sums = [
+        subprocess.run(
+            [sys.executable, "-c", script, *paths],
+            env=environment() | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    ]
+    assert len(sums[0].split()) == len(paths) > 5
+    assert sums[0] == sums[1] == sums[2]
+
+
+# -- odd models: a verdict or an InvalidModelError, never another exception
+
+
+def changed(change: Callable[[ModelProto], object]) -> ModelProto:
+    model = ort_gradient([2, 3, 8, 8], **F1)
+    model.graph.node[1].ClearField("attribute")  # older releases of onnxruntime wrote none
+    change(model)
+    return model
+
+
+def set_size(model: ModelProto, size: int) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+
+
+def without_result(model: ModelProto) -> None:
+    model.graph.node[1].ClearField("output")
+    model.graph.output[0].name = "Y"
+
+
+def set_attribute(model: ModelProto, name: str, kind: int, **fields: Any) -> None:
+    node = model.graph.node[0]
+    kept = [attribute for attribute in node.attribute if attribute.name != name]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    node.attribute.add(name=name, type=kind, **fields)
+
+
+ODD: dict[str, tuple[ModelProto, str | None]] = {
+    "no nodes": (parse("g (float[2] X) => (float[2] X) { }"), "no anchor"),
+    "unknown batch": (changed(lambda model: set_size(model, -1)), None),
+    "empty batch": (changed(lambda model: set_size(model, 0)), "grad-shape"),
+    "no type": (changed(lambda model: model.graph.input[0].type.Clear()), "unknown-dtype"),
+    "unknown type": (
+        changed(lambda model: model.graph.input[0].type.tensor_type.__setattr__("elem_type", 77)),
+        "dtype-mix",
+    ),
+    "no inputs": (changed(lambda model: model.graph.node[1].ClearField("input")), "arity"),
+    "empty input": (changed(lambda model: model.graph.node[1].input.__setitem__(0, "")), "arity"),
+    "no outputs": (changed(without_result), "arity"),
+    "pool without input": (changed(lambda model: model.graph.node[0].ClearField("input")), "pool-attributes"),
+    "pooled instead of indices": (
+        changed(lambda model: model.graph.node[1].input.__setitem__(1, "Y")),
+        "indices-source",
+    ),
+    "huge strides": (
+        changed(lambda model: set_attribute(model, "strides", AttributeProto.INTS, ints=[2**31 - 1] * 2)),
+        "grad-shape",
+    ),
+    "huge pads": (
+        changed(lambda model: set_attribute(model, "pads", AttributeProto.INTS, ints=[2**31 - 1] * 4)),
+        "grad-shape",
+    ),
+    "kernel beyond the input": (
+        changed(lambda model: set_attribute(model, "kernel_shape", AttributeProto.INTS, ints=[99, 99])),
+        "output-size",
+    ),
+    "fewer axes than the kernel": (
+        changed(lambda model: set_attribute(model, "kernel_shape", AttributeProto.INTS, ints=[2])),
+        "pool-attributes",
+    ),
+    "rank one": (
+        changed(lambda model: model.graph.input[0].type.tensor_type.shape.dim.__delitem__(slice(1, None))),
+        "pool-attributes",
+    ),
+    "callers attributes": (
+        parse(
+            "g (float[2,3,8,8] X, float[2,3,4,4] dY) => (dX) { dX = l.f<s = [2, 2]>(X, dY) }",
+            imports='"l": 1',
+            functions="""<domain: "l", opset_import: ["": 16]> f <s>(X, dY) => (dX) {
+                Z = Cast<to = 1>(X)
+                Y, I = MaxPool<kernel_shape = [2, 2], strides: ints = @s>(Z)
+                dX = MaxPoolGrad(dY, I)
+            }""",
+        ),
+        "indices-source",
+    ),
+    "scatter of scalars": (
+        parse(
+            """g (float[1,1,8] X, float dY) => (dX) {
+                Y, I = MaxPool<kernel_shape = [8]>(X)
+                zero = Constant<value_float = 0.0>()
+                index = Squeeze(I)
+                dX = ScatterElements<axis = -1, reduction = "add">(zero, index, dY)
+            }"""
+        ),
+        "rows-not-planes",
+    ),
+    "scatter onto text": (
+        parse(
+            """g (float[1,1,8] X, string[1,1,1] dY) => (dX) {
+                Y, I = MaxPool<kernel_shape = [8]>(X)
+                text = Constant<value = string[1] {""}>()
+                dX = ScatterElements<axis = -1, reduction = "add">(text, I, dY)
+            }"""
+        ),
+        "base-not-zero",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "code"), ODD.values(), ids=ODD)
+def test_odd_models(model: ModelProto, code: str | None) -> None:
+    if code == "no anchor":
+        assert not lower(model).report.anchors
+        return
+    anchor = only_anchor(model)
+    assert anchor.code == code
+    assert anchor.status == "lowered" or anchor.reason
+
+
+def test_symbols_that_are_not_utf8() -> None:
+    """Text that names no value does not stand in the way."""
+    model = ort_gradient([2, 3, 8, 8], **F1)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "BB"
+    data = model.SerializeToString().replace(b"BB", b"\xff\xfe")
+    assert [anchor.status for anchor in lower(ModelProto.FromString(data)).report.anchors] == ["lowered"]
+
+
+def test_ten_thousand_nodes_deep() -> None:
+    nodes = "".join(f"a{number + 1} = Relu(a{number}) " for number in range(10_000))
+    model = parse(
+        f"""g (float[2,3,8,8] a0, float[2,3,4,4] dY) => (dX) {{
+            {nodes}
+            Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(a10000)
+            dX = MaxPoolGrad(dY, I)
+        }}"""
+    )
+    assert only_anchor(model).status == "lowered"
+
+
+def test_a_deep_chain_of_views() -> None:
+    """Longer than any producer writes, and longer than is followed: a refusal, not a recursion error."""
+    nodes = "".join(f"I{number + 1} = Identity(I{number}) " for number in range(5_000))
+    model = parse(
+        f"""g (float[2,3,8,8] X, float[2,3,4,4] dY) => (dX) {{
+            Y, I0 = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+            {nodes}
+            dX = MaxPoolGrad(dY, I5000)
+        }}"""
+    )
+    assert only_anchor(model).code == "indices-source"
+
+
+@pytest.mark.parametrize("op_type", ["MaxPoolGrad", "MaxPool"])
+def test_a_function_that_redefines_a_standard_operator(op_type: str) -> None:
+    """What the model's own function computes is not what the operator does."""
+    model = ort_gradient([2, 3, 8, 8], **F1)
+    body = [onnx.helper.make_node("Identity", ["a"], ["c"]), onnx.helper.make_node("Identity", ["b"], ["d"])]
+    model.functions.append(onnx.helper.make_function("", op_type, ["a", "b"], ["c", "d"], body, model.opset_import))
+    assert not lower(model).report.lowered
+
+
+def test_external_data_without_its_folder() -> None:
+    model = torch_gradient([2, 3, 4, 4], **F1)
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("float_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="absent")
+    assert only_anchor(model).code == "external-data"

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The driver: neither the order in which forms are found nor their names decide anything but ties."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+
+from poolgrad_lowering import AnchorReport, lower, patterns
+from poolgrad_lowering.compiler.analysis.provenance import Numbering
+from poolgrad_lowering.compiler.families import registry
+from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.max_pool.family import MAX_POOLS
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.verdicts import LoweredOp
+from poolgrad_lowering.compiler.lowering import match as match_step
+from poolgrad_lowering.dialect.targets import Target
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.memo import Reads
+from poolgrad_lowering.model.ir.dims import Dim, Shape
+from poolgrad_lowering.model.ir.scopes import Node
+from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from tests.pool_graphs import parse
+
+BUILT = Path(__file__).parents[4] / "models" / "built"
+MODELS = sorted(BUILT.glob("*/*.onnx"), key=lambda path: path.stat().st_size)[:40]
+
+
+def reported(model: ModelProto, monkeypatch: pytest.MonkeyPatch, forms: list[Pattern]) -> list[AnchorReport]:
+    monkeypatch.setattr(match_step, "all_patterns", lambda: tuple(forms))
+    return list(lower(model).report.anchors)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shuffled_forms_report_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = list(patterns.all_patterns())
+    shuffled = random.Random(seed).sample(forms, len(forms))
+    renamed = [replace(form, name=f"{number:02}") for number, form in enumerate(shuffled)]
+    for path in MODELS:
+        model = onnx.load(path, load_external_data=False)
+        expected = reported(model, monkeypatch, forms)
+        assert reported(model, monkeypatch, shuffled) == expected, path
+        names = {form.name: other.name for form, other in zip(renamed, shuffled, strict=True)}
+        found = [replace(one, pattern=names.get(one.pattern or "")) for one in reported(model, monkeypatch, renamed)]
+        assert found == expected, path
+
+
+def test_forms_with_a_common_anchor_say_their_order() -> None:
+    by_anchor = defaultdict(list)
+    for form in patterns.own_patterns():
+        for anchor in form.anchors:
+            by_anchor[anchor].append(form.priority)
+    for anchor, priorities in by_anchor.items():
+        assert len(set(priorities)) == len(priorities), anchor
+
+
+RELU = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
+
+
+def refusing(name: str, code: Code, priority: int) -> Pattern:
+    def match(_facts: Facts, _node: Node) -> None:
+        raise Refuse(code, "by '{}'", name)
+
+    return Pattern(name, (("", "Relu"),), "refuses", match, priority)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (("b", Code.ARITY, 1), ("a", Code.DTYPE, 2), "by 'b'"),  # the lower priority number first
+        (("b", Code.ARITY, 1), ("a", Code.DTYPE, 1), "by 'a'"),  # of equals, by name
+        (("a", Code.INDICES_SOURCE, 1), ("b", Code.DTYPE, 2), "by 'b'"),  # which knows more of the anchor
+    ],
+)
+def test_which_refusal_is_reported(
+    first: tuple[str, Code, int],
+    second: tuple[str, Code, int],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for forms in ([refusing(*first), refusing(*second)], [refusing(*second), refusing(*first)]):
+        [anchor] = reported(RELU, monkeypatch, forms)
+        assert anchor.reason == expected
+
+
+def test_function_bodies_of_the_dialect_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of other domains are, and of other functions in this one, and the subgraphs of a graph."""
+    functions = [("npu", "MaxPool3DGradWithArgmax"), ("npu", "Acmes"), ("acme", "MaxPool3DGradWithArgmax")]
+    model = parse(
+        """g (float[2] X, bool c) => (float[2] Y) {
+            Y = If (c) <then_branch = a () => (float[2] T) { T = Relu (X) }, else_branch = b () => (X) { }>
+        }""",
+        imports='"npu": 1, "acme": 1',
+        functions="".join(
+            f'<domain: "{domain}", opset_import: ["": 16]> {name} (P) => (Q) {{ Q = Relu (P) }}\n'
+            for domain, name in functions
+        ),
+    )
+    found = {anchor.scope for anchor in reported(model, monkeypatch, [refusing("a", Code.DTYPE, 1)])}
+    assert found == {"main/Y.then_branch", "function npu.Acmes", "function acme.MaxPool3DGradWithArgmax"}
+
+
+# -- refusals after the match
+
+N, H = Dim(1, ("N",)), Dim(1, ("H",))
+
+
+def known_shapes(
+    x_shape: Shape,
+    pooled_shape: Shape,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    reads: Callable[[Facts], object] = lambda _: None,
+    flat: str = "",
+    numbering: Numbering = Numbering.PLANE,
+) -> AnchorReport:
+    """What is reported of a gradient of these shapes, which passes the checkpoint; legality refuses it (`target`).
+
+    `flat` is the name of the operand that needs a Reshape.
+    """
+
+    def match(facts: Facts, node: Node) -> MaxPoolGradient:
+        reads(facts)
+        x, dx = node.input(0), node.output(0)
+        assert x is not None and dx is not None  # noqa: PT018 - for the type checker
+        views = {name: View.FLAT if name == flat else View.SAME for name in ("x", "grad", "argmax")}
+        return MaxPoolGradient(
+            **{name: Operand(x, view) for name, view in views.items()},  # type: ignore[arg-type]
+            dx=Operand(dx),
+            numbering=numbering,
+            element_type=TensorProto.FLOAT,
+            windows=AdaptiveWindows(),
+            x_shape=x_shape,
+            pooled_shape=pooled_shape,
+        )
+
+    def refuse(_gradient: MaxPoolGradient, _target: Target, _operator: str | None) -> LoweredOp:
+        raise Refuse(Code.TARGET, "none")
+
+    family = replace(MAX_POOLS, verify=lambda _facts, _gradient: None, select=refuse)
+    monkeypatch.setattr(registry, "FAMILIES", (family,))
+    [anchor] = reported(RELU, monkeypatch, [Pattern("f", (("", "Relu"),), "matches", match)])
+    return anchor
+
+
+def sizes(*given: int | Dim) -> Shape:
+    return tuple(Dim(size) if isinstance(size, int) else size for size in given)
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "pooled_shape", "fields", "code"),
+    [
+        (sizes(N, 3, H, 8), sizes(N, 3, H, 4), {}, "target"),
+        (sizes(N, 3, H, 8), sizes(N, 3, H, 4), {"numbering": Numbering.TENSOR}, "target"),
+        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"flat": "argmax"}, "target"),
+        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"flat": "argmax"}, "unknown-shape"),
+        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"flat": "x"}, "target"),
+        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"flat": "x"}, "unknown-shape"),
+        (sizes(N, 3, 8, 8), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "target"),
+        (sizes(N, 3, H), sizes(N, 3, 4), {"numbering": Numbering.AXIS}, "target"),
+        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "unknown-shape"),
+        (sizes(N, 3, 8, H), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "unknown-shape"),
+    ],
+)
+def test_shapes_that_a_reshape_needs(
+    x_shape: Shape, pooled_shape: Shape, fields: dict[str, Any], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert known_shapes(x_shape, pooled_shape, monkeypatch, **fields).code == code
+
+
+# -- constants that are not known
+
+
+def read_defaults(facts: Facts) -> None:
+    facts.depend_on(Reads(defaults=frozenset({"b", "a", "c"})))
+
+
+def read_absent_file(facts: Facts) -> None:
+    facts.depend_on(Reads("no file", frozenset({"a"})))
+
+
+BY_DEFAULT = ("input-default", "'a' is an input of the graph with a default, which a caller can override")
+
+
+@pytest.mark.parametrize(
+    ("reads", "code", "expected"),
+    [
+        (read_defaults, Code.ROW_LENGTH, BY_DEFAULT),
+        (read_defaults, Code.DTYPE, ("dtype", "as it is")),
+        (read_absent_file, Code.ROW_LENGTH, ("external-data", "no file")),
+        (read_absent_file, Code.DTYPE, ("dtype", "as it is")),
+        (lambda _: None, Code.ROW_LENGTH, ("row-length", "as it is")),
+    ],
+)
+def test_a_refusal_for_the_want_of_a_constant(
+    reads: Callable[[Facts], object], code: Code, expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def match(facts: Facts, _: Node) -> None:
+        reads(facts)
+        raise Refuse(code, "as it is")
+
+    [anchor] = reported(RELU, monkeypatch, [Pattern("f", (("", "Relu"),), "refuses", match)])
+    assert (anchor.code, anchor.reason) == expected
+
+
+def test_after_the_match_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = sizes(N, 3, 8, 8), sizes(N, 3, H, 4)
+    anchor = known_shapes(*shapes, monkeypatch, reads=read_defaults, flat="argmax")
+    assert (anchor.code, anchor.reason) == BY_DEFAULT
+    assert known_shapes(*shapes, monkeypatch, reads=read_defaults).code == "target"
+
+
+def test_trusted_defaults_are_not_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    def match(facts: Facts, _: Node) -> None:
+        read_defaults(facts)
+        raise Refuse(Code.ROW_LENGTH, "as it is")
+
+    monkeypatch.setattr(match_step, "all_patterns", lambda: (Pattern("f", (("", "Relu"),), "refuses", match),))
+    [anchor] = lower(RELU, trust_defaults=True).report.anchors
+    assert anchor.code == "row-length"

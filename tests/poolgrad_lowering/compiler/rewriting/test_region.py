@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The dead region of a site: everything that only the site used, and nothing else."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from poolgrad_lowering.compiler.rewriting.region import Region, UseCounts, dead_region
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from tests.pool_graphs import parse
+
+
+def producer_of(index: ModelIndex, name: str) -> Node:
+    node = next(node for scope in index.scopes if (node := Value(scope, name).producer) is not None)
+    return node
+
+
+def taken(model: ModelProto, *roots: str, added: tuple[str, ...] = ()) -> list[Region]:
+    """The regions of roots that die one after the other, while added nodes read some values of the main graph."""
+    index = ModelIndex(model)
+    use_counts = UseCounts(Value(index.scopes[0], name) for name in added)
+    return [dead_region(producer_of(index, root), use_counts) for root in roots]
+
+
+def labels(region: Region) -> list[str]:
+    return [node.label for node in region.nodes]
+
+
+DIAMOND = "A = Relu(X) B = Neg(A) C = Exp(A) D = Mul(B, C)"
+
+
+def test_what_only_the_root_used() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(X) }}"), "D")
+    assert labels(region) == ["A", "B", "C", "D"]
+    assert [value.name for value in region.frontier] == ["X"]
+    assert not region.initializers
+
+
+def test_what_others_read_is_the_frontier() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(B) }}"), "D")
+    assert labels(region) == ["C", "D"]
+    assert {value.name for value in region.frontier} == {"A", "B"}
+
+
+def test_outputs_are_readers() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] C) {{ {DIAMOND} }}"), "D")
+    assert labels(region) == ["B", "D"]
+
+
+def test_added_nodes_are_readers() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(X) }}"), "D", added=("B",))
+    assert labels(region) == ["C", "D"]
+
+
+def test_a_value_that_is_read_twice_by_one_node() -> None:
+    [region] = taken(parse("g (float[2] X) => (float[2] Y) { A = Relu(X) D = Mul(A, A) Y = Neg(X) }"), "D")
+    assert labels(region) == ["A", "D"]
+
+
+def test_a_node_with_another_output_in_use_lives() -> None:
+    [region] = taken(
+        parse("g (float[1,1,4] X) => (Y) { Y, I = MaxPool<kernel_shape = [2]>(X) D = Cast<to = 1>(I) }"), "D"
+    )
+    assert labels(region) == ["D"]
+    assert [value.name for value in region.frontier] == ["I"]
+
+
+def test_a_node_whose_outputs_die_one_after_the_other() -> None:
+    model = parse(
+        "g (float[1,1,4] X) => (Z) { Y, I = MaxPool<kernel_shape = [2]>(X) D = Cast<to = 1>(I) E = Relu(Y) Z = Neg(X) }"
+    )
+    first, second = taken(model, "D", "E")
+    assert (labels(first), labels(second)) == (["D"], ["Y", "E"])
+
+
+def test_initializers_die_with_their_last_reader() -> None:
+    model = parse("g (float[2] X) => (Z) <float[2] W = {1, 2}> { D = Mul(X, W) E = Add(X, W) Z = Neg(X) }")
+    first, second = taken(model, "D", "E")
+    assert first.initializers == set()
+    assert {value.name for value in first.frontier} == {"X", "W"}
+    assert {value.name for value in second.initializers} == {"W"}
+    assert {value.name for value in second.frontier} == {"X"}
+
+
+def test_an_initializer_that_is_an_input_lives() -> None:
+    model = parse("g (float[2] X, float[2] W) => (Z) <float[2] W = {1, 2}> { D = Mul(X, W) Z = Neg(X) }")
+    [region] = taken(model, "D")
+    assert not region.initializers
+
+
+def test_an_initializer_that_one_node_reads_twice() -> None:
+    model = parse("g (float[2] X) => (Z) <float[2] W = {1, 2}> { D = Sum(W, X, W) Z = Neg(X) }")
+    [region] = taken(model, "D")
+    assert [value.name for value in region.initializers] == ["W"]
+    assert [value.name for value in region.frontier] == ["X"]
+
+
+def test_a_sparse_initializer_lives() -> None:
+    model = parse("g (float[2] X) => (Z) { D = Mul(X, W) Z = Neg(X) }")
+    values = helper.make_tensor("W", TensorProto.FLOAT, [1], [1.0])
+    positions = helper.make_tensor("", TensorProto.INT64, [1], [1])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, positions, [2]))
+    [region] = taken(model, "D")
+    assert labels(region) == ["D"]
+    assert not region.initializers
+
+
+def test_absent_operands_and_results() -> None:
+    """What follows an absent operand dies too, and a node without its first output."""
+    model = parse(
+        """g (float[1,1,4] X) => (Z) <float most = {1}> {
+            Y, I = MaxPool<kernel_shape = [2]>(X) F = Cast<to = 1>(I) D = Clip(F, , most) Z = Neg(X)
+        }"""
+    )
+    model.graph.node[0].output[0] = ""
+    [region] = taken(model, "D")
+    assert labels(region) == ["I", "F", "D"]
+    assert [value.name for value in region.initializers] == ["most"]
+
+
+def test_a_region_as_a_graph() -> None:
+    """Edges go from producer to consumer; a node without edges is in it as well."""
+    [region] = taken(parse("g (float[2] X) => (float[2] Y) { A = Relu(X) B = Neg(A) D = Exp(B) Y = Relu(X) }"), "D")
+    edges = {(producer.label, user.label) for user, makers in region.producers.items() for producer in makers}
+    assert edges == {("A", "B"), ("B", "D")}
+    [alone] = taken(parse("g (float[2] X) => (float[2] Y) { D = Neg(X) Y = Relu(X) }"), "D")
+    assert [node.label for node in alone.producers] == ["D"]
+
+
+def test_effects_and_unknown_operators_live() -> None:
+    """Dead random numbers still advance their generator; what a custom operator does is not known."""
+    model = parse(
+        """g (float[2] X, bool c) => (Z) {
+            A = RandomNormalLike(X) B, M = Dropout(A) C = other.Relu(X)
+            E = If(c) <then_branch = yes () => (T) { T = Relu(X) }, else_branch = no () => (F) { F = Neg(X) }>
+            D = Sum(A, B, C, E)  Z = Neg(X)
+        }""",
+        imports='"other": 1',
+    )
+    [region] = taken(model, "D")
+    assert labels(region) == ["D"]
+    assert {value.name for value in region.frontier} == {"A", "B", "C", "E"}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "A = Bernoulli(X)",
+        "A = Multinomial(X)",
+        "A = RandomNormal<shape = [2]>()",
+        "A = RandomNormalLike(X)",
+        "A = RandomUniform<shape = [2]>()",
+        "A = RandomUniformLike(X)",
+        "A = Loop(, c, X)<body = b (int64 i, bool go, T) => (again, V) { again = Identity(go) V = Neg(T) }>",
+        "A = Scan<num_scan_inputs = 1, body = b (T) => (V) { V = Neg(T) }>(X)",
+        "A = SequenceMap(S)<body = b (T) => (V) { V = Neg(T) }>",
+    ],
+)
+def test_an_effect_lives(node: str) -> None:
+    """Random numbers advance their generator, and a subgraph may hold a node that does."""
+    model = parse(f"g (float[2, 2] X, bool c, seq(float[2]) S) => (Z) {{ {node} D = Identity(A) Z = Neg(X) }}")
+    [region] = taken(model, "D")
+    assert labels(region) == ["D"]
+    assert {value.name for value in region.frontier} == {"A"}
+
+
+def test_captured_values_die_with_their_reader() -> None:
+    model = parse(
+        """g (float[2] X, bool c) => (Z) {
+            A = Relu(X) B = Neg(X)
+            Z = If(c) <then_branch = yes () => (T) { D = Mul(A, B) T = Relu(B) },
+                       else_branch = no () => (E) { E = Relu(X) }>
+        }"""
+    )
+    [region] = taken(model, "D")
+    assert labels(region) == ["A", "D"]
+    assert {(node.scope.path, node.label) for node in region.nodes} == {("main", "A"), ("main/Z.then_branch", "D")}
+
+
+def test_a_root_that_another_site_took_is_taken_once() -> None:
+    """Only the first root uses the second; their common operands then have zero uses left, not minus one."""
+    model = parse("g (float[2] X) => (Z) { A = Relu(X) B = Neg(A) D = Exp(B) Z = Neg(X) }")
+    first, second = taken(model, "D", "B", added=("A",))
+    assert labels(first) == ["B", "D"]
+    assert labels(second) == []
+    assert [value.name for value in first.frontier] == ["A"]
+
+
+def test_a_root_that_was_taken_before_ends_no_region() -> None:
+    model = parse("g (float[2] X) => (Z) { A = Relu(X) B = Neg(X) D = Mul(A, B) Z = Neg(X) }")
+    first, second = taken(model, "B", "D")
+    assert (labels(first), labels(second)) == (["B"], ["A", "D"])
+
+
+def test_the_region_is_convex() -> None:
+    """No path leaves it and comes back: networkx finds none over the whole graph."""
+    model = parse(
+        f"g (float[2] X) => (float[2] Y, float[2] H) {{ {DIAMOND} G = Relu(B) H = Neg(G) F = Add(D, C) Y = Relu(X) }}"
+    )
+    index = ModelIndex(model)
+    whole = nx.DiGraph()
+    for value in (Value(index.scopes[0], name) for name in index.scopes[0].producers):
+        assert value.producer is not None
+        whole.add_edges_from((value.producer, use.scope.node(use.position)) for use in value.uses)
+    region = dead_region(producer_of(index, "F"), UseCounts(()))
+    inside = set(region.producers)
+    assert labels(region) == ["C", "D", "F"]
+    for outside in set(whole.nodes) - inside:
+        before = bool(nx.ancestors(whole, outside) & inside)
+        after = bool(nx.descendants(whole, outside) & inside)
+        assert not (before and after)

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What facts conclude from several sources, in which order, and how often they look at a node."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.ir.dims import Shape
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from tests.inferred import without_inference
+from tests.pool_graphs import main_value, parse
+
+
+def sizes(shape: Shape | None) -> list[str] | None:
+    """The sizes as text, "?" for one that has no name."""
+    return None if shape is None else ["?" if is_opaque(dim) else str(dim) for dim in shape]
+
+
+def inner_value(model: ModelProto, path: str, name: str) -> tuple[Facts, Value]:
+    """The facts of a model and a value of one of its scopes."""
+    index = ModelIndex(model)
+    [scope] = [scope for scope in index.scopes if scope.path == path]
+    value = scope.resolve(name)
+    assert value is not None, name
+    return Facts(index), value
+
+
+@pytest.fixture
+def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_inference(monkeypatch)
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[Node]:
+    """How often facts ask for the definition of a node's operator."""
+    found: Counter[Node] = Counter()
+    is_function = Facts.is_function
+
+    def watched(facts: Facts, node: Node) -> bool:
+        found[node] += 1
+        return is_function(facts, node)
+
+    monkeypatch.setattr(Facts, "is_function", watched)
+    return found
+
+
+# -- long chains
+
+LINKS = {
+    "a rule": "{1} = Relu({0})",
+    "an absent operand": "{1} = Clip({0}, , top)",
+    "an absent output": ", {1} = MaxPool<kernel_shape = [1]>({0})",
+    "onnx's inference": "{1} = Softplus({0})",
+    "a training runtime's operator": "{1} = com.microsoft.FastGelu({0})",
+    "a long way round": "k{1} = Softplus({0})  {1} = Add(k{1}, {0})",
+    "a branch": """{1} = If(c) <then_branch = t{1} () => (float[] h{1}) {{ h{1} = Relu({0}) }},
+                                else_branch = e{1} () => (float[] l{1}) {{ l{1} = Relu({0}) }}>""",
+}
+LENGTH = 300
+
+
+def chained(link: str) -> ModelProto:
+    nodes = "  ".join(link.format(f"a{number}", f"a{number + 1}") for number in range(LENGTH))
+    return parse(
+        f"g (float[N,3,8] a0, bool c) => (a{LENGTH}) <float top = {{9}}> {{ {nodes} }}", imports='"com.microsoft": 1'
+    )
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("inferred", [False, True])
+def test_long_chains(name: str, inferred: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what branches give needs onnx's inference."""
+    if not inferred:
+        without_inference(monkeypatch)
+    facts, value = main_value(chained(LINKS[name]), f"a{LENGTH}")
+    assert sizes(facts.shape(value)) == (["N", "3", "8"] if inferred or name != "a branch" else None)
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("question", ["all from the first", "all from the last", "the last"])
+@pytest.mark.usefixtures("_without_inference")
+def test_each_node_is_looked_at_a_few_times(name: str, question: str, looked_at: Counter[Node]) -> None:
+    """Else the time would grow with the square of the length."""
+    index = ModelIndex(chained(LINKS[name]))
+    facts = Facts(index)
+    numbers = {"all from the first": range(LENGTH), "all from the last": range(LENGTH)[::-1]}.get(question, [LENGTH])
+    for number in numbers:
+        facts.shape(Value(index.scopes[0], f"a{number}"))
+    assert max(looked_at.values(), default=0) <= 2  # for the chain, and for its shape
+
+
+@pytest.mark.parametrize("last", ["Y = Softplus(B)", "Z = NonZero(B)  A = Cast<to = 1>(Z)  Y = other.Foo(A)"])
+def test_what_need_not_be_looked_at(last: str, looked_at: Counter[Node]) -> None:
+    """Nodes behind a shape that inference knows, or that only a declaration can tell."""
+    nodes = "  ".join(f"a{number + 1} = Softplus(a{number})" for number in range(9))
+    model = parse(f"g (float[2,N] a0) => (float[2,?] Y) {{ {nodes}  B = Exp(a9)  {last} }}", imports='"other": 1')
+    facts, value = main_value(model, "Y")
+    assert sizes(facts.shape(value)) == ["2", "N" if last.startswith("Y") else "?"]
+    assert {node.outputs[0] for node in looked_at} <= {value}
+
+
+def test_a_pool_is_read_once() -> None:
+    facts, value = main_value(parse("g (float[1,1,2] X) => (Y) { Y = MaxPool<kernel_shape = [1]>(X) }"), "Y")
+    assert value.producer is not None
+    assert facts.pool(value.producer) is facts.pool(value.producer) is not None
+
+
+def test_what_is_asked_first_decides_nothing() -> None:
+    """The Reshape's shape needs none of the chain's."""
+    nodes = "  ".join(f"a{number + 1} = Slice(a{number}, first, last)" for number in range(LENGTH))
+    model = parse(
+        f"""g (float[2,3] a0) => (y) <int64[1] first = {{0}}, int64[1] last = {{9}}, int64[2] to = {{3, 2}}> {{
+            {nodes}
+            y = Reshape(a{LENGTH}, to)
+        }}"""
+    )
+    facts, value = main_value(model, "y")
+    assert sizes(facts.shape(value)) == ["3", "2"]
+    assert sizes(facts.shape(Value(value.scope, f"a{LENGTH}"))) == ["2", "3"]
+
+
+def test_a_size_that_only_inference_tells() -> None:
+    """Of one node, where the rest is known of its operands."""
+    model = parse(
+        """g (float[4,3] X, float[3,5] W) => (Y) <int64[1] first = {0}, int64[1] last = {2}> {
+            a = Slice(X, first, last)  Y = MatMul(a, W) }"""
+    )
+    facts, value = main_value(model, "Y")
+    assert sizes(facts.shape(value)) == ["2", "5"]
+
+
+def test_a_rule_tells_more_than_inference() -> None:
+    """Also behind an elementwise operator."""
+    nodes = "s = Constant<value_ints = [-1, 4]>()  a = Reshape(x, s)  y = Relu(a)"
+    facts, value = main_value(parse(f"g (float[N,M,4] x) => (y) {{ {nodes} }}"), "y")
+    assert sizes(facts.shape(value)) == ["M*N", "4"]
+
+
+@pytest.mark.parametrize(
+    ("dims", "expected"), [([], []), ([0], ["0"]), ([2, 0], ["2", "0"]), ([2, -1], None), ([-1, 2], None)]
+)
+def test_the_shape_of_an_initializer(dims: list[int], expected: list[str] | None) -> None:
+    model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+    model.graph.initializer.append(TensorProto(name="z", data_type=TensorProto.FLOAT, dims=dims, raw_data=bytes(4)))
+    facts, value = main_value(model, "z")
+    assert sizes(facts.shape(value)) == expected
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"), [("1,2,3", None), ("0,2,9", ["0", "2", "1"]), ("1,2,8", ["1", "2", "0"]), ("1,2,7", None)]
+)
+@pytest.mark.usefixtures("_without_inference")
+def test_a_window_larger_than_its_input(x: str, expected: list[str] | None) -> None:
+    """The model cannot run, and so nothing is known."""
+    facts, value = main_value(parse(f"g (float[{x}] X) => (Y) {{ Y = MaxPool<kernel_shape = [9]>(X) }}"), "Y")
+    assert sizes(facts.shape(value)) == expected
+
+
+# -- names of sizes that a model declares
+
+POOL = "A = MaxPool<kernel_shape = [3]>(X)"
+NAMED = [
+    (POOL, "N,3,P", ["N", "3", "P"]),
+    (POOL, "M,3,P", ["N", "3", "P"]),
+    (POOL, "N,C,P", ["N", "3", "P"]),
+    (POOL, "N,3,5", ["N", "3", "?"]),
+    (POOL, "N,3,L", ["N", "3", "?"]),
+    (POOL, "N,3,N", ["N", "3", "?"]),
+    (POOL, "N,3", ["N", "3", "?"]),
+    (POOL, "N,3,P,Q", ["N", "3", "?"]),
+    (POOL, "P", ["N", "3", "?"]),
+    ("A = Conv(X, W)", "N,3,P", ["N", "3", "P"]),
+    ("A = ConvTranspose(X, W)", "N,3,P", ["N", "3", "P"]),
+    ("A = LpPool<kernel_shape = [3]>(X)", "N,3,P", ["N", "3", "P"]),
+    ("A = AveragePool<kernel_shape = [3]>(X)", "N,3,P", ["N", "3", "P"]),
+    ("A = Concat<axis = -1>(X, X)", "N,3,P", ["N", "3", "P"]),
+    ("B = NonZero(X)  A = Cast<to = 1>(B)", "3,P", ["3", "?"]),
+    ("A = Compress<axis = 0>(X, given)", "P,3,L", ["?", "3", "L"]),
+    ("A = Relu(X)", "P,3,L", ["N", "3", "L"]),
+    ("A = other.Pool(X)", "P,3,L", ["P", "3", "L"]),
+    ("A = other.Pool(X)", "9,3", ["9", "3"]),
+]
+
+
+@pytest.mark.parametrize(("nodes", "declared", "expected"), NAMED)
+def test_names_that_a_model_declares(nodes: str, declared: str, expected: list[str]) -> None:
+    """A size that an operator computes may have one; what is proven, and what another input has, is not renamed."""
+    model = parse(
+        f"""g (float[N,3,L] X, bool[K] given) => (Y) <float[3,3,3] W = {{{",".join("1" * 27)}}}, float[{declared}] A> {{
+            {nodes}
+            Y = Softplus(A)
+        }}""",
+        imports='"other": 1',
+    )
+    facts, value = main_value(model, "A")
+    assert sizes(facts.shape(value)) == expected
+
+
+# -- functions and subgraphs
+
+
+FUNCTION = """g (float[2,N] X, float16[2,N] H) => (Y, Z) {{ Y = local.f(X)  Z = local.f({}) }}
+<domain: "local", opset_import: ["": 16, "other": 1]> f (x) => (z) {{
+    r = Relu(x)  s = Softplus(r)  u = other.Foo(s)  z = Neg(u)
+}}"""
+CLAIMS = {"x": ("int64", "7"), "r": ("int64", "7"), "s": ("int64", "7"), "u": ("double", "5,K")}
+
+
+def called(operand: str, *, claims: bool) -> ModelProto:
+    model = parse(FUNCTION.format(operand), ir=10, imports='"local": 1')
+    for name, (kind, dims) in CLAIMS.items() if claims else ():
+        model.functions[0].value_info.append(parse(f"g ({kind}[{dims}] {name}) => () {{ }}").graph.input[0])
+    return model
+
+
+@pytest.mark.parametrize("claims", [False, True])
+@pytest.mark.parametrize("name", "xrs")
+def test_a_function_is_what_its_calls_pass(name: str, claims: bool) -> None:
+    """What it declares of values that the graph computes is not believed."""
+    facts, value = inner_value(called("X", claims=claims), "function local.f", name)
+    assert facts.element_type(value) == TensorProto.FLOAT
+    assert sizes(facts.shape(value)) == ["2", "N"]
+
+
+@pytest.mark.parametrize("claims", [False, True])
+@pytest.mark.parametrize(("name", "expected"), [("x", ["2", "N"]), ("r", ["2", "N"]), ("s", ["2", "N"])])
+def test_calls_that_disagree(name: str, expected: list[str] | None, claims: bool) -> None:
+    """Of the element type."""
+    facts, value = inner_value(called("H", claims=claims), "function local.f", name)
+    assert facts.element_type(value) is None
+    assert sizes(facts.shape(value)) == expected
+    facts, value = inner_value(called("", claims=claims), "function local.f", name)
+    assert (facts.element_type(value), facts.shape(value)) == (None, None)
+
+
+def test_what_an_unknown_operator_of_a_function_gives() -> None:
+    """Only the declaration can tell; its names are those of the function."""
+    facts, value = inner_value(called("X", claims=True), "function local.f", "u")
+    assert facts.element_type(value) == TensorProto.DOUBLE
+    assert sizes(facts.shape(value)) == ["5", "function local.f:K"]
+    facts, value = inner_value(called("X", claims=False), "function local.f", "u")
+    assert (facts.element_type(value), facts.shape(value)) == (None, None)
+
+
+@pytest.mark.parametrize(("body", "expected"), [("z = Relu(x)", ["2", "N"]), ("z = other.Foo(x)", None)])
+def test_a_call_is_what_the_function_computes(body: str, expected: list[str] | None) -> None:
+    """Not what is declared of its result."""
+    model = parse(
+        f"""g (float[2,N] X) => (float[7] Y) <float[7] A> {{ A = local.f(X)  Y = local.f(A) }}
+        <domain: "local", opset_import: ["": 16, "other": 1]> f (x) => (z) {{ {body} }}""",
+        ir=10,
+        imports='"local": 1',
+    )
+    for name in "AY":
+        facts, value = main_value(model, name)
+        assert sizes(facts.shape(value)) == expected
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+@pytest.mark.parametrize("inferred", [False, True])
+def test_operators_that_the_model_defines_anew(domain: str, inferred: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By functions of the default domain: no rule of onnx's operators holds for them, nor what is declared of them."""
+    if not inferred:
+        without_inference(monkeypatch)
+    model = parse(
+        f"""g (float[2,N] X, int64[2] p, int64[2] q) => (float[7] Y, float[7] Z) <float[7] A> {{
+            A = Softsign(X)  Y = Transpose(X)  s = Mul(p, q)  Z = Reshape(X, s) }}
+        <domain: "{domain}", opset_import: ["": 16]> Softsign (x) => (z) {{ z = Relu(x) }}
+        <domain: "{domain}", opset_import: ["": 16]> Transpose (x) => (z) {{ z = Relu(x) }}
+        <domain: "{domain}", opset_import: ["": 16]> Reshape (x, s) => (z) {{ z = Exp(x) }}"""
+    )
+    for name in "AYZ":
+        facts, value = main_value(model, name)
+        assert sizes(facts.shape(value)) in (["2", "N"], None)
+
+
+def test_an_operator_with_an_attribute_of_the_caller() -> None:
+    inner = parse(
+        """g (float[2,N] X) => (Y) { Y = local.f<perm = [0, 1]>(X) }
+        <domain: "local", opset_import: ["": 16]> f <perm> (x) => (z) { z = Transpose<perm: ints = @perm>(x) }""",
+        imports='"local": 1',
+    )
+    facts, value = inner_value(inner, "function local.f", "z")
+    assert facts.shape(value) is None
+
+
+def test_what_is_declared_of_a_sparse_initializer() -> None:
+    """Is a claim."""
+    model = parse("g (float[2] X) => (Y) { Y = Relu(W) }")
+    model.graph.sparse_initializer.add().values.name = "W"
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("W", TensorProto.FLOAT, [7]))
+    facts, value = main_value(model, "W")
+    assert facts.shape(value) is None
+
+
+BRANCHES = """g (float[2,N] X, bool c) => (Y) {
+    Y = If(c) <then_branch = t () => (float[] T) <float[9] r, float[5,K] u> {
+                   r = Relu(X)  u = other.Foo(r)  T = Softplus(r) },
+               else_branch = e () => (float[] E) { E = Neg(X) }>
+}"""
+
+
+@pytest.mark.parametrize(("name", "expected"), [("r", ["2", "N"]), ("T", ["2", "N"]), ("u", ["5", "K"])])
+def test_inside_a_branch(name: str, expected: list[str]) -> None:
+    model = parse(BRANCHES, imports='"other": 1')
+    [scope] = [scope for scope in ModelIndex(model).scopes if name in scope.producers]
+    facts, value = inner_value(model, scope.path, name)
+    assert sizes(facts.shape(value)) == expected
+    assert facts.element_type(value) == TensorProto.FLOAT
+
+
+def test_an_input_of_a_loop() -> None:
+    """What a caller passes for it is not what is declared: nothing checks that."""
+    model = parse(
+        """g (float[2] X, bool c, int64 n) => (Y) {
+            Y = Loop(n, c, X) <body = b (int64 i, bool k, float[7] p) => (bool q, float[7] r) {
+                q = Identity(k)  r = Concat<axis = 0>(p, X) }>
+        }"""
+    )
+    [scope] = [scope for scope in ModelIndex(model).scopes if "p" in scope.inputs]
+    facts, value = inner_value(model, scope.path, "p")
+    assert facts.shape(value) is None
+    assert facts.element_type(value) == TensorProto.FLOAT
+
+
+def test_views() -> None:
+    model = parse(
+        """g (float[2,N] X, int64[2] given) => (Y) {
+            s = Shape(X)  same = Expand(X, s)  one = Constant<value_ints = [1]>()  again = Expand(X, one)
+            more = Constant<value_ints = [3, 1, 1]>()  larger = Expand(X, more)
+            unknown = Expand(X, given)  neither = Expand(nobody, s)  Y = Identity(X)  other = Relu(X)
+            q = other.Foo(X)  w = Expand(q, given)  empty = Expand()
+        }""",
+        imports='"other": 1',
+    )
+    model.graph.node.add(op_type="Expand", input=["X", "s"], output=[""])
+    index = ModelIndex(model)
+    facts = Facts(index)
+    nodes = [index.scopes[0].node(position) for position in range(len(model.graph.node))]
+    assert [node.proto.output[0] for node in nodes if facts.is_view(node)] == ["same", "again", "Y"]

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Facts are proofs: what is not certain is unknown, and no question is too deep, too large or too odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, numpy_helper
+
+from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.ir.dims import Dim, static_dims
+from tests.inferred import without_inference
+from tests.pool_graphs import main_value, parse
+
+ZEROS = [
+    "z = Constant<value = float[2,2] {0, 0, 0, 0}>()",
+    "z = Constant<value_float = 0.0>()",
+    "z = Constant<value_ints = [0, 0]>()",
+    "s = Constant<value_ints = [2, 3]>() z = ConstantOfShape(s)",
+    "s = Shape(X) z = ConstantOfShape<value = int64[1] {0}>(s)",
+    "s = Shape(X) c = Constant<value_float = 0.0>() z = Expand(c, s)",
+    "c = Constant<value_float = 0.0>() z = Cast<to = 7>(c)",
+    "c = Constant<value_float = 0.0>() z = CastLike(c, X)",
+    "s = Shape(X) c = ConstantOfShape(s) t = Transpose(c) u = Relu(X) z = Identity(t)",
+    "z = Constant<value = float[0] {}>()",
+    "c = Constant<value_floats = [0.0, 0.0]>() r = Constant<value_ints = [3]>() z = Tile(c, r)",
+    "c = Constant<value_floats = [0.0, 0.0]>() a = Constant<value_ints = [1]>() z = Slice(c, a, a)",
+]
+NOT_ZEROS = [
+    "z = Identity(X)",
+    "z = Constant<value_float = -0.0>()",
+    "z = Constant<value = float[2] {0, 1}>()",
+    "z = Constant<value_floats = [0.0, -0.0]>()",
+    "s = Constant<value_ints = [2]>() z = ConstantOfShape<value = float[1] {1}>(s)",
+    "s = Constant<value_ints = [2]>() z = ConstantOfShape<value = float[1] {-0.0}>(s)",
+    "c = Constant<value_float = 0.0>() z = Neg(c)",
+    "c = Constant<value_float = 0.0>() z = Exp(c)",
+    "c = Constant<value_float = 0.0>() z = other.Identity(c)",
+    'z = Constant<value = string[1] {""}>()',
+    "z = Constant()",
+    "z = other.Constant<value_float = 0.0>()",
+    "z = Identity(nobody)",
+    "z = Identity()",
+    "s = Shape(X) z = ConstantOfShape<value = 0.0>(s)",
+    "c = Constant<value_float = 0.0>() d = Cast<to = 24>(c) z = Cast<to = 1>(d)",
+    "c = Constant<value_float = 0.0>() e = Cast<to = 24>(X) d = CastLike(c, e) z = CastLike(d, X)",
+    "c = Constant<value_float = 0.0>() z = Add(c, c)",
+]
+
+
+def is_zero(model: ModelProto, name: str = "z") -> bool:
+    facts, value = main_value(model, name)
+    return facts.is_zero(value)
+
+
+def with_initializer(tensor: TensorProto, *, overridable: bool = False) -> ModelProto:
+    model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+    model.graph.initializer.append(tensor)
+    if overridable:
+        model.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, ["n"]))
+    return model
+
+
+@pytest.mark.parametrize("nodes", ZEROS)
+def test_zeros(nodes: str) -> None:
+    assert is_zero(parse(f"g (float[2,3] X) => (z) {{ {nodes} }}"))
+
+
+@pytest.mark.parametrize("nodes", NOT_ZEROS)
+def test_not_proven_to_be_zeros(nodes: str) -> None:
+    assert not is_zero(parse(f"g (float[2,3] X) => (z) {{ {nodes} }}", imports='"other": 1'))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, np.int64, np.bool_])
+@pytest.mark.parametrize("raw", [True, False])
+def test_zero_initializers(dtype: type[np.generic], raw: bool) -> None:
+    array = np.zeros((3, 2), dtype)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    tensor = onnx.helper.make_tensor("z", kind, [3, 2], array.tobytes() if raw else array.reshape(-1).tolist(), raw=raw)
+    assert is_zero(with_initializer(tensor))
+    assert not is_zero(with_initializer(tensor, overridable=True))
+
+
+@pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4])
+def test_zeros_of_types_that_numpy_lacks(kind: int) -> None:
+    assert is_zero(with_initializer(onnx.helper.make_tensor("z", kind, [2], [0, 0])))
+    assert not is_zero(with_initializer(TensorProto(name="z", data_type=24, dims=[2], raw_data=bytes(2))))
+    assert not is_zero(with_initializer(onnx.helper.make_tensor("z", kind, [2], [0, 1])))
+
+
+@pytest.mark.parametrize("as_constant", [True, False])
+def test_large_zeros(as_constant: bool) -> None:
+    array = np.zeros(1 << 20, np.float32)
+    for last, expected in ((0.0, True), (-0.0, False), (1e-45, False)):
+        array[-1] = last
+        tensor = numpy_helper.from_array(array, "z")
+        if as_constant:
+            model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+            model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["z"], value=tensor))
+        else:
+            model = with_initializer(tensor)
+        assert is_zero(model) is expected
+        facts, value = main_value(model, "z")
+        assert facts.shape(value) == (Dim(1 << 20),)
+
+
+def test_external_data_is_not_read_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.bin").write_bytes(bytes(8))
+    tensor = TensorProto(name="z", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+    for location in ("data.bin", "absent.bin", "../data.bin"):
+        tensor.external_data.add(key="location", value=location)
+        facts, value = main_value(with_initializer(tensor), "z")
+        assert not facts.is_zero(value)
+        assert facts.constant(value) is None
+        assert facts.shape(value) == (Dim(2),)
+        assert facts.element_type(value) == TensorProto.FLOAT
+        del tensor.external_data[:]
+
+
+MALFORMED: dict[str, dict[str, Any]] = {
+    "too short": {"data_type": TensorProto.FLOAT, "dims": [3], "float_data": [0.0]},
+    "no type": {"data_type": 0, "dims": [1], "float_data": [0.0]},
+    "unknown type": {"data_type": 99, "dims": [1], "float_data": [0.0]},
+    "negative size": {"data_type": TensorProto.FLOAT, "dims": [-1], "float_data": [1.0]},
+    "no data": {"data_type": TensorProto.FLOAT, "dims": [1]},
+    "text": {"data_type": TensorProto.STRING, "dims": [1], "string_data": [b"\xff"]},
+    "ragged": {"data_type": TensorProto.FLOAT, "dims": [1], "raw_data": b"\1\1\1"},
+}
+
+
+@pytest.mark.parametrize("fields", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("as_constant", [True, False])
+def test_malformed_tensors_are_unknown(fields: dict[str, Any], as_constant: bool) -> None:
+    tensor = TensorProto(name="z", **fields)
+    if as_constant:
+        model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+        model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["z"], value=tensor))
+    else:
+        model = with_initializer(tensor)
+    facts, value = main_value(model, "z")
+    assert not facts.is_zero(value)
+    assert facts.integers(value) is None
+    shape = facts.shape(value)
+    assert shape is None or all(dim.coefficient >= 0 for dim in shape)
+
+
+@pytest.mark.parametrize("name", ["value_int", "value_ints", "value_float", "value_floats", "value"])
+@pytest.mark.parametrize("kind", onnx.AttributeProto.AttributeType.values())
+def test_constants_of_the_wrong_type(name: str, kind: int) -> None:
+    model = parse("g () => (z) { z = Constant() }")
+    model.graph.node[0].attribute.add(name=name, type=kind, s=b"0")
+    facts, value = main_value(model, "z")
+    facts.constant(value)
+    facts.integers(value)
+    assert facts.is_zero(value) in (True, False)
+
+
+PLAIN = {"value_int = 3": np.int64(3), "value_ints = [3, -4]": np.array([3, -4])}
+PLAIN |= {"value_float = 0.1": np.float32(0.1), "value_floats = [0.1, 2.0]": np.array([0.1, 2.0], np.float32)}
+
+
+@pytest.mark.parametrize(("written", "expected"), PLAIN.items())
+def test_plain_constants(written: str, expected: np.generic) -> None:
+    facts, value = main_value(parse(f"g () => (z) {{ z = Constant<{written}>() }}"), "z")
+    for found in (facts.constant(value), facts.table(value)):
+        assert found is not None
+        assert (found.dtype, found.shape, found.tolist()) == (expected.dtype, expected.shape, expected.tolist())
+
+
+@pytest.mark.parametrize(
+    ("size", "is_constant", "is_table"),
+    [(1 << 16, True, True), ((1 << 16) + 1, False, True), (1 << 23, False, True), ((1 << 23) + 1, False, False)],
+)
+@pytest.mark.parametrize("as_constant", [True, False])
+def test_how_large_constants_are(size: int, is_constant: bool, is_table: bool, as_constant: bool) -> None:
+    tensor = TensorProto(name="z", data_type=TensorProto.INT8, dims=[size], raw_data=bytes(size))
+    model = parse("g (float[2] X) => (Y) { Y = Relu(X) c = Identity(z) }")
+    if as_constant:
+        model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["z"], value=tensor))
+    else:
+        model.graph.initializer.append(tensor)
+    for name in "zc":
+        facts, value = main_value(model, name)
+        assert ((facts.constant(value) is not None), (facts.table(value) is not None)) == (is_constant, is_table)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("uint8 {200}", [200]),
+        ("int32[2] {-3, 4}", [-3, 4]),
+        ("int64[0] {}", []),
+        ("int64[1,1] {3}", None),
+        ("bool[1] {1}", None),
+        ("double[1] {3}", None),
+    ],
+)
+def test_integers_of_constants(written: str, expected: list[int] | None) -> None:
+    facts, value = main_value(parse(f"g () => (z) {{ z = Constant<value = {written}>() }}"), "z")
+    assert facts.integers(value) == (None if expected is None else static_dims(expected))
+
+
+def test_an_initializer_that_a_caller_overrides_is_no_constant() -> None:
+    tensor = numpy_helper.from_array(np.array([4], np.int64), "z")
+    facts, value = main_value(with_initializer(tensor, overridable=True), "z")
+    assert facts.constant(value) is None
+    assert facts.integers(value) is None
+    assert facts.shape(value) == (Dim.parse("n"),)
+
+
+def test_an_operator_with_an_attribute_of_a_constant() -> None:
+    facts, value = main_value(parse("g () => (z) { z = other.Foo<value_int = 7>() }", imports='"other": 1'), "z")
+    assert facts.constant(value) is facts.table(value) is facts.integers(value) is None
+
+
+def test_scalars() -> None:
+    facts, value = main_value(parse("g () => (z) { z = Constant<value_int = 7>() }"), "z")
+    assert facts.integers(value) == (Dim(7),)
+    assert facts.shape(value) == ()
+
+
+def test_constants_that_are_shared_by_copies() -> None:
+    nodes = "c = Constant<value = bool {1}>() d = Identity(c) z = Identity(d)"
+    facts, value = main_value(parse(f"g () => (z) {{ {nodes} }}"), "z")
+    constant, table = facts.constant(value), facts.table(value)
+    assert constant is not None
+    assert constant == table == np.array(True)
+
+
+# -- declared and derived shapes
+
+
+def declared(*dims: int | str | None) -> ModelProto:
+    model = parse("g (float[1] X) => (float[1] Y) { Y = other.Softplus(X) }", imports='"other": 1')
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    for size in dims:
+        dim = model.graph.output[0].type.tensor_type.shape.dim.add()
+        if isinstance(size, int):
+            dim.dim_value = size
+        elif size is not None:
+            dim.dim_param = size
+    return model
+
+
+def test_declared_sizes() -> None:
+    facts, value = main_value(declared(0, 3, "N", "2*N"), "Y")
+    assert facts.shape(value) == (Dim(0), Dim(3), Dim.parse("N"), Dim.parse("2*N"))
+
+
+@pytest.mark.parametrize("size", [None, -1, -(2**63), "?", "?1", "?main:Y[1]", ""])
+def test_declared_unknown_sizes_equal_nothing(size: int | str | None) -> None:
+    """Producers write -1 and "?" for sizes that they do not know; two of them are not the same."""
+    facts, value = main_value(declared(size, size), "Y")
+    shape = facts.shape(value)
+    assert shape is not None
+    assert all(map(is_opaque, shape))
+    assert shape[0] != shape[1]
+
+
+def test_partly_declared_pooled_shape() -> None:
+    """Sizes that the declaration leaves open are computed."""
+    model = parse("g (float[2,3,8] X) => (I) <float[2,3,8] Y> { Y, I = MaxPool<kernel_shape = [3]>(X) }")
+    del model.graph.value_info[:]
+    info = model.graph.value_info.add(name="Y")
+    info.type.tensor_type.elem_type = TensorProto.FLOAT
+    for _ in range(3):
+        info.type.tensor_type.shape.dim.add()
+    facts, value = main_value(model, "I")
+    assert facts.shape(value) == (Dim(2), Dim(3), Dim(6))
+
+
+def test_types_that_are_no_tensors() -> None:
+    facts, value = main_value(parse("g (seq(float[2]) X) => (Y) { Y = SequenceAt(X, i) }"), "X")
+    assert facts.shape(value) is None
+    assert facts.element_type(value) is None
+
+
+# -- element types
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ("Y = Cast<to = 10>(X)", TensorProto.FLOAT16),
+        ("Z, Y = MaxPool<kernel_shape = [1]>(X)", TensorProto.INT64),
+        ("Y, Z = MaxPool<kernel_shape = [1]>(X)", TensorProto.FLOAT),
+        ("Z = Relu(X) Y = Identity(Z)", TensorProto.FLOAT),
+        ("Z = Softplus(X) Y = Relu(Z)", TensorProto.FLOAT),
+        ("Y = other.Relu(X)", None),
+        ("Y = Identity(nobody)", None),
+    ],
+)
+def test_element_types(nodes: str, expected: int | None) -> None:
+    facts, value = main_value(parse(f"g (float[1,1,2] X) => (Y) {{ {nodes} }}", imports='"other": 1'), "Y")
+    assert facts.element_type(value) == expected
+
+
+# -- depth and cycles
+
+
+def chain(op: str, count: int) -> ModelProto:
+    nodes = "".join(f"a{number + 1} = {op}(a{number}) " for number in range(count))
+    return parse(f"g (float[2,3,5] a0) => (a{count}) {{ {nodes} }}")
+
+
+@pytest.mark.parametrize("op", ["Relu", "Identity", "Cast<to = 1>", "Neg"])
+def test_deep_chains_are_answered_without_deep_recursion(op: str) -> None:
+    facts, value = main_value(chain(op, 10_000), "a10000")
+    assert facts.element_type(value) == TensorProto.FLOAT
+    shape = facts.shape(value)
+    assert shape is not None
+    assert [dim.static for dim in shape] == [2, 3, 5]
+    assert not facts.is_zero(value)
+
+
+def test_deep_chains_of_integers() -> None:
+    nodes = "".join(f"a{n + 1} = Concat<axis = 0>(a{n}) b{n + 1} = Slice(a{n + 1}, o, l) " for n in range(2000))
+    facts, value = main_value(
+        parse(f"g (float[2] X) => (b2000) <int64[1] o = {{0}}, int64[1] l = {{9}}> {{ a0 = Shape(X) {nodes} }}"),
+        "b2000",
+    )
+    assert facts.integers(value) is None
+
+
+def test_depth_is_measured_per_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_inference(monkeypatch)
+    model = chain("Relu", 50)
+    facts, value = main_value(model, "a50")
+    assert facts.shape(value) == (Dim(2), Dim(3), Dim(5))
+    assert facts.shape(value) == (Dim(2), Dim(3), Dim(5))
+
+
+def test_cycles_end() -> None:
+    facts, value = main_value(parse("g () => (A) { A = Identity(B) B = Reshape(A, C) C = Shape(B) }"), "A")
+    assert facts.shape(value) is None
+    assert facts.integers(value) is None
+    assert facts.element_type(value) is None
+    assert not facts.is_zero(value)
+
+
+def test_a_node_that_reads_itself() -> None:
+    facts, value = main_value(parse("g () => (A) { A = Mul(A, A) }"), "A")
+    assert facts.shape(value) is facts.integers(value) is None

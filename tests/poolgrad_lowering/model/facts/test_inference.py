@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""ONNX's own inference as the last source: what it adds, and what it must not be led to say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, numpy_helper
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.dims import Dim, Shape, static_dims
+from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Value
+from tests.external_models import DATA, external
+from tests.harness.processes import environment
+from tests.inferred import known
+from tests.pool_graphs import main_value, parse
+
+
+def run_on(model: ModelProto, script: str) -> None:
+    """Run a script in a process of its own, with the model's bytes as its input; nothing may go wrong."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=model.SerializeToString(),
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def reshaped(*, ir: int = 8) -> ModelProto:
+    return parse("g (float[2,3] X) => (Y) <int64[2] s = {3, 2}> { A = Reshape(X, s)  Y = Softplus(A) }", ir=ir)
+
+
+def test_what_no_rule_tells() -> None:
+    model = parse("g (float[N,3,8,8] X, float[4,3,3,3] W) => (Y) { A = Conv(X, W)  Y = Relu(A) }")
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == (Dim.parse("N"), Dim(4), Dim(6), Dim(6))
+    assert facts.element_type(value) == TensorProto.FLOAT
+
+
+def test_weights_are_left_out() -> None:
+    """Large initializers go by their shape alone."""
+    model = parse("g (float[N,64,8,8] X) => (Y) { A = Conv(X, W)  Y = Relu(A) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((4, 64, 3, 3), np.float32), "W"))
+    facts, value = main_value(model, "A")
+    assert facts.shape(value) == (Dim.parse("N"), Dim(4), Dim(6), Dim(6))
+
+
+def test_an_initializer_that_a_caller_overrides_tells_nothing() -> None:
+    model = reshaped()
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == (Dim(3), Dim(2))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("s", TensorProto.INT64, [2]))
+    facts, value = main_value(model, "Y")
+    shape = facts.shape(value)
+    assert shape is None or all(dim.static is None for dim in shape)
+
+
+def test_external_data_tells_nothing() -> None:
+    model = reshaped()
+    model.graph.initializer[0].ClearField("int64_data")
+    model.graph.initializer[0].ClearField("raw_data")
+    model.graph.initializer[0].data_location = TensorProto.EXTERNAL
+    model.graph.initializer[0].external_data.add(key="location", value="absent.bin")
+    facts, value = main_value(model, "Y")
+    shape = facts.shape(value)
+    assert shape is None or all(dim.static is None for dim in shape)
+
+
+NEGATIVE = """
+    P, I = MaxPool<kernel_shape = [99]>(Z)
+    s = Constant<value_ints = [0]>()
+    e = Constant<value_ints = [1]>()
+    a = Constant<value_ints = [2]>()
+    S = Slice(I, s, e, a)
+    Y = Softplus(S)
+"""
+PLACES = {
+    "graph": f"g (float[1,1,12] Z) => (Y) {{ {NEGATIVE} }}",
+    "subgraph": f"""g (float[1,1,12] Z, bool c) => (Y) {{
+        Y = If(c) <then_branch = yes () => (Y) {{ {NEGATIVE} }}, else_branch = no () => (E) {{ E = Neg(Z) }}>
+    }}""",
+    "function": f"""g (float[1,1,12] Z) => (Y) {{ Y = l.f(Z) }}
+        <domain: "l", opset_import: ["": 16]> f (Z) => (Y) {{ {NEGATIVE} }}""",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_slice_of_a_negative_size(place: str) -> None:
+    """A window larger than its input; onnx 1.23 aborts the process that infers the Slice's shape."""
+    model = parse(PLACES[place], imports='"l": 1')
+    script = (
+        "import sys, onnx\nfrom tests.inferred import known\nknown(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
+    )
+    run_on(model, script)
+
+
+def test_a_slice_keeps_type_and_rank() -> None:
+    model = parse(
+        """g (float[2,3,8] X) => (Y) <int64[1] s = {0}, int64[1] e = {2}> {
+            A = Softplus(X)
+            S = Slice(A, s, e)
+            Y = Softplus(S)
+        }"""
+    )
+    facts, value = main_value(model, "Y")
+    assert facts.element_type(value) == TensorProto.FLOAT
+    shape = facts.shape(value)
+    assert shape is not None
+    assert len(shape) == 3
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda model: model.graph.node[0].ClearField("op_type"),
+        lambda model: model.ClearField("ir_version"),
+        lambda model: model.graph.input[0].type.Clear(),
+        lambda model: model.graph.node.add(op_type="Add", input=["X"], output=["B"]),
+        lambda model: model.graph.node.add(op_type="Add", input=["X", "s"], output=["A"]),
+        lambda model: model.opset_import.add(domain="", version=3),
+        lambda model: model.opset_import[0].__setattr__("version", -1),
+    ],
+)
+def test_a_model_that_inference_cannot_work_on(spoil: object) -> None:
+    model = reshaped()
+    assert callable(spoil)
+    spoil(model)
+    facts, value = main_value(model, "Y")
+    facts.shape(value)  # whatever it is, no exception
+
+
+def test_a_graph_whose_name_is_no_text() -> None:
+    """Nobody needs it; it stays in the model as it is."""
+    data = parse("named (float[2] X) => (Y) { A = Softplus(X) Y = Neg(A) }").SerializeToString()
+    model = ModelProto.FromString(data.replace(b"named", b"\xff\xfe\xfd\xfc\xfb"))
+    assert model.graph.name == b"\xff\xfe\xfd\xfc\xfb"
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == (Dim(2),)
+    assert lower(model).model == model
+
+
+def test_the_model_is_not_changed() -> None:
+    model = reshaped()
+    before = model.SerializeToString()
+    known(model)
+    assert model.SerializeToString() == before
+
+
+LONG = 2**31 - 1
+LONG_VECTORS = {
+    "declared": f"g (int64[{LONG}] X, int64[{LONG}] I) => (Y) {{ A = Gather(X, I) Y = Relu(A) }}",
+    "flattened": """g (int64[2048,1024,1023] X) => (Y) <int64[1] s = {-1}> {
+        A = Reshape(X, s) B = Add(A, A) C = Cast<to = 7>(B) Y = Relu(C) }""",
+    "a shape": f"g (int64[{LONG}] X, float[1] F) => (Y) {{ A = ConstantOfShape(X) B = Expand(F, X) Y = Add(A, B) }}",
+    "axes": f"g (int64[{LONG}] X, float[1] F) => (Y) {{ A = Unsqueeze(F, X) Y = Softplus(A) }}",
+}
+
+
+@pytest.mark.parametrize("text", LONG_VECTORS.values(), ids=LONG_VECTORS)
+def test_long_integer_vectors_fill_no_memory(text: str) -> None:
+    """Each of 2^31 elements; a list with an entry for each would exceed the memory that this child may have."""
+    script = (
+        "import resource, sys, onnx\n"
+        "from tests.inferred import known\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
+        "assert 'A' in known(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
+    )
+    run_on(parse(text), script)
+
+
+def test_sizes_in_external_data(tmp_path: Path) -> None:
+    """They are read where shapes may follow from them; without them the sizes stay unknown."""
+    model = parse('g (float[1,1,2,2] X) => (Y) { R = Resize<mode = "nearest">(X, , , sizes) Y = Relu(R) }')
+    model.graph.initializer.append(external("sizes", [4], kind=onnx.TensorProto.INT64))
+    (tmp_path / DATA).write_bytes(np.array([1, 1, 6, 8], np.int64).tobytes())
+    index = ModelIndex(model)
+
+    def shape(data: ExternalData | None) -> Shape | None:
+        return Facts(index, data).shape(Value(index.scopes[0], "R"))
+
+    assert shape(ExternalData(ModelFolder(tmp_path))) == static_dims((1, 1, 6, 8))
+    (tmp_path / DATA).unlink()
+    assert shape(ExternalData(ModelFolder(tmp_path))) == shape(None) != static_dims((1, 1, 6, 8))
+
+
+def test_sizes_that_two_nodes_make_up_differ() -> None:
+    """A name of the model is none that ONNX makes up."""
+    model = parse(
+        """g (float[2,unk__0] X, float[2] Z) => (Y) {
+            a = NonZero(X)  b = NonZero(Z)  c = Softmax(X)  d = Softmax(b)  Y = Neg(a) }"""
+    )
+    index = ModelIndex(model)
+    facts, scope = Facts(index), index.scopes[0]
+    shapes = {name: facts.shape(Value(scope, name)) or () for name in "abcd"}
+    assert shapes["c"] == (Dim(2), Dim.parse("unk__0"))
+    assert shapes["d"] == shapes["b"]
+    assert len({shapes[name][1] for name in "abc"}) == 3
+
+
+def test_what_branches_use() -> None:
+    model = parse(
+        """g (float[2,3] X, float[3] U, bool k) => (Y) {
+            a = Softplus(X)  u = Softplus(U)
+            Y = If(k) <then_branch = t () => (T) { T = Neg(a) }, else_branch = e () => (E) { E = Abs(a) }> }"""
+    )
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == static_dims((2, 3))

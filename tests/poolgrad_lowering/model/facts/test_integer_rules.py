@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every integer rule against onnx's reference evaluator, with known sizes and with symbols in their place."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from poolgrad_lowering.model.facts.integer_rules import INTEGER_RULES
+from poolgrad_lowering.model.ir.dims import Dim, Shape
+from tests.oracles import run_reference
+from tests.pool_graphs import main_value, parse
+
+SIZES = {"N": 3, "C": 2, "H": 5}
+CASES = [
+    ("Cast", "s = Shape(X) Y = Cast<to = 6>(s)", 16),
+    ("Cast", "s = Shape(X) t = Cast<to = 6>(s) Y = Cast<to = 7>(t)", 16),
+    ("Concat", "s = Shape(X) c = Constant<value_ints = [-1, 7]>() Y = Concat<axis = 0>(s, c, s)", 16),
+    *(("Gather", f"s = Shape(X) i = Constant<value_int = {at}>() Y = Gather(s, i)", 16) for at in (-4, -1, 0, 3)),
+    ("Gather", "s = Shape(X) i = Constant<value_ints = [2, 0, -1, 2]>() Y = Gather(s, i)", 16),
+    ("Identity", "s = Shape(X) Y = Identity(s)", 16),
+    ("Max", "s = Shape(X) Y = Max(s)", 16),
+    ("Max", "s = Shape(X) Y = Max(s, s, s)", 16),
+    ("Max", "a = Constant<value_ints = [3, 1, -2]>() b = Constant<value_ints = [2, 5, -7]>() Y = Max(a, b)", 16),
+    ("Mul", "s = Shape(X) Y = Mul(s, s)", 16),
+    ("Mul", "s = Shape(X) c = Constant<value_int = 4>() Y = Mul(c, s)", 16),
+    ("Mul", "s = Shape(X) c = Constant<value_ints = [4]>() Y = Mul(s, c)", 16),
+    ("Mul", "c = Constant<value_ints = [4]>() e = Constant<value = int64[0] {}>() Y = Mul(c, e)", 16),
+    ("Mul", "c = Constant<value_ints = [4]>() e = Constant<value = int64[0] {}>() Y = Mul(e, c)", 16),
+    ("ReduceProd", "s = Shape(X) Y = ReduceProd(s)", 16),
+    ("ReduceProd", "s = Shape(X) Y = ReduceProd<axes = [0], keepdims = 0>(s)", 16),
+    ("ReduceProd", "s = Shape(X) Y = ReduceProd(s)", 18),
+    ("Reshape", "s = Shape<end = 1>(X) c = Constant<value = int64[0] {}>() Y = Reshape(s, c)", 16),
+    ("Reshape", "s = Shape(X) c = Constant<value_ints = [-1]>() Y = Reshape(s, c)", 16),
+    ("Shape", "Y = Shape(X)", 16),
+    *(
+        ("Shape", f"Y = Shape<start = {start}, end = {end}>(X)", 16)
+        for start in (-9, -2, 0, 3)
+        for end in (-9, -1, 2, 9)
+    ),
+    ("Size", "Y = Size(X)", 16),
+    ("Slice", "s = Shape(X) a = Constant<value_ints = [-2]>() e = Constant<value_ints = [9]>() Y = Slice(s, a, e)", 16),
+    ("Slice", "s = Shape(X) a = Constant<value_ints = [1]>() e = Constant<value_ints = [-1]>() Y = Slice(s, a, e)", 16),
+    ("Slice", "s = Shape(X) Y = Slice<starts = [1], ends = [3]>(s)", 9),
+    ("Squeeze", "s = Shape<end = 1>(X) Y = Squeeze(s)", 16),
+    ("Unsqueeze", "s = Size(X) a = Constant<value_ints = [0]>() Y = Unsqueeze(s, a)", 16),
+]
+SPLITS = [
+    ("s = Shape(X) Y, b = Split(s)", 16),
+    ("s = Shape(X) a, b, Y, d = Split<axis = 0>(s)", 16),
+    ("s = Shape(X) a, Y = Split<num_outputs = 2>(s)", 18),
+    ("s = Shape(X) p = Constant<value_ints = [1, 2, 1]>() a, Y, c = Split(s, p)", 16),
+    ("s = Shape(X) a, Y = Split<split = [1, 3]>(s)", 11),
+]
+IDS = [re.sub(r"\W+", " ", nodes) for _, nodes, _ in CASES]
+
+NOTHING = [
+    ("s = Shape(nobody) Y = Identity(s)", 16),
+    ("c = Constant<value_ints = [5000000000]>() Y = Cast<to = 6>(c)", 16),
+    ("s = Shape(X) Y = Cast<to = 1>(s)", 16),
+    ("s = Shape(X) i = Constant<value_int = 4>() Y = Gather(s, i)", 16),
+    ("s = Shape(X) i = Shape(nobody) Y = Gather(s, i)", 16),
+    ("s = Shape(X) c = Constant<value_ints = [2, 2]>() Y = Mul(s, c)", 16),
+    ("s = Shape(X) c = Constant<value_ints = [2]>() Y = Max(s, c)", 16),
+    ("s = Shape(X) n = Shape(nobody) Y = Max(s, n)", 16),
+    ("s = Shape(X) a = Constant<value_ints = [0]>() Y = ReduceProd(s, a)", 18),
+    ("s = Shape(X) Y = ReduceProd<noop_with_empty_axes = 1>(s)", 18),
+    ("s = Shape(X) c = Constant<value_ints = [2, 2]>() Y = Reshape(s, c)", 16),
+    ("s = Shape(X) Y = Slice<starts = [0, 0], ends = [1, 1]>(s)", 9),
+    ("s = Shape(X) a, Y, c = Split(s)", 16),
+    ("s = Shape(X) p = Constant<value_ints = [1, 4]>() a, Y = Split(s, p)", 16),
+    ("s = Shape(X) p = Shape(nobody) a, Y = Split(s, p)", 16),
+    ("s = Shape(X) Y, b = Split<axis = 1>(s)", 16),
+    ("s = Shape(nobody) Y, b = Split(s)", 16),
+    ("s = Shape(X) Y = Neg(s)", 16),
+    ("s = Shape(X) Y = other.Identity(s)", 16),
+    ("c = Constant<value = int64[1, 2] {3, 4}>() Y = Identity(c)", 16),
+    ("c = Constant<value_float = 3.0>() Y = Identity(c)", 16),
+]
+
+
+def known_integers(nodes: str, opset: int, sizes: str) -> Shape | None:
+    imports = '"other": 1, "com.microsoft": 1'
+    model = parse(f"g (float[{sizes}] X) => (Y) {{ {nodes} }}", opset=opset, imports=imports)
+    facts, value = main_value(model, "Y")
+    return facts.integers(value)
+
+
+def actual(nodes: str, opset: int) -> list[int]:
+    model = parse(f"g (float[3,2,5,7] X) => (Y) {{ {nodes} }}", opset=opset)
+    return run_reference(model, {"X": np.zeros((3, 2, 5, 7), np.float32)})["Y"].reshape(-1).tolist()
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {op_type for op_type, _, _ in CASES} == set(INTEGER_RULES)
+
+
+@pytest.mark.parametrize(("op_type", "nodes", "opset"), CASES, ids=IDS)
+def test_static(op_type: str, nodes: str, opset: int) -> None:
+    assert op_type in nodes
+    found = known_integers(nodes, opset, "3,2,5,7")
+    assert found is not None
+    assert [dim.static for dim in found] == actual(nodes, opset)
+
+
+@pytest.mark.parametrize(("op_type", "nodes", "opset"), CASES, ids=IDS)
+def test_symbolic(op_type: str, nodes: str, opset: int) -> None:
+    assert op_type in nodes
+    found = known_integers(nodes, opset, "N,C,H,7")
+    assert found is not None
+    values = [dim.coefficient * math.prod(SIZES[symbol] for symbol in dim.symbols) for dim in found]
+    assert values == actual(nodes, opset)
+
+
+def test_the_larger_of_a_number_and_a_symbol_is_not_known() -> None:
+    nodes = "s = Shape(X) c = Constant<value_ints = [1, 1, 1, 1]>() Y = Max(s, c)"
+    assert known_integers(nodes, 16, "3,2,5,7") is not None
+    assert known_integers(nodes, 16, "N,2,5,7") is None
+
+
+@pytest.mark.parametrize(("nodes", "opset"), SPLITS)
+def test_parts_of_a_split(nodes: str, opset: int) -> None:
+    found = known_integers(nodes, opset, "3,2,5,7")
+    assert found is not None
+    assert [dim.static for dim in found] == actual(nodes, opset)
+
+
+@pytest.mark.parametrize(("nodes", "opset"), NOTHING)
+def test_nothing_is_known(nodes: str, opset: int) -> None:
+    assert known_integers(nodes, opset, "3,2,5,7") is None
+
+
+CONCAT_TRAINING = "s = Shape(X) c = Constant<value_ints = [7]>() {} = com.microsoft.ConcatTraining<axis = 0>(c, s)"
+
+
+def test_concat_of_onnxruntime_training() -> None:
+    found = known_integers(CONCAT_TRAINING.format("Y, lengths"), 16, "N,C,H,7")
+    assert found == (Dim(7), Dim(1, ("N",)), Dim(1, ("C",)), Dim(1, ("H",)), Dim(7))
+
+
+def test_the_lengths_that_it_also_gives_are_not_known() -> None:
+    assert known_integers(CONCAT_TRAINING.format("joined, Y"), 16, "N,C,H,7") is None
+
+
+def test_an_operator_of_the_models_own_has_no_rule() -> None:
+    model = parse(
+        f"g (float[N] X) => (Y) {{ {CONCAT_TRAINING.format('Y, lengths')} }}",
+        imports='"com.microsoft": 1',
+        functions="""<domain: "com.microsoft", opset_import: ["" : 16]>
+            ConcatTraining <axis> (a, b) => (c, d) { c = Identity(b) d = Identity(a) }""",
+    )
+    facts, value = main_value(model, "Y")
+    assert facts.integers(value) is None

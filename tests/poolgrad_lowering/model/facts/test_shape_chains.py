@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Chains of operators that keep or broadcast shapes: the same shapes as node by node, without objects for the nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import Dim, static_dims
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from tests.pool_graphs import main_value, parse
+
+LONG = 5_000
+
+
+def chain(length: int) -> ModelProto:
+    """Each node adds the two values before it, or keeps the shape of the last one."""
+    nodes = [helper.make_node("Relu", ["x"], ["v0"]), helper.make_node("Sigmoid", ["v0"], ["v1"])]
+    for number in range(2, length):
+        operands = [f"v{number - 1}", f"v{number - 2}"] if number % 3 else [f"v{number - 1}"]
+        nodes.append(helper.make_node("Add" if number % 3 else "Tanh", operands, [f"v{number}"]))
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3])], [ValueInfoProto(name="v0")]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)])
+
+
+def test_a_long_chain_makes_no_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a second question walk the chain again."""
+    index = ModelIndex(chain(LONG))
+    made: list[int] = []
+    init = Node.__init__
+
+    def counted(node: Node, *arguments: object) -> None:
+        made.append(1)
+        init(node, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Node, "__init__", counted)
+    facts = Facts(index)
+    for number in (LONG - 1, LONG // 2, 7, LONG - 2):
+        assert facts.shape(Value(index.scopes[0], f"v{number}")) == (Dim.parse("N"), Dim(3))
+    assert len(made) < 10
+
+
+SHAPES = [
+    ("Y = Add(a, b)", (4, 2, 3)),
+    ("p = Relu(a)  q = Neg(b)  r = Mul(p, q)  Y = Sub(r, a)", (4, 2, 3)),
+    ("p = Where(c, a, b)  Y = Max(p, a, one)", (4, 2, 3)),
+    ("p, m = Dropout(a)  Y = Neg(m)", (2, 3)),
+    ("p = Neg(one)  q = Neg(p)  Y = Add(q, p)", ()),
+    ("p = Relu(Y0)  Y = Add(p, a)", None),
+    ("p = Relu(a)  Y = Add(p, seven)", None),
+    ("Y = Relu()", None),
+    ("Y = Sum()  Z = Add(a, b)", None),
+]
+
+
+@pytest.mark.parametrize(("nodes", "expected"), SHAPES)
+def test_shapes(nodes: str, expected: tuple[int, ...] | None) -> None:
+    model = parse(
+        f"""g (float[2,3] a, float[4,1,3] b, bool[2,1] c, float[7] seven) => (Y) {{
+            Y0 = other.Foo(a)  one = Constant<value = float {{1}}>()  {nodes} }}""",
+        imports='"other": 1',
+    )
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == (None if expected is None else static_dims(expected))
+
+
+def test_a_chain_behind_a_value_of_another_scope() -> None:
+    model = parse(
+        """g (float[2,3] X, bool k) => (Y) {
+            a = Relu(X)  b = Neg(a)
+            Y = If(k) <then_branch = t () => (T) { p = Abs(b)  T = Add(p, a) },
+                       else_branch = e () => (E) { E = Neg(X) }>
+        }"""
+    )
+    index = ModelIndex(model)
+    [scope] = [scope for scope in index.scopes if scope.path.endswith("then_branch")]
+    assert Facts(index).shape(Value(scope, "T")) == static_dims((2, 3))
+
+
+def test_a_chain_behind_sizes_without_a_name() -> None:
+    """Each node is looked at by itself."""
+    facts, value = main_value(parse("g (float[2,?] X) => (Y) { a = Relu(X)  b = Add(a, a)  Y = Sub(b, X) }"), "Y")
+    shape = facts.shape(value)
+    assert shape is not None
+    assert [dim.static for dim in shape] == [2, None]
+
+
+def test_what_a_chain_depends_on_is_told_each_time() -> None:
+    """Of the default of an input, also to a second question for the same chain."""
+    model = parse("g (float[2,3] X, int64[2] s) => (Y) { a = Reshape(X, s)  b = Relu(a)  Y = Neg(b) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.array([3, 2]), "s"))
+    for trusts in (False, True):
+        facts = Facts(ModelIndex(model), trust_defaults=trusts)
+        value = Value(facts._index.scopes[0], "Y")
+        for _ in range(2):
+            with facts.watched() as reads:
+                shape = facts.shape(value)
+            assert reads.defaults == {"s"}
+            assert shape == (static_dims((3, 2)) if trusts else None) or not trusts

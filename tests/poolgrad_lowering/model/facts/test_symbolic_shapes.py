@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the shape rules tell of sizes that are no numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from poolgrad_lowering.model.facts.shape_rules import is_opaque, opaque
+from poolgrad_lowering.model.ir.dims import Dim, Shape, size
+from tests.inferred import without_inference
+from tests.pool_graphs import main_value, parse
+
+
+@pytest.fixture(autouse=True)
+def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a rule does not tell stays unknown."""
+    without_inference(monkeypatch)
+
+
+def derived_shape(text: str) -> Shape | None:
+    facts, value = main_value(parse(text), "Y")
+    return facts.shape(value)
+
+
+def test_symbols_multiply() -> None:
+    shape = derived_shape("g (float[N,16,H,5] X) => (Y) { s = Constant<value_ints = [-1, 5]>() Y = Reshape(X, s) }")
+    assert shape is not None
+    assert list(map(str, shape)) == ["16*H*N", "5"]
+
+
+def test_a_quotient_that_is_no_product_is_a_symbol_of_its_own() -> None:
+    shape = derived_shape("g (float[N] X) => (Y) { s = Constant<value_ints = [2, -1]>() Y = Reshape(X, s) }")
+    assert shape is not None
+    assert [is_opaque(dim) for dim in shape] == [False, True]
+
+
+def test_broadcast_of_different_symbols() -> None:
+    """Each is the size or 1. A number that is not 1 is the size."""
+    [dim] = derived_shape("g (float[N] A, float[M] B) => (Y) { Y = Sub(A, B) }") or ()
+    assert is_opaque(dim)
+    for operands in ("A, B", "B, A"):
+        assert derived_shape(f"g (float[N] A, float[3] B) => (Y) {{ Y = Sub({operands}) }}") == (Dim(3),)
+    assert derived_shape("g (float[2] A, float[3] B) => (Y) { Y = Sub(A, B) }") is None
+
+
+@pytest.mark.parametrize("attributes", ["<broadcast = 1, axis = 0>", "<broadcast = 0>", ""])
+def test_broadcast_of_old_operators(attributes: str) -> None:
+    """Below opset 7 an attribute tells the axes of the first input that those of the second are."""
+    model = parse(f"g (float[5,1] A, float[5] B) => (Y) {{ Y = Add{attributes}(A, B)  Z = Add(A, A) }}", opset=6)
+    facts, y = main_value(model, "Y")
+    assert facts.shape(y) == ((Dim(5), Dim(1)) if attributes else (Dim(5), Dim(5)))
+    facts, z = main_value(model, "Z")
+    assert facts.shape(z) == (Dim(5), Dim(1))
+
+
+def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
+    """The sizes of Y as text, where X has a shape."""
+    found = derived_shape(f"g (float[{shape}] X, float[A] Z) => (Y) {{ {nodes} }}")
+    return None if found is None else [str(dim) for dim in found]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ("Y = MaxPool<kernel_shape = [2]>(X)", ["N", "3", "?main:Y[2]"]),
+        ("y, Y = MaxPool<kernel_shape = [2]>(X)", ["N", "3", "?main:y[2]"]),
+        (", Y = MaxPool<kernel_shape = [2]>(X)", ["N", "3", "?main:Y[2]"]),
+        ("Y = Concat<axis = 2>(X, X)", ["N", "3", "?main:Y[2]"]),
+        ("Y = Concat<axis = 1>(X, X)", ["N", "6", "L"]),
+        ("s = Constant<value_ints = [0, 0, 0, 0]>() Y = Reshape(X, s)", ["N", "3", "L", "?main:Y[3]"]),
+        ("s = Constant<value_ints = [0, 0]>() Y = Reshape(nobody, s)", ["?main:Y[0]", "?main:Y[1]"]),
+        ("s = Constant<value_ints = [6, -1]>() Y = Reshape(nobody, s)", ["6", "?main:Y[1]"]),
+        ("s = Constant<value_ints = [0, -1]>() Y = Reshape(X, s)", ["N", "3*L"]),
+        ("s = Constant<value_ints = [2, -1]>() Y = Reshape(X, s)", ["2", "?main:Y[1]"]),
+        ("s = Constant<value_ints = [0, -1]>() Y = Reshape<allowzero = 1>(X, s)", ["0", "?main:Y[1]"]),
+        ("z = Reshape(Z, Z) s = Shape(z) Y = Reshape(X, s)", None),
+        ("s = Constant<value_ints = [1, 0]>() e = Constant<value_ints = [9, 1]>() Y = Slice(X, s, e)",
+         ["?main:Y[0]", "1", "L"]),
+        ("s = Constant<value_ints = [0, 0, 0]>() e = Constant<value_ints = [1, 1, 1]>() Y = Slice(X, s, e)",
+         ["1", "1", "1"]),
+        ("s = Constant<value_ints = [0]>() e = Constant<value_ints = [2]>() Y = Slice(X, s, e)",
+         ["?main:Y[0]", "3", "L"]),
+        ("s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() t = Constant<value_ints = [2]>() "
+         "Y = Slice(X, s, e, s, t)", ["?main:Y[0]", "3", "L"]),
+        ("Y = Squeeze(X)", None),
+        ("Y = ArgMax<axis = 1>(X)", ["N", "1", "L"]),
+        ("Y = Flatten<axis = 2>(X)", ["3*N", "L"]),
+        ("s = Shape(X) Y = Expand(Z, s)", ["N", "3", "?main:Y[2]"]),
+        ("s = Shape(X) c = Constant<value_float = 1.0>() Y = Expand(c, s)", ["N", "3", "L"]),
+        ("Y = Mul(X, Z)", ["N", "3", "?main:Y[2]"]),
+        # axes, starts and sizes of which only some are numbers
+        ("o = Shape<end = 1>(X) z = Constant<value_ints = [0]>() a = Concat<axis = 0>(z, o) Y = Squeeze(X, a)", None),
+        ("o = Shape<end = 1>(X) z = Constant<value_ints = [0]>() a = Concat<axis = 0>(z, o) Y = Unsqueeze(X, a)", None),
+        ("o = Shape<end = 1>(X) z = Constant<value_ints = [0]>() s = Concat<axis = 0>(z, o) Y = Slice(X, s, z)", None),
+        ("o = Shape<end = 1>(X) Y = Slice(X, o, o)", None),
+    ],
+)  # fmt: skip
+def test_sizes_without_a_number(nodes: str, expected: list[str] | None) -> None:
+    """A size that no formula gives is a symbol of its own, named after the value and the axis."""
+    assert symbolic(nodes) == expected
+
+
+def test_a_product_with_an_unnamed_size() -> None:
+    """Is as unknown as this one; twice an unnamed size is no multiple of two for an unnamed reason."""
+    unnamed, named = opaque(main_value(parse("g (float[1] X) => (Y) { Y = Relu(X) }"), "Y")[1], 1), Dim.parse("2*N")
+    assert unnamed == Dim(1, ("?main:Y[1]",))
+    assert [is_opaque(dim) for dim in (unnamed, size((unnamed, named)), named, Dim(3))] == [True, True, False, False]

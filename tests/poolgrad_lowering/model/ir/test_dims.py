@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Dimensions are products; what they prove holds for every value of their symbols."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from poolgrad_lowering.model.ir.dims import (
+    Dim,
+    Shown,
+    channels_to_last,
+    channels_to_second,
+    differ,
+    fits_reshape,
+    is_static,
+    size,
+    static_dims,
+)
+
+SYMBOLS = ("N", "H", "seq_len")
+TEXTS = ["1", "16", "N", "16*N", "N*16", "N * H", "N*N", "2*3*H", "0*N"]
+
+
+def value_of(dim: Dim, symbols: dict[str, int]) -> int:
+    return dim.coefficient * math.prod(symbols[symbol] for symbol in dim.symbols)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_parse_is_arithmetic(text: str) -> None:
+    symbols = {"N": 3, "H": 5}
+    assert value_of(Dim.parse(text), symbols) == eval(text, {}, symbols)
+
+
+@pytest.mark.parametrize(
+    "text", ["N + 1", "floor(N/2)", "N/2", "-1", "2N", "", "N*(H+1)", "a-b", "x.1", "N**2", "N*-2"]
+)
+def test_other_expressions_are_one_opaque_symbol(text: str) -> None:
+    assert Dim.parse(text) == Dim(1, (text,))
+
+
+def test_equal_products_are_equal_however_written() -> None:
+    assert Dim.parse("16*N*H") == Dim.parse("H*4*N*4") == size((Dim(2), Dim.parse("H*N"), Dim(8)))
+    assert Dim.parse("N*N") != Dim.parse("N")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_quotients_multiply_back(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = (
+        Dim(int(rng.integers(0, 13)), tuple(sorted(rng.choice(SYMBOLS, rng.integers(0, 4)).tolist()))) for _ in range(2)
+    )
+    quotient = left.divided_by(right)
+    assert quotient is None or size((quotient, right)) == left
+    assert right.coefficient == 0 or size((left, right)).divided_by(right) == left
+
+
+def test_no_quotient() -> None:
+    assert Dim(6).divided_by(Dim(4)) is None
+    assert Dim(6).divided_by(Dim(0)) is None
+    assert Dim(6).divided_by(Dim.parse("N")) is None
+    assert Dim.parse("N").divided_by(Dim.parse("N*N")) is None
+
+
+def test_static() -> None:
+    assert Dim(7).static == 7
+    assert Dim.parse("N").static is None
+    assert Dim.parse("0*N").static == 0
+
+
+def test_size() -> None:
+    assert size(()) == Dim(1)
+    assert size((Dim(2), Dim.parse("N"), Dim(3))) == Dim.parse("6*N")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "static", "fits"),
+    [
+        ((), True, True),
+        ((2, 0), True, True),
+        ((2, "0*N"), True, True),
+        ((2, "N"), False, True),
+        (("0*N", "H"), False, True),
+        (("N", 3, "N"), False, False),
+        (("N", "H", "W"), False, False),
+    ],
+)
+def test_how_many_sizes_are_symbols(sizes: tuple[int | str, ...], static: bool, fits: bool) -> None:
+    shape = tuple(Dim.parse(str(extent)) for extent in sizes)
+    assert (is_static(shape), fits_reshape(shape)) == (static, fits)
+
+
+def test_static_dims() -> None:
+    assert static_dims(iter([2, 0, 7])) == (Dim(2), Dim(0), Dim(7))
+
+
+@pytest.mark.parametrize("spatial", [[5], [5, 6], [5, 6, 7]])
+def test_permutations_of_channels(spatial: list[int]) -> None:
+    channels_last = np.empty([2, *spatial, 3])
+    channels_second = channels_last.transpose(channels_to_second(channels_last.ndim))
+    assert channels_second.shape == (2, 3, *spatial)
+    assert channels_second.transpose(channels_to_last(channels_second.ndim)).shape == channels_last.shape
+
+
+def test_differ_needs_proof() -> None:
+    n, h = Dim.parse("N"), Dim.parse("H")
+    assert differ((n,), (n, n))
+    assert differ((n, Dim(2)), (n, Dim(3)))
+    assert differ((Dim(2),), ())
+    for left, right in (((n, Dim(2)), (h, Dim(2))), ((n,), (Dim(2),)), ((Dim(2), n), (Dim(2), n)), ((), ())):
+        assert not differ(left, right)
+        assert not differ(right, left)
+
+
+def test_text() -> None:
+    assert str(Shown((Dim(2), Dim.parse("3*N"), Dim.parse("N"), Dim(1)))) == "[2, 3*N, N, 1]"
+    assert str(Shown(())) == "[]"
+    assert str(Shown(None)) == "unknown"

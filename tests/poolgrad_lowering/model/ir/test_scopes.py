@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What scopes, values and nodes say of a model."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from itertools import islice
+
+import onnx
+import pytest
+from onnx import AttributeProto, ModelProto, TensorProto, helper
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Scope, Value
+from tests.pool_graphs import parse, torch_gradient
+
+DOMAIN = "local"
+
+
+def in_a_function(name: str, attribute: str, *, given: bool) -> ModelProto:
+    """PyTorch's gradient in a function; with `given`, its caller gives an attribute of one node the same value."""
+    model = torch_gradient([2, 3, 8, 8], kernel_shape=[2, 2], strides=[2, 2])
+    inputs, outputs = [value.name for value in model.graph.input], [value.name for value in model.graph.output]
+    constants = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in model.graph.initializer]
+    function = helper.make_function(
+        DOMAIN,
+        "Gradient",
+        inputs,
+        outputs,
+        [*constants, *model.graph.node],
+        model.opset_import,
+        ["given"] if given else [],
+    )
+    call = helper.make_node("Gradient", inputs, outputs, domain=DOMAIN)
+    if given:
+        [node] = [node for node in function.node if node.op_type == name]
+        [stored] = [held for held in node.attribute if held.name == attribute]
+        value = helper.get_attribute_value(stored)
+        stored.CopyFrom(AttributeProto(name=attribute, ref_attr_name="given", type=stored.type))
+        call.attribute.append(helper.make_attribute("given", value))
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.append(call)
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    model.ir_version = 10
+    return model
+
+
+@pytest.mark.parametrize(("name", "attribute"), [("ScatterElements", "axis"), ("ScatterElements", "reduction")])
+def test_what_the_caller_decides_is_not_known(name: str, attribute: str) -> None:
+    """The same numbers would be read as the default, or as 0."""
+    assert [anchor.status for anchor in lower(in_a_function(name, attribute, given=False)).report.anchors] == [
+        "lowered"
+    ]
+    model = in_a_function(name, attribute, given=True)
+    onnx.checker.check_model(model)
+    assert not lower(model).report.lowered
+    [scope] = [scope for scope in ModelIndex(model).scopes if scope.path.startswith("function")]
+    [node] = [scope.node(position) for position in scope.by_op["", name]]
+    assert not node.is_a(name)
+
+
+@pytest.mark.parametrize("referred", [True, False])
+def test_an_operator_whose_attribute_is_the_callers(referred: bool) -> None:
+    attribute = AttributeProto(name="axis", type=AttributeProto.INT)
+    attribute.ref_attr_name = "given" if referred else ""
+    node = helper.make_node("Concat", ["a", "a"], ["b"])
+    node.attribute.append(attribute)
+    function = helper.make_function(DOMAIN, "F", ["a"], ["b"], [node], [helper.make_opsetid("", 18)], ["given"])
+    call = helper.make_node("F", ["x"], ["y"], domain=DOMAIN, given=1)
+    graph = helper.make_graph(
+        [call],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid(DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=imports, functions=[function])
+    [scope] = [scope for scope in ModelIndex(model).scopes if scope.path.startswith("function")]
+    assert scope.node(0).is_a("Concat") is not referred
+
+
+NESTED = """g (float[2] X, bool c) => (float[2] Y) <float[2] W = {1.0, 2.0}> {
+    A = Relu(X)
+    Y = If(c) <
+        then_branch = yes () => (float[2] T, float[2] W) <float[2] V = {1.0, 2.0}> {
+            B = Add(A, V)
+            C = Add(A, W)
+            T = If(c) <then_branch = two () => (float[2] D) { D = Sum(B, V, X, nobody) },
+                       else_branch = three () => (float[2] A) { }>
+        },
+        else_branch = no () => (float[2] E, float[2] A) { E = Neg(A) }
+    >
+}"""
+FUNCTION = '<domain: "l", opset_import: ["": 13]> f (P) => (Q) { Q = Neg(P) }'
+IN_BRANCH = "main/Y.then_branch"
+
+
+def scopes_of(model: ModelProto) -> dict[str, Scope]:
+    return {scope.path: scope for scope in ModelIndex(model).scopes}
+
+
+def resolved(scope: Scope, name: str) -> Value:
+    value = scope.resolve(name)
+    assert value is not None
+    return value
+
+
+def test_captures_and_depth() -> None:
+    scopes = scopes_of(parse(NESTED, imports='"l": 1', functions=FUNCTION))
+    assert {path: (scope.depth, sorted(scope.captures())) for path, scope in scopes.items()} == {
+        "main": (0, ["nobody"]),
+        IN_BRANCH: (1, ["A", "W", "X", "c", "nobody"]),
+        f"{IN_BRANCH}/T.then_branch": (2, ["B", "V", "X", "nobody"]),
+        f"{IN_BRANCH}/T.else_branch": (2, ["A"]),
+        "main/Y.else_branch": (1, ["A"]),
+        "function l.f": (0, []),
+    }
+
+
+def test_uses_are_counted_with_the_output() -> None:
+    scopes = scopes_of(parse(NESTED))
+    counts = {
+        (path, name): (len(value.uses), value.use_count, value.is_output)
+        for path, name in (("main", "A"), ("main", "Y"), (IN_BRANCH, "T"), (IN_BRANCH, "B"), (IN_BRANCH, "V"))
+        for value in [resolved(scopes[path], name)]
+    }
+    assert counts == {
+        ("main", "A"): (5, 5, False),
+        ("main", "Y"): (0, 1, True),
+        (IN_BRANCH, "T"): (0, 1, True),
+        (IN_BRANCH, "B"): (1, 1, False),
+        (IN_BRANCH, "V"): (2, 2, False),
+    }
+    unused = resolved(scopes[IN_BRANCH], "C")
+    assert (unused.use_count, unused.use_count) == (0, 0)
+
+
+def test_initializers_and_declarations() -> None:
+    model = parse(NESTED, imports='"l": 1', functions=FUNCTION)
+    for holder in (model.graph, model.functions[0]):
+        holder.value_info.add(name="A")
+        holder.value_info.add(name="X").doc_string = "not the input"
+    scopes = scopes_of(model)
+    main, branch, function = (scopes[path] for path in ("main", IN_BRANCH, "function l.f"))
+    assert (main.initializer("W"), main.initializer("A")) == (model.graph.initializer[0], None)
+    assert (branch.initializer("W"), (branch.initializer("V") or TensorProto()).name) == (None, "V")
+    assert function.initializer("P") is None
+    assert [main.declared(name) for name in "XYAW"] == [
+        model.graph.input[0],
+        model.graph.output[0],
+        model.graph.value_info[0],
+        None,
+    ]
+    assert [function.declared(name) for name in "PAX"] == [None, *model.functions[0].value_info]
+
+
+def test_the_empty_name_is_no_value() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) { Y = Clip(X, , X) }")
+    model.graph.initializer.add(name="")
+    model.graph.input.add(name="")
+    assert [value and value.name for value in scopes_of(model)["main"].node(0).inputs] == ["X", None, "X"]
+
+
+def test_no_opset() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
+    assert ModelIndex(model).opset == 16
+    del model.opset_import[:]
+    assert ModelIndex(model).opset == 0
+
+
+def test_text_of_a_value() -> None:
+    assert repr(resolved(scopes_of(parse(NESTED))[IN_BRANCH], "A")) == "Value('main', 'A')"
+
+
+def test_ancestors_are_each_reached_once() -> None:
+    nodes = "A = Add(X, D)  B = Neg(A)  C = Neg(A)  D = Clip(B, , C)  Y = Add(D, A)"
+    scope = scopes_of(parse(f"g (float[2] X) => (float[2] Y) {{ {nodes} }}"))["main"]
+    for name, count, expected in (("Y", 3, "YDABCX"), ("Y", 1, "YDBAX"), ("X", 3, "X")):
+        found = islice(resolved(scope, name).ancestors(lambda node: node.inputs[:count]), 20)  # noqa: B023
+        assert "".join(value.name for value in found) == expected
+
+
+def test_a_released_index_is_freed_without_the_collector() -> None:
+    index = ModelIndex(parse(NESTED))
+    for scope in index.scopes:
+        for name in (*scope.producers, "c"):
+            resolved(scope, name).origin.uses  # noqa: B018 - fills the caches
+    watched = [weakref.ref(scope) for scope in index.scopes]
+    gc.disable()
+    try:
+        index.release()
+        del index, scope
+        assert [found() for found in watched] == [None] * 5
+    finally:
+        gc.enable()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a visitor is told while a model is indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import onnx
+import pytest
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
+
+from poolgrad_lowering.model.ir.index import ModelIndex, Visitor, subgraphs
+from poolgrad_lowering.model.ir.scopes import Scope
+from tests.pool_graphs import parse
+
+
+class Recorder(Visitor):
+    """Records what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def on_initializer(self, scope: Scope, tensor: TensorProto) -> None:
+        self.told.append(("initializer", scope.path, tensor.name))
+
+    def on_scope_opened(self, scope: Scope) -> None:
+        self.told.append(("opened", scope.path, *sorted(scope.initializers), *scope.producers))
+
+    def visit_attributes(
+        self, scope: Scope, position: int, attributes: Collection[AttributeProto]
+    ) -> Iterable[tuple[str, GraphProto]]:
+        self.told.append(("attributes", scope.path, position, *[attribute.name for attribute in attributes]))
+        return super().visit_attributes(scope, position, attributes)
+
+    def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> None:
+        self.told.append(("twice", scope.path, position, name))
+
+    def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
+        self.told.append(("closed", scope.path, unsorted))
+
+    def on_indexed(self, index: ModelIndex) -> None:
+        self.told.append(("indexed", index.scopes[0].path))
+
+
+def told(model: ModelProto) -> list[tuple[Any, ...]]:
+    recorder = Recorder()
+    ModelIndex(model, recorder)
+    return recorder.told
+
+
+def test_everything_that_is_told() -> None:
+    model = parse(
+        """g (float[2] X, bool c) => (float[2] Y) <float[2] W = {1.0, 2.0}, float[2] V = {1.0, 2.0}> {
+            A = Elu<alpha = 1.0>(X)
+            B = Selu<alpha = 1.0>(A)
+            C = Neg(B)
+            Y = If(c) <then_branch = yes () => (float[2] T) <float[2] U = {1.0, 2.0}> { T = Add(C, U) },
+                       else_branch = no () => (float[2] E) { E = LeakyRelu<alpha = 1.0>(C) }>
+        }""",
+        imports='"l": 1',
+        functions='<domain: "l", opset_import: ["": 13]> f (P) => (Q) { Q = Neg(P) }',
+    )
+    training = model.training_info.add()
+    training.initialization.node.add(op_type="Neg", input=["A"], output=["N"])
+    training.algorithm.node.add(op_type="Neg", input=["A"], output=["N"])
+    model.training_info.add()
+    assert told(model) == [
+        ("initializer", "main", "W"),
+        ("initializer", "main", "V"),
+        ("opened", "main", "V", "W"),
+        ("attributes", "main", 0, "alpha"),
+        ("attributes", "main", 1, "alpha"),
+        ("attributes", "main", 3, "then_branch", "else_branch"),
+        ("initializer", "main/Y.then_branch", "U"),
+        ("opened", "main/Y.then_branch", "U"),
+        ("closed", "main/Y.then_branch", False),
+        ("opened", "main/Y.else_branch"),
+        ("attributes", "main/Y.else_branch", 0, "alpha"),
+        ("closed", "main/Y.else_branch", False),
+        ("closed", "main", False),
+        ("opened", "function l.f"),
+        ("closed", "function l.f", False),
+        *[
+            (event, f"training[{number}].{graph}", *unsorted)
+            for number in (0, 1)
+            for graph in ("initialization", "algorithm")
+            for event, *unsorted in (("opened",), ("closed", False))
+        ],
+        ("indexed", "main"),
+    ]
+
+
+def in_main(nodes: str, stored: str = "") -> ModelProto:
+    return parse(f"g (float[2] X, bool c) => (float[2] Y) {stored} {{ {nodes} }}")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "unsorted"),
+    [
+        ("", False),
+        ("A = Neg(X)  Y = Neg(A)", False),
+        ("Y = Neg(A)  A = Neg(X)", True),
+        ("A = Neg(A)", True),
+        ("A = Neg(X)  Y = Add(A, B)  B = Neg(A)", True),
+        ("Y = Neg(nobody)", False),
+        ("A = Neg(X)  Y = Clip(A, , X)", False),
+    ],
+)
+def test_a_value_that_is_used_before_it_is_made(nodes: str, unsorted: bool) -> None:
+    assert ("closed", "main", unsorted) in told(in_main(nodes))
+
+
+@pytest.mark.parametrize(
+    ("body", "unsorted"),
+    [
+        ("T = Neg(X)", False),
+        ("T = Neg(nobody)", False),
+        ("T = Neg(A)", False),
+        ("T = Neg(Y)", True),
+        ("T = Neg(B)", True),
+        ("B = Neg(A)  T = Neg(B)", False),
+        ("T = Add(A, B)", True),
+        ("T = Add(B, X)", True),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_capture_that_is_made_later(body: str, unsorted: bool, first: bool) -> None:
+    """The node that holds the subgraph is the second, or the first where A is an initializer."""
+    yes, no = (f"{name} () => (float[2] T) {{ {nodes} }}" for name, nodes in (("yes", body), ("no", "T = Neg(X)")))
+    made, stored = ("", "<float[2] A = {1.0, 2.0}>") if first else ("A = Neg(X)", "")
+    events = told(in_main(f"{made} Y = If(c) <then_branch = {yes}, else_branch = {no}> B = Neg(X)", stored))
+    assert ("closed", "main", unsorted) in events
+    assert ("closed", "main/Y.then_branch", False) in events
+
+
+@pytest.mark.parametrize(
+    ("nodes", "position", "name"),
+    [
+        ("A = Neg(X)  A = Neg(X)", 1, "A"),
+        ("Y, A, Y = Split(X)", 0, "Y"),
+        ("A = Neg(X)  X = Neg(A)", 1, "X"),
+        ("A = Neg(X)  W = Neg(A)", 1, "W"),
+        ("A, , = Split(X)  , B, = Split(X)  C = Neg(A)  B = Neg(C)  A = Neg(B)", 3, "B"),
+        ("W = Neg(X)  X = Neg(W)", 0, "W"),
+    ],
+)
+def test_a_value_that_is_made_twice(nodes: str, position: int, name: str) -> None:
+    events = told(in_main(nodes, "<float[2] W = {1.0, 2.0}>"))
+    assert [event for event in events if event[0] == "twice"] == [("twice", "main", position, name)]
+
+
+def test_absent_outputs_are_made_by_no_node() -> None:
+    model = in_main("A = Neg(X)  Y = Clip(A, , X)")
+    model.graph.node[0].output[:] = ["", "A", ""]
+    recorder = Recorder()
+    scope = ModelIndex(model, recorder).scopes[0]
+    assert not [event for event in recorder.told if event[0] == "twice"]
+    assert scope.producers == {"A": 0, "Y": 1}
+    assert list(scope.free_names) == ["X"]
+    assert [value and value.name for value in scope.node(0).outputs] == [None, "A", None]
+    assert scope.node(0).label == "A"
+
+
+def test_graphs_in_attributes() -> None:
+    graphs = [GraphProto(name="a"), GraphProto(name="b")]
+    one = AttributeProto(name="one", type=AttributeProto.GRAPH, g=graphs[0])
+    many = AttributeProto(name="many", type=AttributeProto.GRAPHS, graphs=graphs)
+    none = AttributeProto(name="none", type=AttributeProto.INT, graphs=graphs)
+    assert list(subgraphs(one)) == [("one", graphs[0])]
+    assert list(subgraphs(many)) == [("many[0]", graphs[0]), ("many[1]", graphs[1])]
+    scope = Scope(GraphProto(), "main", None, {}, frozenset())
+    visited = Visitor().visit_attributes(scope, 0, [none, many, one])
+    assert list(visited) == [*subgraphs(many), *subgraphs(one)]
+
+
+@pytest.mark.parametrize(
+    ("node", "path"),
+    [
+        (onnx.NodeProto(op_type="If", name="choose", output=["Y"]), "main/choose.body"),
+        (onnx.NodeProto(op_type="If", output=["Y"]), "main/Y.body"),
+        (onnx.NodeProto(op_type="If"), "main/If.body"),
+    ],
+)
+def test_the_path_of_a_subgraph(node: onnx.NodeProto, path: str) -> None:
+    node.attribute.add(name="body", type=AttributeProto.GRAPH)
+    index = ModelIndex(ModelProto(graph=GraphProto(node=[onnx.NodeProto(op_type="Neg"), node])))
+    assert [(scope.path, scope.holder) for scope in index.scopes] == [("main", -1), (path, 1)]
