@@ -25,8 +25,8 @@ from docs import before_after, flow, rooms, torch_lists, torch_npu_calls
 from docs.api_reference import reference
 from docs.markdown import table
 from models.training_operators import example as example_of
-from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
+from poolgrad_lowering import lower
 from poolgrad_lowering.compiler.families.gradient import Pattern
 from poolgrad_lowering.compiler.families.max_pool.legality.gradients import WINDOWED_GRADIENTS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
@@ -201,7 +201,7 @@ def plan_example() -> str:
     """An example of a plan, as JSON."""
     source = DOCS.parent / "models" / "built" / "torch" / "lenet.onnx"
     report = inspect_model(onnx.load(source), target="ascend950")
-    return LoweringPlan.of(report, sha256(source.read_bytes()).hexdigest()).to_json().rstrip()
+    return report.plan(sha256(source.read_bytes()).hexdigest()).to_json().rstrip()
 
 
 def example() -> str:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.model.diagnostics.version import __version__
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.compiler.lowering.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
     from poolgrad_lowering.compiler.lowering.plan_file import read_plan
     from poolgrad_lowering.entry.artifacts import lower_artifacts
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
+    from poolgrad_lowering.entry.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.entry.standard_step import read_checkpoint, write_checkpoint
+    from poolgrad_lowering.entry.verify import verify, verify_files
     from poolgrad_lowering.ge.atc.plugin_folder import AtcPlugin, write_atc_plugin
     from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
     from poolgrad_lowering.model.diagnostics.errors import (
@@ -41,9 +42,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.model.io.limits import Limits
     from poolgrad_lowering.report.report import AnchorReport, Report
-    from poolgrad_lowering.verification.files import verify_files
     from poolgrad_lowering.verification.result import Verification
-    from poolgrad_lowering.verification.verifier import verify
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # the program decides where log records go
 
@@ -70,15 +69,14 @@ _NAMES = {
     "entry.folders": ("FileResult", "lower_folder"),
     "entry.listing": ("OperatorRecord", "PatternRecord", "TargetRecord", "list_patterns", "list_targets"),
     "entry.standard_step": ("read_checkpoint", "write_checkpoint"),
+    "entry.verify": ("verify", "verify_files"),
     "ge.atc.plugin_folder": ("AtcPlugin", "write_atc_plugin"),
     "model.io.limits": ("Limits",),
-    "compiler.lowering.lower": ("LoweringResult", "inspect", "lower"),
+    "entry.lower": ("LoweringResult", "inspect", "lower"),
     "compiler.lowering.plan": ("LoweringPlan", "SiteChoice"),
     "compiler.lowering.plan_file": ("read_plan",),
     "report.report": ("AnchorReport", "Report"),
-    "verification.files": ("verify_files",),
     "verification.result": ("Verification",),
-    "verification.verifier": ("verify",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

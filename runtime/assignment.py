@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from poolgrad_lowering.runtime.errors import SessionError
+from poolgrad_lowering.model.diagnostics.errors import SessionError
 
 if TYPE_CHECKING:
     import onnx

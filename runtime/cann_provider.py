@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 
-from poolgrad_lowering.runtime.errors import SessionError
+from poolgrad_lowering.model.diagnostics.errors import SessionError
 
 logger = logging.getLogger(__name__)
 

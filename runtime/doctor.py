@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import poolgrad_lowering
+from poolgrad_lowering.model.diagnostics.errors import LibraryMissingError
+from poolgrad_lowering.model.io.onnxruntime import advice, is_new_enough
 from poolgrad_lowering.runtime.atc import find_atc, find_plugin
-from poolgrad_lowering.runtime.errors import LibraryMissingError
 from poolgrad_lowering.runtime.library import get_host_library_path, get_library_path
 from poolgrad_lowering.runtime.probing import ProbeError, ask
-from poolgrad_lowering.runtime.registration import advice, is_new_enough
 
 BACKENDS = ("cann", "host")
 

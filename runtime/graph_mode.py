@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.diagnostics.text import first_of
-from poolgrad_lowering.runtime.errors import SessionError
 
 if TYPE_CHECKING:
     import onnx

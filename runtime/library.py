@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from poolgrad_lowering.runtime.errors import LibraryMissingError
+from poolgrad_lowering.model.diagnostics.errors import LibraryMissingError
 
 _EP_NAME = "AclnnExecutionProvider"
 

@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted, type_without_kernel
+from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime
 from poolgrad_lowering.model.io.results import model_of
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
-from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.graph_mode import for_graph_mode
 from poolgrad_lowering.runtime.library import get_ep_name
-from poolgrad_lowering.runtime.registration import import_onnxruntime, provider_devices, register
+from poolgrad_lowering.runtime.registration import provider_devices, register
 
 if TYPE_CHECKING:
     import onnx

@@ -11,8 +11,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from poolgrad_lowering.model.diagnostics.errors import OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
-from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.library import get_library_path
 from poolgrad_lowering.runtime.session import BACKEND_ENTRY
 

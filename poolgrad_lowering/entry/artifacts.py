@@ -7,14 +7,14 @@ Knows the names of the files and what `onnxruntime.training.api` requires of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import lower_path
+from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.sessions import session_notes
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
@@ -26,7 +26,7 @@ from poolgrad_lowering.model.io.model_file import parse_model, read_bytes
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.verification.result import Verification
+    from poolgrad_lowering.entry.source import OnProven
 
 TRAINING = "training_model.onnx"
 OTHERS = ("eval_model.onnx", "optimizer_model.onnx")
@@ -46,7 +46,7 @@ def lower_artifacts(
     forward: bool = True,
     strict: bool = False,
     verify: bool = False,
-    on_proven: Callable[[Verification], None] | None = None,
+    on_proven: OnProven | None = None,
     report_path: PathLike | None = None,
     standard: bool = False,
     accumulate: bool = False,
@@ -67,8 +67,14 @@ def lower_artifacts(
     """
     if accumulate and not standard:
         raise UsageError("accumulate is an option of a step in standard ONNX: standard must be given too")
-    options = Options(
-        target, forward, limits=limits, strict=strict, verify=verify, copy_external=True, standard=standard
+    options = FileOptions(
+        target=target,
+        forward=forward,
+        limits=limits,
+        strict=strict,
+        verify=verify,
+        copy_external=True,
+        standard=standard,
     )
     source, destination = Path(source), Path(destination)
     described = None if report_path is None else Path(report_path)
@@ -101,9 +107,7 @@ class _Artifacts(NamedTuple):
     states: list[str]
 
 
-def _lowered(
-    found: _Artifacts, folder: NewFolder, options: Options, on_proven: Callable[[Verification], None] | None
-) -> Report:
+def _lowered(found: _Artifacts, folder: NewFolder, options: FileOptions, on_proven: OnProven | None) -> Report:
     """Write the lowered models; return the report of the training model."""
     targets = [folder.file(name) for name in found.models]
     reports = [
@@ -119,8 +123,8 @@ def _lowered(
 def _step(
     found: _Artifacts,
     folder: NewFolder,
-    options: Options,
-    on_proven: Callable[[Verification], None] | None,
+    options: FileOptions,
+    on_proven: OnProven | None,
     *,
     accumulate: bool,
 ) -> tuple[Report, dict[Path, Content]]:

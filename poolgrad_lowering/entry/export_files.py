@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from onnx import ModelProto
 
-from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
 from poolgrad_lowering.entry.external_copies import with_data
-from poolgrad_lowering.entry.files import require_proven
+from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import require_other_file
+from poolgrad_lowering.entry.source import SourceFile
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.io.model_file import errors_name
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.verification.result import Verification
+    from poolgrad_lowering.entry.source import OnProven
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ def export_atc_file(
     weights_as_inputs: Sequence[str] = (),
     force: bool = False,
     verify: bool = False,
-    on_proven: Callable[[Verification], None] | None = None,
+    on_proven: OnProven | None = None,
     report_path: PathLike | None = None,
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
@@ -54,7 +53,7 @@ def export_atc_file(
     """
     file = Path(destination).name
     export = partial(export_in_place, target=target, weights_as_inputs=weights_as_inputs, file=file)
-    options = Options(target, limits=limits, verify=verify, copy_external=copy_external)
+    options = FileOptions(target=target, limits=limits, verify=verify, copy_external=copy_external)
     return _write((source, destination, report_path), export, options, force, on_proven)
 
 
@@ -65,7 +64,7 @@ def export_cann_file(
     target: str | None = None,
     force: bool = False,
     verify: bool = False,
-    on_proven: Callable[[Verification], None] | None = None,
+    on_proven: OnProven | None = None,
     report_path: PathLike | None = None,
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
@@ -78,7 +77,8 @@ def export_cann_file(
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
     """
-    options = Options(target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=not lower_onnx)
+    keep_onnx = not lower_onnx
+    options = FileOptions(target=target, limits=limits, verify=verify, copy_external=copy_external, keep_onnx=keep_onnx)
     export = partial(export_cann_in_place, options=options)
     return _write((source, destination, report_path), export, options, force, on_proven)
 
@@ -89,27 +89,26 @@ R = TypeVar("R", bound=ExportReport)
 def _write(
     paths: tuple[PathLike, PathLike, PathLike | None],
     export: Callable[[ModelProto, Gate, int], R],
-    options: Options,
+    options: FileOptions,
     force: bool,
-    on_proven: Callable[[Verification], None] | None,
+    on_proven: OnProven | None,
 ) -> R:
     """Read the source, export the model, and write the files. `export` takes the model, its gate and its size."""
-    source, destination, report_path = Path(paths[0]), Path(paths[1]), paths[2]
+    path, destination, report_path = Path(paths[0]), Path(paths[1]), paths[2]
     descriptions = [] if report_path is None else [Path(report_path)]
-    for path in descriptions:
-        require_other_file(path, "JSON report", source, destination)
-    data = read_bytes(source, options.limits)
-    model = parse_model(data, source)
-    gate = Gate(options.limits, ModelFolder.of_file(source))
-    with errors_name(source):
-        report = export(model, gate, len(data))
-    require_not_external(gate.external, source, [destination, *descriptions])
+    for described in descriptions:
+        require_other_file(described, "JSON report", path, destination)
+    source = SourceFile(path, options.limits)
+    model, gate = source.open()
+    with errors_name(path):
+        report = export(model, gate, len(source.data))
+    require_not_external(gate.external, path, [destination, *descriptions])
     contents: dict[Path, Content] = {}
     if report.converts or force:
         if options.verify:
-            require_proven(data, gate.serialised(model), source, on_proven)
-        contents = with_data(gate, model, source, destination, copy=options.copy_external)
-    write_files(contents, {path: report.to_json().encode() for path in descriptions})
-    for path in contents:
-        logger.info("wrote %s", path)
+            source.require_proven(gate.serialised(model), on_proven)
+        contents = with_data(gate, model, path, destination, copy=options.copy_external)
+    write_files(contents, {described: report.to_json().encode() for described in descriptions})
+    for written in contents:
+        logger.info("wrote %s", written)
     return report

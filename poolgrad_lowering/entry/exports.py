@@ -16,7 +16,7 @@ from typing import Any
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.entry.in_place import lower_in_place
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
 from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
@@ -164,7 +164,7 @@ def export_cann(
     Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
     """
     exported, gate, bytes_before = _copied(model, base_dir, limits)
-    options = Options(target, limits=limits, keep_onnx=not lower_onnx)
+    options = Options(target=target, keep_onnx=not lower_onnx)
     return CannExport(exported, export_cann_in_place(exported, gate, bytes_before, options=options))
 
 
@@ -187,7 +187,7 @@ def export_in_place(
     file: str = "model.onnx",
 ) -> AtcReport:
     """As `export_atc`, but modifies the model. `size` is its size in bytes, `file` the path that ATC will read."""
-    options = Options(target)
+    options = Options(target=target)
     found = options.product
     outcome = lower_in_place(model, replace(options, keep_onnx=without_layout(found)), gate)
     lowering = outcome.report(size, len(gate.serialised(model)) if outcome.changed else size)

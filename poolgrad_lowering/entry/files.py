@@ -5,27 +5,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.compiler.lowering.apply_plan import require_same_file
-from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, model_sha256
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
+from poolgrad_lowering.entry.in_place import lower_in_place
+from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.model.gate.gate import Gate
+from poolgrad_lowering.entry.source import SourceFile
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.io.model_file import errors_name
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.verification.result import Verification
+    from poolgrad_lowering.entry.source import OnProven
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +38,7 @@ def lower_file(
     trust_defaults: bool = False,
     strict: bool = False,
     verify: bool = False,
-    on_proven: Callable[[Verification], None] | None = None,
+    on_proven: OnProven | None = None,
     report_path: PathLike | None = None,
     html_path: PathLike | None = None,
     copy_external: bool = False,
@@ -85,48 +83,53 @@ def lower_file(
         >>> lower_file("training.onnx", "lowered.onnx", target="Ascend910B3", verify=True)
         <Report for atlas-a2: 3 anchors, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
     """
-    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external, standard, keep_onnx)
+    options = FileOptions(
+        target=target,
+        forward=forward,
+        plan=plan,
+        trust_defaults=trust_defaults,
+        limits=limits,
+        strict=strict,
+        verify=verify,
+        copy_external=copy_external,
+        standard=standard,
+        keep_onnx=keep_onnx,
+    )
     side = SideOutputs(Path(source), Path(destination), report=report_path, page=html_path)
     return lower_path(Path(source), Path(destination), options, side, on_proven)
 
 
 def lower_path(
-    source: Path,
-    destination: Path,
-    options: Options,
-    descriptions: SideOutputs,
-    on_proven: Callable[[Verification], None] | None = None,
+    path: Path, destination: Path, options: FileOptions, descriptions: SideOutputs, on_proven: OnProven | None = None
 ) -> Report:
     """As `lower_file`."""
-    data = read_bytes(source, options.limits)
-    logger.info("%s: %d bytes", source, len(data))
+    source = SourceFile(path, options.limits)
+    logger.info("%s: %d bytes", path, len(source.data))
     if options.plan is not None:
-        require_same_file(options.plan, model_sha256(data))
-    model = parse_model(data, source)
-    gate = Gate(options.limits, ModelFolder.of_file(source))
-    with errors_name(source):
-        outcome = lower_in_place(model, options, gate, descriptions.recorder)
-        lowered = gate.serialised(model) if outcome.changed else data
+        require_same_file(options.plan, model_sha256(source.data))
+    model, gate = source.open()
+    with errors_name(path):
+        outcome = lower_in_place(model, options, gate, descriptions.recorder, standard=options.standard)
+        lowered = gate.serialised(model) if outcome.changed else source.data
         if descriptions.recorder is not None:
             from poolgrad_lowering.ge.atc.ways import find_places  # noqa: PLC0415 - what a plain lowering does not load
 
-            own = Gate(options.limits, ModelFolder.of_file(source))
-            descriptions.recorder.placement = find_places(parse_model(lowered, source), own)
-    report = outcome.report(len(data), len(lowered))
-    require_not_external(gate.external, source, [destination, *descriptions.paths])
+            descriptions.recorder.placement = find_places(*source.open(lowered))
+    report = outcome.report(len(source.data), len(lowered))
+    require_not_external(gate.external, path, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
     if not (options.strict and report.incomplete):
         if options.verify and outcome.changed:
-            require_proven(data, lowered, source, on_proven)
-        contents, moved = missing_data(gate, model, source, destination, copy=options.copy_external)
+            source.require_proven(lowered, on_proven)
+        contents, moved = missing_data(gate, model, path, destination, copy=options.copy_external)
         if moved:
             move_references(model, moved)
             lowered = gate.serialised(model)
-            report = outcome.report(len(data), len(lowered))
+            report = outcome.report(len(source.data), len(lowered))
         contents[destination] = lowered
-    write_files(contents, descriptions.contents(report, source, data))
-    for path in contents:
-        logger.info("wrote %s", path)
+    write_files(contents, descriptions.contents(report, source))
+    for written in contents:
+        logger.info("wrote %s", written)
     return report
 
 
@@ -148,43 +151,32 @@ def inspect_file(
 
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
-    options = Options(target, forward, None, trust_defaults, limits, standard=standard)
+    options = FileOptions(
+        target=target, forward=forward, trust_defaults=trust_defaults, limits=limits, standard=standard
+    )
     return inspect_path(Path(source), options, SideOutputs(Path(source), page=html_path, plan=plan_path))
 
 
-def inspect_path(source: Path, options: Options, descriptions: SideOutputs) -> Report:
+def inspect_path(path: Path, options: FileOptions, descriptions: SideOutputs) -> Report:
     """As `inspect_file`."""
     from poolgrad_lowering.ge.atc.ways import examine, placement_report  # noqa: PLC0415 - what `lower_file` does not load
     from poolgrad_lowering.ge.registered import without_layout  # noqa: PLC0415
 
-    product, limits = options.product, options.limits
-    data = read_bytes(source, limits)
-    model, gate = parse_model(data, source), Gate(limits, ModelFolder.of_file(source))
-    with errors_name(source):
-        outcome = lower_in_place(model, options, gate, descriptions.recorder)
-        lowered = gate.serialised(model) if outcome.changed else data
-        shown = parse_model(lowered, source)
-        kept, for_atc = without_layout(product), shown
+    source = SourceFile(path, options.limits)
+    model, gate = source.open()
+    with errors_name(path):
+        outcome = lower_in_place(model, options, gate, descriptions.recorder, standard=options.standard)
+        lowered = gate.serialised(model) if outcome.changed else source.data
+        shown, own = source.open(lowered)
+        kept, for_atc = without_layout(options.product), shown
         if any(anchor.op in kept for anchor in outcome.unsized.anchors):
-            for_atc = parse_model(data, source)
-            lower_in_place(for_atc, replace(options, keep_onnx=kept), Gate(limits, ModelFolder.of_file(source)))
-        examined = examine(shown, for_atc, product, Gate(limits, ModelFolder.of_file(source)))
+            for_atc, another = source.open()
+            lower_in_place(for_atc, replace(options, keep_onnx=kept), another, standard=options.standard)
+        examined = examine(shown, for_atc, options.product, own)
         placed = placement_report(examined.placement)
-        report = replace(outcome.report(len(data), len(lowered)), ways=examined.ways, placement=placed)
+        report = replace(outcome.report(len(source.data), len(lowered)), ways=examined.ways, placement=placed)
         if descriptions.recorder is not None:
             descriptions.recorder.placement = examined.placement
-    require_not_external(gate.external, source, descriptions.paths)
-    write_files({}, descriptions.contents(report, source, data))
+    require_not_external(gate.external, path, descriptions.paths)
+    write_files({}, descriptions.contents(report, source))
     return report
-
-
-def require_proven(data: bytes, lowered: bytes, source: Path, on_proven: Callable[[Verification], None] | None) -> None:
-    """Call `on_proven` with the proof that the bytes of a model compute what the bytes of `source` do.
-
-    Raises `VerificationError` if there is none.
-    """
-    from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
-
-    proof = require_verified(parse_model(data, source), parse_model(lowered, source), source)
-    if on_proven is not None:
-        on_proven(proof)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
 from poolgrad_lowering.entry.files import inspect_path, lower_path
+from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.diagnostics.text import counted
@@ -68,7 +68,17 @@ def lower_folder(
     is inside it, contains it, or is not a folder.
     """
     source, destination, reports, pages = Path(source), Path(destination), _path(report_folder), _path(html_folder)
-    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external, standard, keep_onnx)
+    options = FileOptions(
+        target=target,
+        forward=forward,
+        trust_defaults=trust_defaults,
+        limits=limits,
+        strict=strict,
+        verify=verify,
+        copy_external=copy_external,
+        standard=standard,
+        keep_onnx=keep_onnx,
+    )
     models = models_below(source)
     _require_apart(source, (destination, reports, pages))
     work = partial(_lower_one, source, destination, options, reports=reports, pages=pages)
@@ -94,7 +104,9 @@ def inspect_folder(
     The reports are those of `inspect_file`.
     """
     source, pages = Path(source), _path(html_folder)
-    options = Options(target, forward, None, trust_defaults, limits, standard=standard)
+    options = FileOptions(
+        target=target, forward=forward, trust_defaults=trust_defaults, limits=limits, standard=standard
+    )
     models = models_below(source)
     _require_apart(source, [pages])
     work = partial(_inspect_one, source, pages, options)
@@ -119,7 +131,7 @@ def _require_apart(source: Path, destinations: Iterable[Path | None]) -> None:
 
 
 def _lower_one(
-    source: Path, destination: Path, options: Options, path: str, *, reports: Path | None, pages: Path | None
+    source: Path, destination: Path, options: FileOptions, path: str, *, reports: Path | None, pages: Path | None
 ) -> FileResult:
     model, lowered = source / path, destination / path
     make_folder(lowered.parent)
@@ -130,7 +142,7 @@ def _lower_one(
     return FileResult(path, found, written=True)
 
 
-def _inspect_one(source: Path, pages: Path | None, options: Options, path: str) -> FileResult:
+def _inspect_one(source: Path, pages: Path | None, options: FileOptions, path: str) -> FileResult:
     side = SideOutputs(source / path, page=_beside(pages, f"{path}.html"))
     return FileResult(path, inspect_path(source / path, options, side))
 

@@ -8,7 +8,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, model_sha256
+from poolgrad_lowering.compiler.lowering.plan import model_sha256
+from poolgrad_lowering.entry.source import SourceFile
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.io.atomic_write import PathLike, is_same_file
 from poolgrad_lowering.report.report import Report
@@ -41,18 +42,18 @@ class SideOutputs:
         """The paths to write."""
         return list(self._paths.values())
 
-    def contents(self, report: Report, model: Path, data: bytes) -> dict[Path, bytes]:
-        """The content of each file for a finished lowering. `data` are the bytes of the source model."""
-        return {path: self._content(what, report, model, data) for what, path in self._paths.items()}
+    def contents(self, report: Report, source: SourceFile) -> dict[Path, bytes]:
+        """The content of each file for a finished lowering."""
+        return {path: self._content(what, report, source) for what, path in self._paths.items()}
 
-    def _content(self, what: str, report: Report, model: Path, data: bytes) -> bytes:
+    def _content(self, what: str, report: Report, source: SourceFile) -> bytes:
         if what == "plan":
-            return LoweringPlan.of(report, model_sha256(data)).to_json().encode()
+            return report.plan(model_sha256(source.data)).to_json().encode()
         if self.recorder is None or what == "JSON report":
             return report.to_json().encode()
         from poolgrad_lowering.report.html import html_report  # noqa: PLC0415 - as above
 
-        return html_report(report, self.recorder, model.name)
+        return html_report(report, self.recorder, source.path.name)
 
 
 def require_other_file(path: Path, what: str, *others: Path, other: str = "the model") -> None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
-from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
-from poolgrad_lowering.entry.files import require_proven
+from poolgrad_lowering.entry.in_place import lower_in_place
+from poolgrad_lowering.entry.options import FileOptions
+from poolgrad_lowering.entry.source import SourceFile
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.gate.gate import Gate
@@ -26,8 +26,7 @@ from poolgrad_lowering.model.io.checkpoint import (
     read_checkpoint_file,
     write_checkpoint_file,
 )
-from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes
-from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.io.model_file import errors_name
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.standard.step import (
     correct_labels,
@@ -39,7 +38,7 @@ from poolgrad_lowering.standard.step import (
 )
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.verification.result import Verification
+    from poolgrad_lowering.entry.source import OnProven
 
 Array = npt.NDArray[Any]
 
@@ -62,8 +61,8 @@ def training_step(
     training: Path,
     optimizer: Path,
     checkpoint: Checkpoint,
-    options: Options,
-    on_proven: Callable[[Verification], None] | None,
+    options: FileOptions,
+    on_proven: OnProven | None,
     *,
     accumulate: bool,
 ) -> StandardStep:
@@ -71,17 +70,17 @@ def training_step(
     update = None
     if optimizer.exists():
         with errors_name(optimizer):
-            update = read_update(parse_model(read_bytes(optimizer, options.limits), optimizer), optimizer)
-    data = read_bytes(training, options.limits)
-    model, gate = parse_model(data, training), Gate(options.limits, ModelFolder.of_file(training))
+            update = read_update(SourceFile(optimizer, options.limits).open()[0], optimizer)
+    source = SourceFile(training, options.limits)
+    model, gate = source.open()
     with errors_name(training):
         if correct_labels(gate.index(model)):
-            data = gate.serialised(model)
+            source.data = gate.serialised(model)
         accumulators = read_accumulators(model.graph, training)
-        outcome = lower_in_place(model, options, gate)
+        outcome = lower_in_place(model, options, gate, standard=options.standard)
         lowered = gate.serialised(model)
         if options.verify and outcome.changed:
-            require_proven(data, lowered, training, on_proven)
+            source.require_proven(lowered, on_proven)
         cut_accumulators(model.graph, accumulators)
         gradients = {each.parameter: each.gradient for each in accumulators}
         index = gate.index(model)
@@ -92,15 +91,15 @@ def training_step(
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
     values = {**{_WEIGHT + name: array for name, array in checkpoint.parameters.items()}, **state}
-    return StandardStep(model, gate, values, outcome.report(len(data), len(lowered)))
+    return StandardStep(model, gate, values, outcome.report(len(source.data), len(lowered)))
 
 
-def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: Options) -> tuple[ModelProto, Gate]:
+def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions) -> tuple[ModelProto, Gate]:
     """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
-    model, gate = parse_model(read_bytes(path, options.limits), path), Gate(options.limits, ModelFolder.of_file(path))
+    model, gate = SourceFile(path, options.limits).open()
     with errors_name(path):
         correct_labels(gate.index(model))
-        lower_in_place(model, options, gate)
+        lower_in_place(model, options, gate, standard=options.standard)
     renamed = {name: _WEIGHT + name for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = "loss"
     rename(model.graph, renamed)

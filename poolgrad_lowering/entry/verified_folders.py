@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from poolgrad_lowering.entry.each_model import Found, OnResult, for_each, models_below
+from poolgrad_lowering.entry.verify import verify_files
 from poolgrad_lowering.model.io.atomic_write import PathLike
-from poolgrad_lowering.verification.files import verify_files
 from poolgrad_lowering.verification.result import Verification
 
 

@@ -10,15 +10,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.compiler.families.plugins import BrokenPlugin
+from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.model.diagnostics.codes import DEFECTS
 from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
 from poolgrad_lowering.model.diagnostics.status import Status, reading_order
 from poolgrad_lowering.model.diagnostics.tables import html_table, with_layers
 from poolgrad_lowering.model.diagnostics.text import counted
-from poolgrad_lowering.standard.result import Standardised
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.ge.result import PlacementReport, Way
+    from poolgrad_lowering.standard.result import Standardised
 
 SCHEMA_VERSION = 1
 _DEFECTS = {code.value for code in DEFECTS}
@@ -59,57 +63,6 @@ class AnchorReport:
 
 
 @dataclass(frozen=True)
-class Way:
-    """Whether a lowered model can run in one of four ways; `reason` says why not, and is empty if it can.
-
-    `way` is "provider" (onnxruntime with the execution provider), "bodies" (onnxruntime alone, by function bodies),
-    "atc" (converted by ATC, after `poolgrad export-atc`) or "cann" (onnxruntime with the execution provider and its
-    CANN provider in graph mode). `doubt` says what CANN may refuse of a way that can run, and is empty otherwise.
-    """
-
-    way: str
-    works: bool
-    reason: str
-    doubt: str = ""
-
-
-PLACES = {"provider": "this package's provider", "cann": "onnxruntime's CANN provider", "cpu": "CPU"}
-"""The names of the places of nodes, for people."""
-
-
-@dataclass(frozen=True)
-class PlaceCount:
-    """The nodes of a place, and the bytes of the tensors that they read and write.
-
-    `place` is a key of `PLACES`.
-    """
-
-    place: str
-    nodes: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class PlacementReport:
-    """Where the nodes of the lowered main graph run beside onnxruntime's CANN provider in graph mode, as predicted.
-
-    Nodes that onnxruntime computes when it makes the session are left out. `sub_models` are the parts of the graph that
-    CANN's graph engine builds, `copies` the values that are copied between host and device in each step, without the
-    graph's inputs and outputs, and `unknown_sizes` the values of unknown size, which are left out of the bytes.
-    """
-
-    places: tuple[PlaceCount, ...]
-    sub_models: int
-    copies: int
-    unknown_sizes: int
-
-    def share_of_bytes(self, count: PlaceCount) -> str:
-        """Return the share of a place in the known bytes as text; a dash if it has nodes, and no size is known."""
-        total = sum(each.bytes for each in self.places)
-        return "–" if count.nodes and not count.bytes else f"{count.bytes / max(total, 1):.1%}"
-
-
-@dataclass(frozen=True)
 class Note:
     """A sentence on the model as a whole, with its code; `warning` is whether the user has to change something."""
 
@@ -131,19 +84,11 @@ class OperatorCount:
     after: int
 
 
-class Drawing(Protocol):
-    """A drawing for notebooks."""
-
-    def to_html(self) -> str:
-        """Return the drawing as a part of a page."""
-
-
 @dataclass(frozen=True)
 class Report:
     """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
     external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty and
-    `placement` None except in the report of an inspected file. `drawing` shows the first site before and after its
-    lowering, in notebooks; it is no part of the JSON report. `standard` says what became of the operators of training
+    `placement` None except in the report of an inspected file. `standard` says what became of the operators of training
     runtimes, None if they were not to be replaced.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
@@ -164,7 +109,6 @@ class Report:
     operators: tuple[OperatorCount, ...] = ()
     placement: PlacementReport | None = None
     standard: Standardised | None = None
-    drawing: Drawing | None = field(default=None, compare=False, repr=False)
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -220,8 +164,16 @@ class Report:
         anchors = self.for_people
         rows = [(a.site, a.status, a.op or f"{a.code}: {a.reason}") for a in anchors]
         header = "anchor", "status", "what"
-        table = html_table(f"{self.target}: {self.totals}", *with_layers([a.layer for a in anchors], header, rows))
-        return table + ("" if self.drawing is None else self.drawing.to_html())
+        return html_table(f"{self.target}: {self.totals}", *with_layers([a.layer for a in anchors], header, rows))
+
+    def plan(self, model_sha256: str) -> LoweringPlan:
+        """Return the plan of this lowering, for the model with this SHA-256 in hexadecimal."""
+        choices = (
+            SiteChoice(one.site, one.op, one.forward_op, one.pattern, tuple(one.alternatives or ()), layer=one.layer)
+            for one in self.lowered
+        )
+        trusting = any(anchor.trusted_defaults for anchor in self.lowered)
+        return LoweringPlan(self.target, model_sha256, tuple(choices), trusting)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto
 
-from poolgrad_lowering.compiler.rewriting.rewrite import names
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
@@ -37,7 +36,7 @@ def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardi
     `index` and `facts` are the model's, and invalid afterwards. A node without a definition stays as it is. Names of
     inputs and of values stay; the output of an InPlaceAccumulatorV2 is the new buffer, in place of a flag.
     """
-    taken = names(index)
+    taken = index.names()
     before = sum(len(scope.proto.node) for scope in index.scopes)
     passes = [
         _GraphPass(scope, scope.proto, facts, taken) for scope in index.scopes if isinstance(scope.proto, GraphProto)

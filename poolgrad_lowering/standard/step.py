@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.compiler.rewriting.rewrite import names
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
@@ -179,7 +178,7 @@ def join_step(
     outputs are the gradients. With `accumulate` the step has an input `update`: where it is false, the gradients are
     only added to those of the steps before.
     """
-    model, taken = index.model, names(index)
+    model, taken = index.model, index.names()
     unknown = _without_sizes(index, gradients.values())
     graph = model.graph
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)

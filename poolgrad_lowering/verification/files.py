@@ -19,20 +19,21 @@ from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read
 from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.verification.outside.stored import Source, with_comparable_data
 from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.verification.running.site import Settings
 from poolgrad_lowering.verification.text import failure_text
 from poolgrad_lowering.verification.verifier import verify
 
 logger = logging.getLogger(__name__)
 
 
-def verify_files(original: PathLike, lowered: PathLike, **options: Any) -> Verification:
+def verify_files(original: PathLike, lowered: PathLike, settings: Settings, **options: Any) -> Verification:
     """Call `verify` for two files, with its options except `folder`.
 
     The external data of each model is read from the folder of its file; equal data can be in different files and at
     different offsets. Raises the errors of `verify`, `FileError` and `InvalidModelError`.
     """
     before, after = with_comparable_data(_read(Path(original)), _read(Path(lowered)))
-    return verify(before, after, folder=Path(original).parent, **options)
+    return verify(before, after, settings, folder=Path(original).parent, **options)
 
 
 def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> Verification:
@@ -42,7 +43,7 @@ def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> V
     """
     data = ExternalData(ModelFolder.of_file(file))
     before, after = with_comparable_data(Source(original, data), Source(lowered, data))
-    found = verify(before, after, folder=file.parent)
+    found = verify(before, after, Settings(), folder=file.parent)
     if not found.proven:
         raise VerificationError(
             f"the lowered model is not proven to compute the same as the original: {failure_text(found)}"

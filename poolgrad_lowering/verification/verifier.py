@@ -22,7 +22,6 @@ from poolgrad_lowering.verification.outside.stored import with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
 from poolgrad_lowering.verification.result import Difference, SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO, ONLY_MULTIPLES
-from poolgrad_lowering.verification.running.evaluator import require_provider
 from poolgrad_lowering.verification.running.operators import compare_operators
 from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe, write_reproducer
 from poolgrad_lowering.verification.running.validity import flaw_of
@@ -37,10 +36,8 @@ SiteProgress = Callable[[int, int, str], None]
 def verify(
     original: ModelProto,
     lowered: ModelProto | WithModel,
+    settings: Settings,
     *,
-    runs: int | None = None,
-    seed: int = 0,
-    backend: str | None = None,
     whole_model: bool = True,
     reproducer: Path | None = None,
     folder: Path | None = None,
@@ -48,23 +45,21 @@ def verify(
 ) -> Verification:
     """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
-    `lowered` is a model, or what `lower` returned. If the two are exchanged, the first of the differences says so.
-    `runs` is the number of runs of each site; the default is enough for every kind of data and size. `backend` is None
-    to run the function bodies of the lowered model, "host" or "cann" to use the execution provider. With `whole_model`
-    both models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site
-    that differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
+    `lowered` is a model, or what `lower` returned. If the two are exchanged, the first of the differences says so. With
+    `whole_model` both models are also run from end to end if onnxruntime can run them. The smallest failing case of the
+    first site that differs is written into a subfolder of `reproducer`. Tensors in external files are read from
+    `folder`.
 
     Operators of training runtimes that the lowered model has in standard ONNX are compared up to rounding, each with
     onnxruntime's own kernel; without onnxruntime-training they are unproven.
 
-    Raises `TypeError` for a path, `ValueError` for less than one run or an unknown backend, `InvalidModelError` for
-    names that are not UTF-8, `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if
-    there is no execution provider.
+    Raises `TypeError` for a path, `InvalidModelError` for names that are not UTF-8, and `FileError` if the reproducer
+    cannot be written.
     """
     given: ModelProto = model_of(lowered)
     for model in (original, given):
         require_model(model)
-    settings = _settings(runs, seed, backend)
+    seed = settings.seed
     started = time.perf_counter()
     with_operators, rewritten = put_back(original, given)
     operators = compare_operators(original, given, rewritten, seed)
@@ -103,7 +98,8 @@ def verify(
     seconds = time.perf_counter() - started
     inputs = tuple(initializers_as_inputs(original.graph, compared.graph))
     proofs = tuple(results), tuple(differences)
-    return Verification(seed, backend or "bodies", *proofs, whole, seconds, inputs, operators)
+    backend = "bodies" if settings.provider is None else settings.provider.backend
+    return Verification(seed, backend, *proofs, whole, seconds, inputs, operators)
 
 
 def _faults(lowered: ModelProto) -> list[Difference]:
@@ -124,16 +120,6 @@ def _flaws(which: str, model: ModelProto) -> list[Difference]:
 def _all_proven_without(data: str, sites: Collection[SiteResult]) -> bool:
     """Whether all sites are proven, and one was not run with this data: it can make the whole models differ."""
     return all(site.status == "proven" for site in sites) and any(data in site.not_drawn for site in sites)
-
-
-def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
-    if backend not in (None, "host", "cann"):
-        raise ValueError(f"unknown backend '{backend}': give 'host' or 'cann'")
-    if runs is not None and runs < 1:
-        raise ValueError(f"runs must be 1 or more, not {runs}")
-    if backend is not None:
-        require_provider()
-    return Settings(runs, seed, backend)
 
 
 def _verdict(

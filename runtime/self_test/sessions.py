@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime
 from poolgrad_lowering.runtime.assignment import assignment
 from poolgrad_lowering.runtime.library import get_ep_name
-from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.runtime.session import create_session
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from poolgrad_lowering import InvalidModelError, PoolgradError, inspect, lower, lower_file
+from poolgrad_lowering import InvalidModelError, PoolgradError, inspect, lower, lower_file, verify
 from poolgrad_lowering.dialect.targets import TARGETS
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.model_file import parse_model
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.verification.text import failure_text
-from poolgrad_lowering.verification.verifier import verify
 
 Outcome = str
 """How an input went: the fault, "untouched", or "lowered"."""

@@ -10,7 +10,7 @@ import html5lib
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.entry.in_place import lower_in_place
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.report.html import Recorder, html_report
 from poolgrad_lowering.report.report import Report
@@ -24,7 +24,7 @@ def observed(
     """The report and the recorder of a lowering; the model does not change."""
     copy, recorder = ModelProto(), Recorder()
     copy.CopyFrom(model)
-    outcome = lower_in_place(copy, Options(target, forward, standard=standard), Gate(), recorder)
+    outcome = lower_in_place(copy, Options(target=target, forward=forward), Gate(), recorder, standard=standard)
     return outcome.report(model.ByteSize(), copy.ByteSize()), recorder
 
 

@@ -12,9 +12,9 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.compiler.lowering.pipeline import decide
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
@@ -111,14 +111,7 @@ def test_windows(windows: dict[str, Any], target: str) -> None:
 
 def found_windows(model: ModelProto) -> PoolAttributes | AdaptiveWindows:
     """Return the windows of the model's one gradient, as the form found them."""
-    verdicts: list[Verdict] = []
-    lower_in_place(
-        model,
-        Options(),
-        Gate(),
-        lambda _facts, found, _replacements: verdicts.extend(found),
-    )
-    (lowered,) = verdicts
+    [lowered] = decide(model, Options(), Gate()).verdicts
     assert isinstance(lowered, Lowered)
     return lowered.gradient.windows
 

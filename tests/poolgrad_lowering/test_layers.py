@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from onnx import ModelProto, NodeProto
 
-from poolgrad_lowering import LoweringPlan, inspect, lower, read_plan, verify
+from poolgrad_lowering import inspect, lower, read_plan, verify
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.model.ir.metadata import NAME_SCOPES, layer_of
 from tests.html_report.pages import page, parsed, text_of, with_class
@@ -87,7 +87,7 @@ def test_the_metadata_of_an_earlier_lowering_is_not_kept() -> None:
 
 def test_the_plan_names_the_layer(tmp_path: Path) -> None:
     model = with_layers({SCATTER: "features.3"})
-    plan = LoweringPlan.of(inspect(model), "0" * 64)
+    plan = inspect(model).plan("0" * 64)
     [site] = json.loads(plan.to_json())["sites"]
     assert (site["site"], site["layer"]) == (SITE, "features.3")
     (tmp_path / "plan.json").write_text(plan.to_json())

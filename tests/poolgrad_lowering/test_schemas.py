@@ -15,7 +15,7 @@ import jsonschema
 import onnx
 import pytest
 
-from poolgrad_lowering import LoweringPlan, inspect, lower, verify
+from poolgrad_lowering import inspect, lower, verify
 from poolgrad_lowering.compiler.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.dialect import OPS
 from tests.pool_graphs import torch_gradient
@@ -38,7 +38,7 @@ def report(name: str = "torch/lenet") -> dict[str, Any]:
 
 
 def plan(name: str = "torch/lenet") -> dict[str, Any]:
-    made = LoweringPlan.of(inspect(onnx.load(BUILT / f"{name}.onnx")), "0" * 64)
+    made = inspect(onnx.load(BUILT / f"{name}.onnx")).plan("0" * 64)
     return dict(json.loads(made.to_json()))
 
 

@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TrainingInfoProto, helper, numpy_helper
 
-from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower, lower_file, lower_folder, read_plan
+from poolgrad_lowering import PlanError, inspect, lower, lower_file, lower_folder, read_plan
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
 from poolgrad_lowering.model.diagnostics.codes import Code
@@ -156,14 +156,14 @@ def test_a_plan_keeps_the_trust(tmp_path: Path) -> None:
     assert document["trust_defaults"] is True
     assert read_plan(plan).trust_defaults
     assert len(lower_file(path, tmp_path / "out.onnx", plan=read_plan(plan)).lowered) == 1
-    untrusting = LoweringPlan.of(inspect(gradient(), trust_defaults=True), "")
+    untrusting = inspect(gradient(), trust_defaults=True).plan("")
     assert not untrusting.trust_defaults
     assert "trust_defaults" not in untrusting.to_json()
 
 
 def test_only_a_plan_that_trusts_trusts() -> None:
     model = overridable(gradient(), ["zero"])
-    trusting = LoweringPlan.of(inspect(model, trust_defaults=True), "")
+    trusting = inspect(model, trust_defaults=True).plan("")
     assert len(lower(model, plan=trusting).report.lowered) == 1
     with pytest.raises(PlanError, match="'zero' is an input of the graph with a default"):
         lower(model, plan=replace(trusting, trust_defaults=False))

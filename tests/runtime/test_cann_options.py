@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
+from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.runtime.cann_provider import set_defaults
-from poolgrad_lowering.runtime.errors import SessionError
 
 KEEPS = {"enable_cann_subgraph": "1", "dump_om_model": "0", "precision_mode": "must_keep_origin_dtype"}
 

@@ -17,8 +17,8 @@ import pytest
 
 import poolgrad_lowering
 from poolgrad_lowering.entry.cli import main
-from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing, registration
-from poolgrad_lowering.runtime.errors import LibraryMissingError
+from poolgrad_lowering.model.diagnostics.errors import LibraryMissingError
+from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing
 from tests.harness.cann.installations import build_over_host, host_library_without, install
 
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ACLNN_HOST_SOC")
@@ -236,7 +236,7 @@ def test_no_install_is_advised_to_a_python_without_wheels(
 ) -> None:
     (tmp_path / "onnxruntime.py").write_text("__version__ = '1.23.2'")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(registration, "OLDEST_PYTHON", (4, 0))
+    monkeypatch.setattr("poolgrad_lowering.model.io.onnxruntime.OLDEST_PYTHON", (4, 0))
     problem = as_json(capsys)["onnxruntime"]["problem"]
     advice = "make an environment with Python 3.11 or newer, for which it has wheels, and there pip install "
     assert problem == f"too old for the provider; {advice}'onnxruntime>=1.24.1'"

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 import onnxruntime
 import pytest
 
+from poolgrad_lowering.model.io.onnxruntime import is_new_enough
 from poolgrad_lowering.runtime import OnnxRuntimeMissingError, get_ep_name, get_library_path, register
-from poolgrad_lowering.runtime.registration import is_new_enough
 
 STATUS = 0x57A7
 GetApi = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)

@@ -21,8 +21,8 @@ from torch import Tensor, nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from poolgrad_lowering import export_atc, lower  # noqa: E402
+from poolgrad_lowering.model.diagnostics.errors import SessionError  # noqa: E402
 from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
-from poolgrad_lowering.runtime.errors import SessionError  # noqa: E402
 from poolgrad_lowering.torch import (  # noqa: E402
     SGD,
     AdamW,

@@ -16,7 +16,7 @@ import pytest
 
 from models.artifact_curves import train
 from models.artifact_runs import FOLDERS, RUNS, STEPS, batches
-from poolgrad_lowering import LoweringPlan, VerificationError, lower, lower_artifacts, verify, write_checkpoint
+from poolgrad_lowering import VerificationError, lower, lower_artifacts, verify, write_checkpoint
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.verification.result import Verification
 
@@ -183,7 +183,7 @@ AVERAGE = (
 
 def without_its_site(original: onnx.ModelProto) -> onnx.ModelProto:
     """The model in standard ONNX, with a plan that lowers no gradient."""
-    plan = LoweringPlan.of(lower(original).report, "")
+    plan = lower(original).report.plan("")
     left = tuple(replace(choice, operator=None, forward=None) for choice in plan.sites)
     return lower(original, plan=replace(plan, sites=left), standard=True).model
 

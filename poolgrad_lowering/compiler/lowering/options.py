@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options of a lowering, which `lower`, `inspect`, and the same of files and folders share."""
+"""The options of the pass."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from poolgrad_lowering.compiler.lowering.apply_plan import resolve_target
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
 from poolgrad_lowering.dialect.targets import Target
-from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
-    """The parameters of `lower` and `lower_file` of the same names, with their defaults.
+    """The parameters of `lower` of the same names, with their defaults.
 
     Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
     """
@@ -24,11 +23,6 @@ class Options:
     forward: bool = True
     plan: LoweringPlan | None = None
     trust_defaults: bool = False
-    limits: Limits = DEFAULT_LIMITS
-    strict: bool = False
-    verify: bool = False
-    copy_external: bool = False
-    standard: bool = False
     keep_onnx: bool | Collection[str] = False
     """Whether gradients stay that are written in operators of ONNX, which GE runs as is; or those that would become one
     of these operators."""

@@ -11,8 +11,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from poolgrad_lowering.report.report import Report
-
 PLAN_VERSION = 1
 
 _IN_FILE = ("site", "layer", "pattern", "operator", "alternatives", "forward")
@@ -58,16 +56,6 @@ class LoweringPlan:
     sites: tuple[SiteChoice, ...]
     trust_defaults: bool = False
     where: Mapping[str, str] = field(default_factory=dict, compare=False)
-
-    @classmethod
-    def of(cls, report: Report, model_sha256: str) -> LoweringPlan:
-        """The plan of the lowering that a report describes."""
-        choices = (
-            SiteChoice(one.site, one.op, one.forward_op, one.pattern, tuple(one.alternatives or ()), layer=one.layer)
-            for one in report.lowered
-        )
-        trusting = any(anchor.trusted_defaults for anchor in report.lowered)
-        return cls(report.target, model_sha256, tuple(choices), trusting)
 
     def to_json(self) -> str:
         """The plan as JSON text, for a file."""

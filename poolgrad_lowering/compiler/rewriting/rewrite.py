@@ -169,12 +169,3 @@ def _runs(positions: Iterable[int]) -> Iterator[range]:
     for _, run in groupby(enumerate(sorted(positions, reverse=True)), sum):
         numbers = [position for _, position in run]
         yield range(numbers[-1], numbers[0] + 1)
-
-
-def names(index: ModelIndex) -> set[str]:
-    """Return every value and node name of the model."""
-    names: set[str] = set()
-    for scope in index.scopes:
-        names.update(scope.producers, scope.initializers, scope.inputs, scope.interface, scope.value_infos)
-        names.update(scope.node_names)
-    return names

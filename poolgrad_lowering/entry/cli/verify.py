@@ -41,7 +41,7 @@ def _verify(options: argparse.Namespace) -> ExitCode:
 
 
 def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> ExitCode:
-    from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.entry.verify import verify_files  # noqa: PLC0415 - `--help` must not load onnx
 
     found = verify_files(
         options.original,

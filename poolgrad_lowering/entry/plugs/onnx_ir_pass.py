@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from poolgrad_lowering.compiler.lowering.lower import lower
 from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, find_target
+from poolgrad_lowering.entry.lower import lower
 from poolgrad_lowering.report.report import Report
 
 

@@ -23,6 +23,7 @@ from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles, value_type
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
+from poolgrad_lowering.ge.result import PlaceCount, PlacementReport, Way
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.model.diagnostics.text import first_of
@@ -31,7 +32,6 @@ from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs, inner_graphs
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import canonical_domain
-from poolgrad_lowering.report.report import PlaceCount, PlacementReport, Way
 
 _SHOWN = 3
 """Operators or obstacles that a reason names."""

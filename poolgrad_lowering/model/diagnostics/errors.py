@@ -81,3 +81,15 @@ def explained(what: str) -> Iterator[None]:
 
 class VerificationError(PoolgradError):
     """The lowered model is not proven to compute the same as its original."""
+
+
+class LibraryMissingError(PoolgradError, FileNotFoundError):
+    """A shared library of this package is not installed."""
+
+
+class OnnxRuntimeMissingError(PoolgradError, ImportError):
+    """No onnxruntime is installed, or one that is too old for plugin execution providers."""
+
+
+class SessionError(PoolgradError, RuntimeError):
+    """The provider cannot be registered, or a session cannot be created on it."""

@@ -83,6 +83,14 @@ class ModelIndex:
         nodes = (scope.node(position) for scope in self._scopes_with[op] for position in scope.by_op[op])
         return [node for node in nodes if node.proto.overload == proto.overload]
 
+    def names(self) -> set[str]:
+        """Every value and node name of the model."""
+        names: set[str] = set()
+        for scope in self.scopes:
+            names.update(scope.producers, scope.initializers, scope.inputs, scope.interface, scope.value_infos)
+            names.update(scope.node_names)
+        return names
+
     def subgraphs_of(self, node: Node) -> list[Scope]:
         """The scopes of the subgraphs that a node holds."""
         return self._held.get((node.scope, node.position), [])

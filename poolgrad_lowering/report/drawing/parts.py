@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto
 
-from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.compiler.families.verdicts import Lowered
+from poolgrad_lowering.compiler.lowering.pipeline import Decisions
 from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.model.facts.facts import Facts
@@ -20,6 +21,8 @@ from poolgrad_lowering.model.ir.dims import Shown
 from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.report.drawing.graph import Graph, Kind, Operation, draw
+from poolgrad_lowering.report.drawing.markup import Markup, element, shown
+from poolgrad_lowering.report.drawing.svg import scoped, svg
 
 MAX_NODES = 40
 """The largest number of nodes of a drawing; those nearest to the result are drawn."""
@@ -174,9 +177,6 @@ class SiteDrawing:
 
     def to_html(self) -> str:
         """Return both drawings with their own style sheet, for a part of a page of other origin."""
-        from poolgrad_lowering.report.drawing.markup import Markup, element, shown  # noqa: PLC0415 - a lowering needs no markup
-        from poolgrad_lowering.report.drawing.svg import scoped, svg  # noqa: PLC0415 - as above
-
         figures = [
             element("figure", element("figcaption", caption), svg(graph, caption), style="margin: 0 1.5rem 0 0")
             for when, graph in (("before", self.before), ("after", self.after))
@@ -187,13 +187,13 @@ class SiteDrawing:
         return element("div", style, *figures, class_=_CLASS, style=frame)
 
 
-def first_site(facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> SiteDrawing | None:
+def first_site(decisions: Decisions) -> SiteDrawing | None:
     """Return the drawing of the first site, None if there is none."""
-    site = next((verdict for verdict in verdicts if isinstance(verdict, Lowered)), None)
+    site = next(iter(decisions.joined.sites), None)
     if site is None:
         return None
+    replaced = decisions.replaced
     [replacement] = [one for one in replaced if one.site == site.site]
-    parts = Parts(
-        facts, [replacement, *(one for one in replaced if one.site is None and one.root == site.gradient.pooling)]
-    )
+    pools = [one for one in replaced if one.site is None and one.root == site.gradient.pooling]
+    parts = Parts(decisions.facts, [replacement, *pools])
     return SiteDrawing(replacement.layer or site.site, parts.before(site, replacement), parts.after(site, replacement))

@@ -5,18 +5,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from poolgrad_lowering.compiler.families.derivation import Derivation
 from poolgrad_lowering.compiler.families.registry import family_of
-from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused, Verdict
-from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
+from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused
+from poolgrad_lowering.compiler.lowering.pipeline import Decisions
 from poolgrad_lowering.dialect.targets import aclnn_function
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.model.diagnostics.status import reading_order
-from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.report.drawing.graph import Graph
 from poolgrad_lowering.report.drawing.parts import Parts
 
@@ -63,8 +61,9 @@ class Recorder:
         self.written: Counter[str] = Counter()
         self.placement: Placement | None = None
 
-    def __call__(self, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
+    def __call__(self, decisions: Decisions) -> None:
         """Collect all records."""
+        facts, verdicts, replaced = decisions.facts, decisions.verdicts, decisions.replaced
         for one in replaced:
             self.written.update(node.op_type for node in one.onnx_nodes)
         parts, of_sites = Parts(facts, replaced), {one.site: one for one in replaced}

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import onnx
@@ -61,27 +61,32 @@ def reference_runner(model: ModelProto) -> Runner:
     return run
 
 
-def require_provider() -> None:
-    """Raise `OnnxRuntimeMissingError`, `LibraryMissingError` or `SessionError` if there is no execution provider."""
-    from poolgrad_lowering import runtime  # noqa: PLC0415 - only this backend needs the runtime
+class Session(Protocol):
+    """What is used of an onnxruntime session."""
 
-    runtime.register()
+    def get_inputs(self) -> Sequence[Any]:
+        """Return the inputs, each with its name."""
+
+    def run(self, names: Sequence[str], feeds: Mapping[str, AnyArray]) -> Sequence[AnyArray]:
+        """Return the outputs of these names."""
 
 
-def provider_runner(model: ModelProto, backend: str) -> Runner:
+class Provider(NamedTuple):
+    """The execution provider: the name of its backend, and a function that makes a session of a lowered model on it.
+
+    `open` raises an error of the package if there is no session, or if the provider runs none of the site's nodes.
+    """
+
+    backend: str
+    open: Callable[[ModelProto], Session]
+
+
+def provider_runner(model: ModelProto, provider: Provider) -> Runner:
     """Return a runner of a lowered model on the provider. Raises `UnprovenError` if no session can be created."""
-    import onnxruntime  # noqa: PLC0415 - only this backend needs it and the runtime
-
-    from poolgrad_lowering.runtime import assignment, create_session  # noqa: PLC0415 - as above
-
     try:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # errors are raised as exceptions
-        session = create_session(model, backend=backend, session_options=options)
+        session = provider.open(model)
     except PoolgradError as error:
         raise UnprovenError(f"no session on the provider: {first_line(error)}") from error
-    if not any(node.domain == "npu" and node.provider != "CPUExecutionProvider" for node in assignment(session)):
-        raise UnprovenError("the provider claims none of the site's nodes")
     names = [value.name for value in model.graph.output]
     accepted = {value.name for value in session.get_inputs()}
 

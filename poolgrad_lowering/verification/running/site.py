@@ -32,7 +32,13 @@ from poolgrad_lowering.verification.running.contract import (
     check_pool_contract,
 )
 from poolgrad_lowering.verification.running.data import DRAWN, ONLY_MULTIPLES, draw, excluded_data
-from poolgrad_lowering.verification.running.evaluator import Runner, first_line, provider_runner, reference_runner
+from poolgrad_lowering.verification.running.evaluator import (
+    Provider,
+    Runner,
+    first_line,
+    provider_runner,
+    reference_runner,
+)
 from poolgrad_lowering.verification.running.rounding import are_exact, multiplies_by_fractions, rounding_bounds
 from poolgrad_lowering.verification.running.side import side_model
 from poolgrad_lowering.verification.running.sizes import (
@@ -58,14 +64,14 @@ LARGE_RUNS = 2
 
 @dataclass(frozen=True)
 class Settings:
-    """How sites are run. `backend` runs the lowered side: "host" or "cann", or None for the function bodies.
+    """How sites are run. `provider` runs the lowered side, or None for the function bodies.
 
     Without a number of `runs` there are enough for every kind of data and for all sizes of a site.
     """
 
-    runs: int | None
-    seed: int
-    backend: str | None
+    runs: int | None = None
+    seed: int = 0
+    provider: Provider | None = None
 
 
 @dataclass(frozen=True)
@@ -95,14 +101,14 @@ class DifferentialTest:
         operands += [node.outputs[0] for node in self._sound if roles.is_average_gradient(node)]
         watched = [value for value in operands if value in made]
         running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
-        backend = settings.backend
+        provider = settings.provider
         self._expect = reference_runner(self._original)
-        self._find: Runner = reference_runner(running) if backend is None else provider_runner(running, backend)
+        self._find: Runner = reference_runner(running) if provider is None else provider_runner(running, provider)
         self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
-        self.not_drawn = excluded_data(cut, self._types, on_provider=backend is not None)
+        self.not_drawn = excluded_data(cut, self._types, on_provider=provider is not None)
         self._divisors: dict[tuple[tuple[str, ConcreteShape], ...], dict[str, Divisors]] = {}
         averages = ONLY_MULTIPLES in self.not_drawn
-        self._rounds = averages and (backend is not None or multiplies_by_fractions(cut))
+        self._rounds = averages and (provider is not None or multiplies_by_fractions(cut))
 
     def check(self) -> tuple[int, Failure | None]:
         """Return the number of runs, and the first case in which the sides differ, at the smallest sizes, or None.
@@ -206,7 +212,7 @@ class DifferentialTest:
         for node in self._sound:
             name, operands = node.outputs[0], [known[value] for value in (*node.inputs, *node.outputs[1:])]
             if roles.is_average_gradient(node):
-                by_body = exact and self._settings.backend is None
+                by_body = exact and self._settings.provider is None
                 wrong = check_average_contract(node, operands, known[name], exact=by_body)
             elif roles.is_dialect_gradient(node):
                 wrong = check_gradient_contract(node, operands)

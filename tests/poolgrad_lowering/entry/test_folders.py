@@ -93,12 +93,12 @@ def test_strict(models: Path, tmp_path: Path) -> None:
 
 def test_verification_is_of_each(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from poolgrad_lowering import VerificationError
-    from poolgrad_lowering.entry import files
+    from poolgrad_lowering.entry.source import SourceFile
 
     def unproven(*_: object) -> None:
         raise VerificationError("not the same")
 
-    monkeypatch.setattr(files, "require_proven", unproven)
+    monkeypatch.setattr(SourceFile, "require_proven", unproven)
     results = lower_folder(models, tmp_path / "out", jobs=1, verify=True)
     assert [result.error == "not the same" for result in results] == [False, False, True, True]
 

@@ -19,7 +19,7 @@ import poolgrad_lowering
 from models import catalogue
 from poolgrad_lowering import UnknownTargetError, inspect, lower
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.entry.in_place import lower_in_place
 from poolgrad_lowering.model.gate.gate import Gate
 from tests.harness.processes import environment
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
@@ -84,7 +84,7 @@ TWO = parse(
 
 def test_totals(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(perf_counter=iter([5.0, 7.5]).__next__)
-    monkeypatch.setattr("poolgrad_lowering.compiler.lowering.pipeline.time", clock)
+    monkeypatch.setattr("poolgrad_lowering.entry.in_place.time", clock)
     result = lower(TWO)
     report = result.report
     assert (report.bytes_before, report.bytes_after) == (TWO.ByteSize(), result.model.ByteSize())

@@ -46,7 +46,7 @@ GRADIENT, POOL, ADAPTIVE = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2", "
 
 def plan_of(model: ModelProto, **changes: dict[str, Any]) -> LoweringPlan:
     """The plan of a model with changed fields of some sites."""
-    made = LoweringPlan.of(inspect(model), "")
+    made = inspect(model).plan("")
     sites = tuple(
         SiteChoice(**{"site": c.site, "operator": c.operator, "forward": c.forward, **changes.get(c.site[5:], {})})
         for c in made.sites
@@ -78,7 +78,7 @@ def test_an_untouched_plan_changes_nothing(tmp_path: Path, name: str, target: st
 def test_a_file_says_what_the_plan_says(tmp_path: Path) -> None:
     source, path = BUILT / "torch" / "lenet.onnx", tmp_path / "plan.json"
     report = inspect_file(source, plan_path=path)
-    plan = LoweringPlan.of(report, hashlib.sha256(source.read_bytes()).hexdigest())
+    plan = report.plan(hashlib.sha256(source.read_bytes()).hexdigest())
     assert read_plan(path) == plan
     assert path.read_text() == plan.to_json()
     assert [site.site for site in plan.sites] == [anchor.site for anchor in report.lowered]
@@ -154,7 +154,7 @@ def test_every_edit_is_done_exactly_or_refused() -> None:
 
 def test_the_target_is_the_plans() -> None:
     model = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
-    plan = LoweringPlan.of(inspect(model, target="ascend950"), "")
+    plan = inspect(model, target="ascend950").plan("")
     assert lower(model, plan=plan).report.target == "ascend950"
     assert lower(model, plan=plan, target="Ascend950PR_9599").report.target == "ascend950"
     with pytest.raises(PlanError, match="the plan is for ascend950, not for atlas-a2"):
@@ -214,9 +214,9 @@ def test_a_plan_in_a_file_for_another_target(tmp_path: Path) -> None:
 def test_one_site_that_trusts_a_default() -> None:
     report = inspect(TWO_SITES)
     first, second = report.anchors
-    assert not LoweringPlan.of(report, "").trust_defaults
+    assert not report.plan("").trust_defaults
     trusting = replace(report, anchors=[replace(first, trusted_defaults=["rows"]), second])
-    assert LoweringPlan.of(trusting, "").trust_defaults
+    assert trusting.plan("").trust_defaults
 
 
 def test_names_are_written_as_they_are() -> None:

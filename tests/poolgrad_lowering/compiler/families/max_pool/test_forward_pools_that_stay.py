@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
+from poolgrad_lowering import PlanError, inspect, lower
 from poolgrad_lowering.compiler.families.gradient import Operand
 from poolgrad_lowering.compiler.families.max_pool.forward_pools import choose_forward_pools, name_indices
 from poolgrad_lowering.compiler.families.registry import Choices
 from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.compiler.lowering.match import match_anchors
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
-from poolgrad_lowering.compiler.rewriting.rewrite import names
 from poolgrad_lowering.dialect.targets import find_target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.model.facts.facts import Facts
@@ -115,7 +114,7 @@ def test_a_pool_that_makes_no_pooled_tensor() -> None:
 def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) -> None:
     """What a form may say: no one node, or none that reads the tensor that the gradient is of."""
     index = ModelIndex(torch_pool())
-    facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
+    facts, target, taken = Facts(index), find_target("atlas-a2"), index.names()
     [site] = match_anchors(index, facts, Choices(target))
     assert isinstance(site, Lowered)
     changed = {name: Operand(Value(index.scopes[0], held)) if held else None for name, held in change.items()}
@@ -237,7 +236,7 @@ def test_a_pool_that_stays_keeps_the_companion_that_its_indices_need() -> None:
 
 def test_a_pool_that_a_plan_leaves_keeps_the_companion_too() -> None:
     model = parse(CHAIN, opset=18)
-    plan = LoweringPlan.of(inspect(model), "")
+    plan = inspect(model).plan("")
     a, b = plan.sites
     left = dataclasses.replace(b, forward=None)
     with pytest.raises(PlanError, match="'main:gA' cannot become MaxPool3DWithArgmaxV2: the Indices of 'A' are used"):
@@ -259,7 +258,7 @@ def test_a_pool_that_gets_indices_keeps_the_companion_that_its_input_needs() -> 
         }"""
     )
     index = ModelIndex(model)
-    facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
+    facts, target, taken = Facts(index), find_target("atlas-a2"), index.names()
     a, b = match_anchors(index, facts, Choices(target))
     assert isinstance(a, Lowered)
     assert isinstance(b, Lowered)
@@ -313,7 +312,7 @@ def test_a_pool_that_the_target_lacks_keeps_the_companion_too() -> None:
     result = lower(model)
     assert [anchor.forward_code for anchor in result.report.anchors] == ["forward-readers", "forward-windows"]
     assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
-    plan = LoweringPlan.of(inspect(model), "")
+    plan = inspect(model).plan("")
     codes = [anchor.forward_code for anchor in lower(model, plan=plan).report.anchors]
     assert codes == ["forward-readers", "forward-windows"]  # why they stay, not that the plan says so
 

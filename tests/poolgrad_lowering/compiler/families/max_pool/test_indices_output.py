@@ -4,18 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from onnx import inliner
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.compiler.families.verdicts import Verdict
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
-from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
-from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.compiler.lowering.pipeline import Decisions
+from poolgrad_lowering.entry.in_place import lower_in_place
 from poolgrad_lowering.model.gate.gate import Gate
 from tests.oracles import run_reference
 from tests.pool_graphs import parse, random_feeds
@@ -93,8 +89,10 @@ def test_the_model_is_as_it_was_until_the_rewrite(forward: bool, kept: str) -> N
     )
     before, seen = model.SerializeToString(), []
 
-    def observe(_: Facts, __: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
-        [pool] = [node for one in replaced for node in one.root.scope.proto.node if node.op_type == "MaxPool"][:1]
+    def observe(decisions: Decisions) -> None:
+        [pool] = [
+            node for one in decisions.replaced for node in one.root.scope.proto.node if node.op_type == "MaxPool"
+        ][:1]
         assert list(pool.output) == ["y"]
         seen.append(model.SerializeToString())
 

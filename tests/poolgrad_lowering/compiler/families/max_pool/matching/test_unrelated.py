@@ -250,7 +250,7 @@ def test_a_forward_graph_stays_one() -> None:
 
 def test_a_plan_cannot_lower_it() -> None:
     model = onnx.parser.parse_model(one_hot())
-    plan = LoweringPlan.of(inspect(model), "")
+    plan = inspect(model).plan("")
     assert plan.sites == ()
     assert lower(model, plan=plan).model == model
     chosen = LoweringPlan(plan.target, "", (SiteChoice("main:s", "MaxPool3DGradWithArgmax", None),))

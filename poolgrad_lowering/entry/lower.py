@@ -1,37 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The entry points of the compiler in memory: `lower` returns a lowered model and its report, `inspect` the report."""
+"""From a model in memory to a model: `lower` returns a lowered model and its report, `inspect` the report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import lower_in_place
+from poolgrad_lowering.compiler.lowering.pipeline import Decisions, decide
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
+from poolgrad_lowering.entry.in_place import lower_in_place
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import PathLike
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.io.model_file import require_model
 from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.report.describe import describe
 from poolgrad_lowering.report.report import Report
 
 
 @dataclass(frozen=True)
 class LoweringResult:
-    """A lowered model, and the report of what was done with each anchor."""
+    """A lowered model, and the report of what was done with each anchor. A notebook shows its first site as a drawing.
+
+    `decide` repeats what the lowering decided for the given model; if that was changed since, nothing is drawn.
+    """
 
     model: ModelProto
     report: Report
+    decide: Callable[[], Decisions] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<LoweringResult: {self.report!r}>"
 
     def _repr_html_(self) -> str:
-        return self.report._repr_html_()
+        from poolgrad_lowering.report.drawing.parts import first_site  # noqa: PLC0415 - nothing is drawn before
+
+        try:
+            decisions = None if self.decide is None else self.decide()
+        except InvalidModelError:  # it was changed
+            decisions = None
+        is_same = decisions is not None and describe(decisions).anchors == self.report.anchors
+        drawing = first_site(decisions) if decisions is not None and is_same else None
+        return self.report._repr_html_() + ("" if drawing is None else drawing.to_html())
 
 
 def lower(
@@ -85,14 +102,16 @@ def lower(
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)
-    options = Options(target, forward, plan, trust_defaults, limits, standard=standard, keep_onnx=keep_onnx)
+    options = Options(target=target, forward=forward, plan=plan, trust_defaults=trust_defaults, keep_onnx=keep_onnx)
     lowered = ModelProto()
     lowered.CopyFrom(model)
-    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
+    folder = None if base_dir is None else ModelFolder(Path(base_dir))
+    gate = Gate(limits, folder)
     bytes_before = len(gate.serialised(model))
-    outcome = lower_in_place(lowered, options, gate)
+    outcome = lower_in_place(lowered, options, gate, standard=standard)
     bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
-    return LoweringResult(lowered, outcome.report(bytes_before, bytes_after))
+    again = partial(decide, model, options, Gate(limits, folder))
+    return LoweringResult(lowered, outcome.report(bytes_before, bytes_after), again)
 
 
 def inspect(

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Imports onnxruntime, which is optional, and says what to install where it is missing or too old."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.metadata import packages_distributions
+from types import ModuleType
+
+from poolgrad_lowering.model.diagnostics.errors import OnnxRuntimeMissingError
+
+OLDEST_ONNXRUNTIME = "1.24.1"
+OLDEST_PYTHON = (3, 11)
+"""The oldest Python for which `OLDEST_ONNXRUNTIME` and newer releases have wheels."""
+
+
+def import_onnxruntime() -> ModuleType:
+    """Return the module `onnxruntime`.
+
+    Raises `OnnxRuntimeMissingError` if it is not installed, or older than `OLDEST_ONNXRUNTIME`.
+    """
+    try:
+        import onnxruntime  # noqa: PLC0415 - optional: the compiler and the libraries work without it
+    except ImportError as error:
+        raise OnnxRuntimeMissingError(f"onnxruntime cannot be imported ({error}); {advice()}") from error
+    if not is_new_enough(onnxruntime.__version__):
+        raise OnnxRuntimeMissingError(
+            f"onnxruntime {onnxruntime.__version__} has no plugin execution providers of API 24; {advice()}"
+        )
+    module: ModuleType = onnxruntime
+    return module
+
+
+def advice() -> str:
+    """Return what to install for the provider, without replacing another package that has the module onnxruntime.
+
+    Releases of onnxruntime-training are all older than `OLDEST_ONNXRUNTIME`: lowered models train in them with the
+    custom operators.
+    """
+    plain = f"pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
+    installed = [name for name in packages_distributions().get("onnxruntime", ()) if name != "onnxruntime"]
+    training = [name for name in installed if name.startswith("onnxruntime-training")]
+    if training:
+        return (
+            f"{training[0]} trains lowered models with runtime.training.session_options() (docs/training.md); for the "
+            f"provider, make a separate environment and there {plain}"
+        )
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return f"make an environment with Python 3.11 or newer, for which it has wheels, and there {plain}"
+    return plain.replace("onnxruntime", installed[0]) if installed else plain
+
+
+def is_new_enough(version: str) -> bool:
+    """Whether this version of onnxruntime is `OLDEST_ONNXRUNTIME` or newer."""
+    return _release(version) >= _release(OLDEST_ONNXRUNTIME)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the first three numbers of a version: (1, 25, 0) for "1.25.0.dev20260101"."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
