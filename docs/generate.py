@@ -28,7 +28,7 @@ from models.training_operators import example as example_of
 from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering import lower
 from poolgrad_lowering.compiler.families.gradient import Pattern
-from poolgrad_lowering.compiler.families.max_pool.legality.gradients import WINDOWED_GRADIENTS
+from poolgrad_lowering.compiler.families.max_pool.legality import WINDOWED_GRADIENTS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, Target
 from poolgrad_lowering.entry.cli import build_parser

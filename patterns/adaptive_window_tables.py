@@ -30,16 +30,18 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_gathered_reduction
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import plane_gradient
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, plane_gradient
 from poolgrad_lowering.compiler.families.max_pool.matching.views import view_sources
-from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import adaptive_counts, adaptive_table
-from poolgrad_lowering.compiler.families.max_pool.matching.written_windows import written_windows
+from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import (
+    adaptive_counts,
+    adaptive_table,
+    written_windows,
+)
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.axis import factorisations
+from poolgrad_lowering.model.windows import factorisations
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:

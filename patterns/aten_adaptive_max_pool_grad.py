@@ -16,15 +16,15 @@ What must hold: the indices come from such a node and count inside planes, and x
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.gradient import Pattern
-from poolgrad_lowering.compiler.families.matching.aten import aten_anchors, aten_operator
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
+from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, aten_operator
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import number_list
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows, Windows
+from poolgrad_lowering.model.windows import AdaptiveWindows, Windows
 
 _FORWARD_RANKS = {"adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}

@@ -15,16 +15,21 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.sizes import pooled_shape
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.compiler.families.matching.aten import aten_anchors, aten_operator, out_of_range, pool_arguments
+from poolgrad_lowering.compiler.families.shared.matching import (
+    aten_anchors,
+    aten_operator,
+    out_of_range,
+    pool_arguments,
+)
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import flag
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import static_integers
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows, Windows
+from poolgrad_lowering.model.windows import AdaptiveWindows, Windows
 
 _WINDOWED = {f"avg_pool{rank}d_backward": rank for rank in (1, 2, 3)}
 _ADAPTIVE = {f"_adaptive_avg_pool{rank}d_backward": rank for rank in (2, 3)}

@@ -18,9 +18,9 @@ of its example into the graph.
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.gradient import Pattern
-from poolgrad_lowering.compiler.families.matching.aten import aten_anchors, aten_operator, pool_arguments
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
+from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, aten_operator, pool_arguments
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Node
 

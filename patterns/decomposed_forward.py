@@ -31,17 +31,19 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_gathered_reduction
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import plane_gradient
-from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import adaptive_table, pool_table, same_windows
-from poolgrad_lowering.compiler.families.max_pool.matching.written_windows import written_windows
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, plane_gradient
+from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import (
+    adaptive_table,
+    pool_table,
+    same_windows,
+    written_windows,
+)
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import static_integers
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
-from poolgrad_lowering.model.windows.axis import AxisWindow
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 
 @dataclass(frozen=True)

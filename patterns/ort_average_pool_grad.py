@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.sizes import pooled_shape
-from poolgrad_lowering.compiler.families.checks import check_windows
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.shared.checks import check_windows
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.average_pools import forward_pools
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Shape, Shown, differ
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:

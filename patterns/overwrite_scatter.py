@@ -19,8 +19,12 @@ from poolgrad_lowering.compiler.analysis.provenance import find_indices
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter import check_adds_to_zeros, scattered_gradient
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import check_positions, read_scatter
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
+    check_adds_to_zeros,
+    check_positions,
+    read_scatter,
+    scattered_gradient,
+)
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.sizes import pooled_shape
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.compiler.families.matching.tensorflow import gradient_operator
+from poolgrad_lowering.compiler.families.shared.matching import gradient_operator
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shown

@@ -19,10 +19,9 @@ the one without; for other values y keeps its bits.
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.gradient import Pattern
-from poolgrad_lowering.compiler.families.matching.layout import arranged
-from poolgrad_lowering.compiler.families.matching.tensorflow import gradient_operator
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.tensorflow import tensorflow_gradient
+from poolgrad_lowering.compiler.families.shared.matching import arranged, gradient_operator
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.producers import TENSORFLOW_DOMAINS

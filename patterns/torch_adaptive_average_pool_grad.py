@@ -38,8 +38,7 @@ from poolgrad_lowering.model.facts.shape_rules import static_integers
 from poolgrad_lowering.model.ir.attributes import integer, integers
 from poolgrad_lowering.model.ir.dims import is_static, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.axis import adaptive_bounds, factorisations
+from poolgrad_lowering.model.windows import AdaptiveWindows, adaptive_bounds, factorisations
 
 Sizes = tuple[int, ...]
 

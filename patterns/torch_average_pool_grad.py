@@ -45,7 +45,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Shown
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 Weight = npt.NDArray[np.generic]
 

@@ -20,7 +20,7 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_whole_reduction
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import plane_gradient, read_scatter
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import plane_gradient, read_scatter
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.scopes import Node

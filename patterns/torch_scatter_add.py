@@ -31,9 +31,10 @@ from poolgrad_lowering.compiler.families.max_pool.matching.forward import forwar
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
+    check_positions,
+    read_scatter,
     scattered_gradient,
 )
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import check_positions, read_scatter
 from poolgrad_lowering.compiler.families.max_pool.matching.unrelated import check_can_be_of_a_pool
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts

@@ -27,7 +27,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import integer, integers
 from poolgrad_lowering.model.ir.scopes import Node
 from poolgrad_lowering.model.ir.tensors import type_name
-from poolgrad_lowering.model.windows.adaptive import Windows
+from poolgrad_lowering.model.windows import Windows
 
 _DOMAIN = "npu"
 _FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}

@@ -20,7 +20,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows import AdaptiveWindows
 from tests.heads import head
 from tests.oracles import max_pool
 

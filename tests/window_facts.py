@@ -16,8 +16,7 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
 from tests.pool_graphs import parse
 
 _SCOPE = ModelIndex(parse("g (float[1] x) => (y) { y = Relu(x) }")).scopes[0]

@@ -13,7 +13,7 @@ from onnx.shape_inference import InferenceContext
 from poolgrad_lowering.dialect import average_window
 from poolgrad_lowering.dialect.checked_node import CheckedNode, Shape, shape_of, type_name
 from poolgrad_lowering.dialect.op import Op
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 
 
 def infer_windowed_average(op: Op, context: InferenceContext) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 
 KERNEL, STRIDES, PADS, OUTPUT_PADDING, COUNTED, UNCOUNTED, DIVISOR = (
     f"onnx_{name}"

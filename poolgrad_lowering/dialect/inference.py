@@ -13,7 +13,7 @@ from onnx.shape_inference import InferenceContext
 from poolgrad_lowering.dialect import onnx_window
 from poolgrad_lowering.dialect.checked_node import CheckedNode, shape_of, type_name
 from poolgrad_lowering.dialect.op import Op
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 
 Dim = TensorShapeProto.Dimension
 

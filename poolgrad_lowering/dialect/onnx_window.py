@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 
 KERNEL, STRIDES, PADS, DILATIONS, CEIL = (
     f"onnx_{name}" for name in ("kernel_shape", "strides", "pads", "dilations", "ceil_mode")

@@ -22,8 +22,7 @@ from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
 from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
 from poolgrad_lowering.ge.registered import without_layout
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
-from poolgrad_lowering.model.diagnostics.tables import html_table
-from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.diagnostics.text import counted, html_table
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import PathLike
 from poolgrad_lowering.model.io.external_data import ExternalData

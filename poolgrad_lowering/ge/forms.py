@@ -19,7 +19,7 @@ from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_ten
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard, names_of
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 _LAST = (1 << 63) - 1
 _MOST_AXES_OF_GLOBAL_MAX_POOL = 2

@@ -17,8 +17,7 @@ from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.model.diagnostics.codes import DEFECTS
 from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
 from poolgrad_lowering.model.diagnostics.status import Status, reading_order
-from poolgrad_lowering.model.diagnostics.tables import html_table, with_layers
-from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.diagnostics.text import counted, html_table, with_layers
 
 if TYPE_CHECKING:
     from poolgrad_lowering.ge.result import PlacementReport, Way

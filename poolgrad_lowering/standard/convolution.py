@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.dims import is_static
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
 

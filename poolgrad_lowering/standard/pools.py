@@ -17,8 +17,7 @@ from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.facts.average_pools import forward_pools
 from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import is_static
-from poolgrad_lowering.model.windows.axis import AxisWindow, adaptive_bounds
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, adaptive_bounds
 from poolgrad_lowering.standard.definition import Body, Call, Definition, converted
 from poolgrad_lowering.standard.nodes import cast, multiply_along, reduce, reshape, unsqueeze
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.standard.convolution import Windows, input_gradient, weight_gradient
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.elementwise import relu_grad

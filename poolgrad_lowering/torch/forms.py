@@ -27,7 +27,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.halves import compute_in_float32, constant, unused

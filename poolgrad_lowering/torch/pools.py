@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.model.windows.axis import adaptive_bounds
+from poolgrad_lowering.model.windows import adaptive_bounds
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten

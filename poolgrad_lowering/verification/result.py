@@ -8,8 +8,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from poolgrad_lowering.model.diagnostics.tables import html_table, with_layers
-from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.diagnostics.text import counted, html_table, with_layers
 
 SCHEMA_VERSION = 1
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from poolgrad_lowering.dialect.average_window import average_window
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.runtime.self_test.reference import Array, Gradient, adaptive_windows, pool_windows
 
 AVERAGE_3D, AVERAGE_2D = "AvgPool3DGrad", "AvgPoolV2Grad"

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from poolgrad_lowering.compiler.families.derivation import HOLDS, AxisDerivation, Step
+from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Step
 from poolgrad_lowering.report.html.record import Lowering
 from poolgrad_lowering.report.report import AnchorReport
 from tests.html_report.pages import observed

@@ -55,7 +55,7 @@ _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
 """Operators whose inferred shapes are taken before the rules derive the same."""
 
 EQUIVALENT: dict[str, str] = {
-    "poolgrad_lowering.model.windows.onnx_pool.PoolAttributes.of: 0 → 1": _ONLY_OF_NODES,
+    "poolgrad_lowering.model.windows.PoolAttributes.of: 0 → 1": _ONLY_OF_NODES,
     "poolgrad_lowering.patterns.decomposed_forward._pooled: 1 → 2": _ODD_LENGTH,
     "poolgrad_lowering.compiler.families.max_pool.emit._on_canvas: "
     "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,
@@ -68,7 +68,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.compiler.families.max_pool.forward_pools.missing_outputs: "
     "pool.output(1) is None and (not isinstance(site.forward, LoweredOp)) → pool.output(1) is None": _REMOVED_ANYWAY,
     "poolgrad_lowering.compiler.families.max_pool.emit._from_axis: 1 → 2": _STEPS_OVER,
-    "poolgrad_lowering.compiler.families.emission.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
+    "poolgrad_lowering.compiler.families.shared.emission.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
     "poolgrad_lowering.compiler.lowering.apply_plan._select: "
     "site.op if is_first else family_of(site.gradient).select(site.gradient, target, operator) → "
     "family_of(site.gradient).select(site.gradient, target, operator)": _ONLY_FOR_SPEED,
@@ -76,11 +76,11 @@ EQUIVALENT: dict[str, str] = {
     "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
     "poolgrad_lowering.model.facts.node_inference: 1 → 2 #2": _ONLY_A_LIMIT,
     "poolgrad_lowering.model.facts.node_inference: 10 → 11": _ONLY_A_LIMIT,
-    "poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd._names_own_rows: "
+    "poolgrad_lowering.compiler.families.max_pool.matching.scatter._names_own_rows: "
     "if integer(node, 'axis') not in (-1, depth) → if False": _OTHER_COLUMNS,
-    "poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd._counts_rows: "
+    "poolgrad_lowering.compiler.families.max_pool.matching.scatter._counts_rows: "
     "np.indices(sizes[:columns], sparse=True) → np.indices(sizes[:columns])": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd._counts_rows: True → False": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.compiler.families.max_pool.matching.scatter._counts_rows: True → False": _ONLY_FOR_SPEED,
     "poolgrad_lowering.compiler.families.max_pool.matching.views.find_result: break → continue": _ONLY_FOR_SPEED,
     "poolgrad_lowering.model.facts.facts.Facts.element_type: 'element_type' → 'element_type_'": _ONLY_A_FACT,
     "poolgrad_lowering.model.facts.facts.Facts.constant: 'constant' → 'constant_'": _ONLY_A_FACT,
@@ -96,9 +96,9 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.compiler.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.compiler.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.compiler.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,
-    "poolgrad_lowering.compiler.families.checks._is_computed_by.inputs: "
+    "poolgrad_lowering.compiler.families.shared.checks._is_computed_by.inputs: "
     "maker.scope is node.scope and maker.position > node.position → maker.position > node.position": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.checks._is_computed_by.inputs: "
+    "poolgrad_lowering.compiler.families.shared.checks._is_computed_by.inputs: "
     "maker.position > node.position → maker.position >= node.position": _ONLY_FOR_SPEED,
     "poolgrad_lowering.compiler.lowering.lower.lower: "
     "len(gate.serialised(lowered)) if outcome.changed else bytes_before → len(gate.serialised(lowered))": _ONLY_FOR_SPEED,
@@ -145,7 +145,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.compiler.families.max_pool.matching.window_tables.adaptive_counts: "
     "np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)) → "
     "same_windows(table, adaptive_table(sizes, counts))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.windows.axis.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.model.windows.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
     "poolgrad_lowering.compiler.families.max_pool.matching.window_tables._taps: "
     "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
     "poolgrad_lowering.compiler.families.max_pool.matching.window_tables._taps: "

@@ -17,8 +17,7 @@ from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.compiler.lowering.pipeline import decide
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.gate.gate import Gate
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     TARGETS,

@@ -20,7 +20,7 @@ from onnx import ModelProto
 import poolgrad_lowering
 from docs.api_reference import TASKS, reference
 from poolgrad_lowering import Limits, inspect, lower, lower_file, verify
-from poolgrad_lowering.model.diagnostics.tables import MAX_ROWS, html_table
+from poolgrad_lowering.model.diagnostics.text import MAX_ROWS, html_table
 from tests.pool_graphs import parse, torch_gradient
 
 LENET = Path(__file__).parents[2] / "models" / "built" / "torch" / "lenet.onnx"

@@ -22,7 +22,7 @@ from poolgrad_lowering.model.facts.shape_rules import slice_bounds
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Dim, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 _OF_NO_POOL = "indices come from '{}', which is not the Indices of a MaxPool"
 _OF_AN_INPUT = "indices come from '{}', an input; if a forward graph computes them, merge the two graphs first"

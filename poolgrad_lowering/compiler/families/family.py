@@ -19,7 +19,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Node, Value
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.compiler.families.derivation import Derivation
+    from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 
 G = TypeVar("G", bound=Gradient)
 P = TypeVar("P", bound="LoweredPool")

@@ -9,8 +9,8 @@ from typing import Any
 
 from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
 from poolgrad_lowering.compiler.lowering.apply_plan import apply_plan
+from poolgrad_lowering.compiler.lowering.debugging import not_selected
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.switches import not_selected
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.model.ir.index import ModelIndex

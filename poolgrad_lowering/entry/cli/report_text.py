@@ -13,8 +13,7 @@ from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import STREAM
 from poolgrad_lowering.ge.result import PLACES
 from poolgrad_lowering.model.diagnostics.status import Status
-from poolgrad_lowering.model.diagnostics.tables import with_layers
-from poolgrad_lowering.model.diagnostics.text import counted, printable
+from poolgrad_lowering.model.diagnostics.text import counted, printable, with_layers
 from poolgrad_lowering.report.report import AnchorReport, Report
 
 if TYPE_CHECKING:

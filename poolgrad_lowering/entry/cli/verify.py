@@ -17,8 +17,7 @@ from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.folders import FolderOutput
 from poolgrad_lowering.entry.cli.streams import model_file
 from poolgrad_lowering.model.diagnostics.errors import UsageError
-from poolgrad_lowering.model.diagnostics.tables import with_layers
-from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.diagnostics.text import counted, with_layers
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.verified_folders import PairResult

@@ -22,8 +22,7 @@ from poolgrad_lowering.model.ir.producers import (
     aten_name,
 )
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows, Windows
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes, pooled_sizes
+from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes, Windows, pooled_sizes
 
 
 def pool_shape(known: Known, node: Node) -> Shape | None:

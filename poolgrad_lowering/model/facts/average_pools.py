@@ -8,7 +8,7 @@ from poolgrad_lowering.model.facts.shape_rules import Known
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import differ
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 
 def forward_pools(known: Known, node: Node) -> list[Node]:

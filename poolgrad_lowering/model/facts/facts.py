@@ -19,19 +19,19 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from poolgrad_lowering.model.facts.constants import (
-    all_bits_clear,
-    bits_clear,
-    default_tensor,
-    small_array,
-    stored_tensor,
-)
-from poolgrad_lowering.model.facts.declared_shapes import read_shape
 from poolgrad_lowering.model.facts.integer_rules import integer_rule
 from poolgrad_lowering.model.facts.memo import Memo, Reads
 from poolgrad_lowering.model.facts.node_inference import NodeInference, defines
 from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
 from poolgrad_lowering.model.facts.shape_rules import NEW_SIZES, is_opaque, shape_rule
+from poolgrad_lowering.model.facts.stated import (
+    all_bits_clear,
+    bits_clear,
+    default_tensor,
+    read_shape,
+    small_array,
+    stored_tensor,
+)
 from poolgrad_lowering.model.facts.training_results import named, sources_of_training_shape, training_shape
 from poolgrad_lowering.model.facts.type_rules import same_typed, same_typed_input, stated_type
 from poolgrad_lowering.model.io.external_data import ExternalData, UnreadableError
@@ -39,7 +39,7 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import LOCAL, MAX_CHAIN, Node, Scope, Value, canonical_domain
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 T = TypeVar("T")
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hides from ONNX's shape inference what makes it infer sizes that a run does not have."""
+"""Hides from ONNX's shape inference what makes it infer sizes that a run does not have: windows that runtimes drop,
+pads that they ignore, bounds of Slices.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto
 
-from poolgrad_lowering.model.facts.pool import has_ignored_pads, may_drop_windows
 from poolgrad_lowering.model.ir.index import subgraphs
 from poolgrad_lowering.model.ir.scopes import LOCAL, canonical_domain
 
@@ -108,3 +109,50 @@ def _tensors(kind: onnx.TypeProto) -> Iterator[onnx.TypeProto.Tensor | onnx.Type
         yield from _tensors(getattr(kind, held).elem_type)
     elif held == "map_type":
         yield from _tensors(kind.map_type.value_type)
+
+
+COUNTED = ("AveragePool", "LpPool", "MaxPool")
+"""Pools of ONNX, whose windows `ceil_mode` counts."""
+
+
+def may_drop_windows(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> bool:
+    """Whether runtimes may make fewer windows of a pool than ONNX's shape inference counts.
+
+    With `ceil_mode` the last window may start behind x and the padding before it. Runtimes drop that one, inference
+    does not. It can only be there if stride + padding behind > effective kernel. A pool that cannot be read may drop.
+    `held` are the attributes of the node, with the values that its function is given.
+    """
+    ceil, auto_pad = held.get("ceil_mode"), held.get("auto_pad")
+    if op_type not in COUNTED or ceil is None or not ceil.i:
+        return False
+    if auto_pad is not None and auto_pad.s.startswith(b"SAME"):
+        return False
+    kernel = held["kernel_shape"].ints if "kernel_shape" in held else ()
+    rank = len(kernel)
+    strides, dilations = (held[name].ints if name in held else [1] * rank for name in ("strides", "dilations"))
+    pads = held["pads"].ints if "pads" in held else [0] * 2 * rank
+    if not rank or (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
+        return True
+    axes = zip(strides, pads[rank:], dilations, kernel, strict=True)
+    return any(stride + end > dilation * (taps - 1) + 1 for stride, end, dilation, taps in axes)
+
+
+def has_ignored_pads(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> bool:
+    """Whether runtimes ignore the `pads` of a pool, as `auto_pad` says another thing; ONNX's inference reads them.
+
+    Runtimes refuse a Conv with both.
+    """
+    auto_pad = held.get("auto_pad")
+    is_given = auto_pad is not None and not auto_pad.ref_attr_name and auto_pad.s not in (b"", b"NOTSET")
+    return is_given and op_type in COUNTED and "pads" in held
+
+
+def without_ignored_pads(node: onnx.NodeProto) -> onnx.NodeProto:
+    """Return the node, or a copy without `pads` if runtimes ignore them."""
+    if not has_ignored_pads(node.op_type, {held.name: held for held in node.attribute}):
+        return node
+    copied = onnx.NodeProto()
+    copied.CopyFrom(node)
+    del copied.attribute[:]
+    copied.attribute.extend(held for held in node.attribute if held.name != "pads")
+    return copied

@@ -15,8 +15,15 @@ import onnx
 from onnx import FunctionProto, TypeProto, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.model.facts.hiding import Hiding, Op, refers, sizes_in, with_inner
-from poolgrad_lowering.model.facts.pool import may_drop_windows, without_ignored_pads
+from poolgrad_lowering.model.facts.hiding import (
+    Hiding,
+    Op,
+    may_drop_windows,
+    refers,
+    sizes_in,
+    with_inner,
+    without_ignored_pads,
+)
 from poolgrad_lowering.model.facts.shape_rules import Known, opaque
 from poolgrad_lowering.model.facts.type_rules import ONNX_DOMAINS
 from poolgrad_lowering.model.ir.dims import Dim, Shape, size

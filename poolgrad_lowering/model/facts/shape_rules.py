@@ -17,7 +17,7 @@ from onnx import TypeProto
 from poolgrad_lowering.model.ir.attributes import boolean, integer, integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes, pooled_sizes
+from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 
 
 class Known(Protocol):

@@ -32,7 +32,7 @@ from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape, differ, size
 from poolgrad_lowering.model.ir.producers import aten_name
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 Rule = Callable[[Known, Node, Value], Shape | None]
 

@@ -13,11 +13,20 @@ from onnx import AttributeProto
 
 from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown, shown_path
-from poolgrad_lowering.model.gate import names
-from poolgrad_lowering.model.gate.attributes import attribute_flaw, duplicate_attribute_flaw, window_flaw
-from poolgrad_lowering.model.gate.calls import calls_flaw
-from poolgrad_lowering.model.gate.model import imports_flaw, model_flaw, operator_flaw
-from poolgrad_lowering.model.gate.order import cycle_flaw
+from poolgrad_lowering.model.gate.flaws import (
+    attribute_flaw,
+    calls_flaw,
+    cycle_flaw,
+    duplicate_attribute_flaw,
+    duplicate_flaw,
+    encoding_flaw,
+    imports_flaw,
+    model_flaw,
+    operator_flaw,
+    scope_names,
+    shadowing_flaw,
+    window_flaw,
+)
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.ir import tensors
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, link_flaw
@@ -108,9 +117,9 @@ class Gate(Visitor):
 
     def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
         """Validate names, operators and windows of pools, and that the nodes have no cycle."""
-        for group in names.scope_names(scope):
-            _require_at(scope, names.encoding_flaw(group))
-        for found in (operator_flaw(scope), window_flaw(scope), names.shadowing_flaw(scope)):
+        for group in scope_names(scope):
+            _require_at(scope, encoding_flaw(group))
+        for found in (operator_flaw(scope), window_flaw(scope), shadowing_flaw(scope)):
             if found is not None:
                 position, flaw = found
                 _reject(flaw, _place(scope, position))
@@ -129,15 +138,15 @@ class Gate(Visitor):
 
     def _check_graph(self, scope: Scope, graph: onnx.GraphProto) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
-        _require_at(scope, names.duplicate_flaw([value.name for value in graph.input]))
+        _require_at(scope, duplicate_flaw([value.name for value in graph.input]))
         if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse):
-            _require_at(scope, names.duplicate_flaw([*(tensor.name for tensor in graph.initializer), *sparse]))
+            _require_at(scope, duplicate_flaw([*(tensor.name for tensor in graph.initializer), *sparse]))
         for name, tensor in zip(sparse, graph.sparse_initializer, strict=True):
             self._check_sparse(scope, -1, name, tensor)
 
     def _check_function(self, scope: Scope, function: onnx.FunctionProto) -> None:
         _require_at(scope, imports_flaw(function.opset_import))
-        _require_at(scope, names.duplicate_flaw(function.input))
+        _require_at(scope, duplicate_flaw(function.input))
         if self.visit_attributes(scope, -1, function.attribute_proto):
             _reject(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 

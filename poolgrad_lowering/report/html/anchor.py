@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.compiler.families.derivation import HOLDS, AxisDerivation, Step
+from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Step
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.diagnostics.status import Status
 from poolgrad_lowering.model.ir.dims import Dim, Shown

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from poolgrad_lowering.compiler.families.derivation import Derivation
 from poolgrad_lowering.compiler.families.registry import family_of
+from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions
 from poolgrad_lowering.dialect.targets import aclnn_function

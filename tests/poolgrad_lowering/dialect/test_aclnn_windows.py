@@ -9,7 +9,7 @@ import itertools
 import pytest
 
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow, has_empty_window, on_canvas, widened
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 from tests.window_facts import Axis, aclnn_count, axes
 
 

@@ -13,10 +13,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.compiler.families.pooled_axis import PooledAxis
+from poolgrad_lowering.compiler.families.shared.legality import PooledAxis
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 
 _GLOBAL = 10
 """The least size, on both axes, of one window over a whole plane that aclnnAvgPool2dBackward divides by kH·kW."""

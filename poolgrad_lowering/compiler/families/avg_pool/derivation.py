@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.derivation import Derivation, OperandRole, Step
-from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.compiler.families.window_steps import (
+from poolgrad_lowering.compiler.families.shared.derivation import (
     Axis,
+    Derivation,
+    OperandRole,
+    Step,
     auto_pad,
     chosen_windows,
     derived_axes,
@@ -18,7 +19,8 @@ from poolgrad_lowering.compiler.families.window_steps import (
     on_canvas,
     window_text,
 )
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.compiler.families.verdicts import Lowered
+from poolgrad_lowering.model.windows import AdaptiveWindows
 
 
 def derivation(site: Lowered[AveragePoolGradient]) -> Derivation:

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.emission import canvas_extents, write_dx, write_grad
+from poolgrad_lowering.compiler.families.shared.emission import canvas_extents, write_dx, write_grad
 from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.compiler.rewriting.node_writer import NodeWriter
 from poolgrad_lowering.dialect import OPS

@@ -20,7 +20,7 @@ from poolgrad_lowering.dialect.targets import (
 )
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.compiler.families.derivation import Derivation
+    from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 
 
 def _derivation(site: Lowered[AveragePoolGradient]) -> Derivation:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.compiler.families.gradient import Gradient, Operand
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows import AdaptiveWindows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,14 @@ from collections.abc import Sequence
 
 from poolgrad_lowering.compiler.families.avg_pool.counting import Counted, counted
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.pooled_axis import legal_windows, margins
-from poolgrad_lowering.compiler.families.support import check_lowerable, inexpressible, operator_for, supported
+from poolgrad_lowering.compiler.families.shared.legality import (
+    check_lowerable,
+    inexpressible,
+    legal_windows,
+    margins,
+    operator_for,
+    supported,
+)
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow
 from poolgrad_lowering.dialect.average_window import average_window
@@ -31,8 +37,7 @@ from poolgrad_lowering.dialect.targets import (
 )
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import is_static
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow
 
 _OLDEST_OPSET_OF_2D = 12
 """The first opset with a function body of AdaptiveAvgPool2dGrad."""

@@ -9,7 +9,8 @@ and of grad fit the windows, and x's is the result's.
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.checks import (
+from poolgrad_lowering.compiler.families.gradient import Operand, View
+from poolgrad_lowering.compiler.families.shared.checks import (
     Kinds,
     check_element_types,
     check_names,
@@ -20,13 +21,11 @@ from poolgrad_lowering.compiler.families.checks import (
     check_result,
     malformed,
 )
-from poolgrad_lowering.compiler.families.gradient import Operand, View
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shown, differ, fits_reshape, is_static
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.onnx_pool import pooled_sizes
+from poolgrad_lowering.model.windows import AdaptiveWindows, pooled_sizes
 
 _FIELDS: Kinds = {
     "x": (Operand, type(None)),

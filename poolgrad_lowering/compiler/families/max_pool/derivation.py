@@ -11,11 +11,14 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.families.derivation import HOLDS, AxisDerivation, Derivation, OperandRole, Step
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
-from poolgrad_lowering.compiler.families.window_steps import (
+from poolgrad_lowering.compiler.families.shared.derivation import (
+    HOLDS,
     Axis,
+    AxisDerivation,
+    Derivation,
+    OperandRole,
+    Step,
     auto_pad,
     chosen_windows,
     derived_axes,
@@ -25,9 +28,9 @@ from poolgrad_lowering.compiler.families.window_steps import (
     output_size,
     window_text,
 )
+from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.dialect.aclnn_windows import widened
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.axis import AxisWindow
+from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow
 
 
 def derivation(site: Lowered[MaxPoolGradient]) -> Derivation:

@@ -15,10 +15,10 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
-from poolgrad_lowering.compiler.families.emission import canvas_extents, write_dx, write_grad
 from poolgrad_lowering.compiler.families.gradient import View
 from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMaxPool
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.shared.emission import canvas_extents, write_dx, write_grad
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.compiler.rewriting.node_writer import NodeWriter
 from poolgrad_lowering.dialect import DOMAIN

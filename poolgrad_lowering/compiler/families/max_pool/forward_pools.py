@@ -19,7 +19,7 @@ from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.family import Joined, LoweredPool
 from poolgrad_lowering.compiler.families.gradient import Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.legality.pools import select_forward_op
+from poolgrad_lowering.compiler.families.max_pool.legality import select_forward_op
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.compiler.rewriting.region import UseCounts, dead_region, first_outputs

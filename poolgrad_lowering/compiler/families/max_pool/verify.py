@@ -15,7 +15,9 @@ from onnx import TensorProto
 
 from poolgrad_lowering.compiler.analysis.checks import check_shape
 from poolgrad_lowering.compiler.analysis.provenance import Indices, Numbering, find_indices
-from poolgrad_lowering.compiler.families.checks import (
+from poolgrad_lowering.compiler.families.gradient import Operand, View
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, Reduction
+from poolgrad_lowering.compiler.families.shared.checks import (
     Kinds,
     check_element_types,
     check_names,
@@ -26,8 +28,6 @@ from poolgrad_lowering.compiler.families.checks import (
     check_result,
     malformed,
 )
-from poolgrad_lowering.compiler.families.gradient import Operand, View
-from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shown, fits_reshape

@@ -29,7 +29,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.memo import Reads
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
+from poolgrad_lowering.model.windows import AdaptiveWindows
 from tests.pool_graphs import parse
 
 BUILT = Path(__file__).parents[4] / "models" / "built"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from poolgrad_lowering.model.facts.constants import (
+from poolgrad_lowering.model.facts.stated import (
     all_bits_clear,
     bits_clear,
     default_tensor,

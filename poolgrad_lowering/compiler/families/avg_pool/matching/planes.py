@@ -14,12 +14,13 @@ from itertools import product
 from onnx import TensorProto
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.gradient import Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, View
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.ir.dims import Dim, Shape, fits_reshape, size, static_dims
+from poolgrad_lowering.model.facts.shape_rules import opaque
+from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, channels_to_second, fits_reshape, size, static_dims
 from poolgrad_lowering.model.ir.scopes import Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes, pooled_sizes
 
 
 def planes_of(shape: Shape | None, plane: int) -> Shape | None:
@@ -92,3 +93,29 @@ def _batches(
 def _is_stuck(operand: Operand) -> bool:
     """Whether the value would have to be viewed, and its shape cannot be written."""
     return operand.shape is not None and not fits_reshape(operand.shape)
+
+
+def pooled_shape(
+    facts: Facts, grad: Value, windows: PoolAttributes | AdaptiveWindows, x_shape: Shape, view: View = View.SAME
+) -> Shape:
+    """Return the shape of the pooled output: as the windows give it, or as the incoming gradient has it.
+
+    A size that nothing tells is a symbol equal only to itself. A flat gradient has no batch axis.
+    """
+    shape, rank = facts.shape(grad), len(x_shape)
+    if shape is not None and view is View.FLAT:
+        shape = (Dim(1), *shape)
+    if shape is not None and len(shape) != rank:
+        raise Refuse(Code.GRAD_SHAPE, "'{}' has shape {}, x {}", grad.name, Shown(shape), Shown(x_shape))
+    if shape is not None and view is View.CHANNELS_LAST:
+        shape = tuple(shape[axis] for axis in channels_to_second(rank))
+    given = tuple(opaque(grad, axis) for axis in range(2, rank)) if shape is None else shape[2:]
+    computed: tuple[Dim | None, ...] = (None,) * (rank - 2)
+    if isinstance(windows, PoolAttributes) and len(windows.kernel) == rank - 2:
+        computed = pooled_sizes(windows, x_shape[2:])
+    for number, found in enumerate(computed):
+        if found is not None and found.static is not None and found.static < 0:
+            what = "on spatial axis {} no window fits into {} elements"
+            raise Refuse(Code.OUTPUT_SIZE, what, number, x_shape[2 + number])
+    sizes = (other if found is None else found for found, other in zip(computed, given, strict=True))
+    return (*x_shape[:2], *sizes)

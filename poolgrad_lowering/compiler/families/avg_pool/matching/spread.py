@@ -18,7 +18,7 @@ from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers, text
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 
 S = TypeVar("S")
 

@@ -18,8 +18,7 @@ from poolgrad_lowering.compiler.families.avg_pool.matching.planes import written
 from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Value
-from poolgrad_lowering.model.windows.axis import AxisWindow
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 Stage = tuple[Spread, list[Value]]
 """Sums, and the values that have them."""

@@ -24,8 +24,7 @@ from poolgrad_lowering.model.facts.shape_rules import opaque
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows, Windows
-from poolgrad_lowering.model.windows.onnx_pool import pooled_sizes
+from poolgrad_lowering.model.windows import AdaptiveWindows, Windows, pooled_sizes
 
 
 @dataclass(frozen=True)

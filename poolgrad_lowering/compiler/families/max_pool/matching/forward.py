@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 
 from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
-from poolgrad_lowering.compiler.families.checks import check_windows
 from poolgrad_lowering.compiler.families.gradient import Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.shared.checks import check_windows
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import opaque
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
 
 
 @dataclass(frozen=True)

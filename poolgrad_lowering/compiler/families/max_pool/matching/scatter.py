@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The conditions of every gradient that is a scatter onto zeros, whichever operator recorded its indices."""
+"""The conditions of every gradient that is a scatter onto zeros, and the planes that a ScatterND writes to."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
-from poolgrad_lowering.compiler.families.gradient import Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.views import find_result, find_source
+from poolgrad_lowering.compiler.families.max_pool.matching.views import find_result, find_source, view_sources
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute, integer
@@ -91,3 +96,88 @@ def scattered_gradient(
     """Return the gradient of a scatter whose indices and base are proven; finds its operand and its result."""
     grad = find_source(facts, scatter.updates, pooled)
     return pooled.gradient(grad, argmax, find_result(facts, scatter.scattered, pooled), numbering)
+
+
+def read_scatter(node: Node) -> Scatter:
+    """The operands of a ScatterElements or ScatterND node; `recorded` are the positions in the rows.
+
+    Of a ScatterND they are what the table of the rows' numbers is joined to, if there is one.
+    """
+    scatter = Scatter.read(node)
+    joined = scatter.recorded.origin.producer if node.is_a("ScatterND") else None
+    position = joined.input(len(joined.inputs) - 1) if joined is not None and joined.is_a("Concat") else None
+    return scatter if position is None else replace(scatter, recorded=position)
+
+
+def plane_gradient(
+    facts: Facts, scatter: Scatter, pooled: Pooled, reductions: tuple[str, ...] = ("add",)
+) -> MaxPoolGradient:
+    """Return the gradient of a scatter by plane-local indices of a pool. Raises `Refuse` if it is none.
+
+    Its argmax are the indices before the scatter's views: in the pooled shape if possible, else as computed.
+    """
+    check_adds_to_zeros(facts, scatter, reductions)
+    check_positions(facts, scatter, pooled, Numbering.PLANE)
+    sources = list(view_sources(facts, scatter.recorded))
+    shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
+    argmax = Operand(shaped) if shaped is not None else Operand(sources[-1], View.FLAT)
+    return scattered_gradient(facts, scatter, pooled, argmax, numbering=Numbering.PLANE)
+
+
+def check_positions(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
+    """Each element of the scatter meets its position, whichever operator it is."""
+    check = _check_nd_rows if scatter.node.is_a("ScatterND") else check_rows_are_planes
+    check(facts, scatter, pooled, numbering)
+
+
+def _check_nd_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
+    """Element (row, i) of a ScatterND is position i of its own plane (or of the whole tensor)."""
+    node, indices = scatter.node, scatter.node.input(1)
+    base, entries = facts.shape(scatter.base), facts.shape(indices)
+    if base is None or indices is None or not entries:
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterND '{}' are not known", node.label)
+    rows, depth = entries[:-1], entries[-1].static
+    if depth != len(base):
+        raise Refuse(
+            Code.ROWS_NOT_PLANES, "ScatterND '{}' writes slices of {}, not single elements", node.label, Shown(base)
+        )
+    is_own = _are_positions(indices) if depth == 1 else _names_own_rows(facts, indices, rows, depth)
+    if not is_own:
+        what = "'{}' is not proven to keep each entry of ScatterND '{}' in its row"
+        raise Refuse(Code.ROWS_NOT_PLANES, what, indices.name, node.label)
+    check_rows(node, base, (size(rows),) if depth == 1 else rows, pooled, numbering)
+
+
+def _are_positions(indices: Value) -> bool:
+    """Whether `read_scatter` read the indices themselves: a Concat of several operands would add entries to them."""
+    node = indices.origin.producer
+    return node is None or not node.is_a("Concat") or len(node.inputs) == 1
+
+
+def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bool:
+    """Whether entry [a, b, …, i] is (a, b, …, position), by constants in front of the position."""
+    node = indices.origin.producer
+    sizes = tuple([extent.static for extent in rows])
+    if node is None or not node.is_a("Concat") or len(rows) != depth:
+        return False
+    if integer(node, "axis") not in (-1, depth):
+        return False
+    coordinates = facts.shape(node.input(len(node.inputs) - 1))
+    if not coordinates or coordinates[-1].static != 1:
+        return False
+    tables = [constant_value(facts, operand) for operand in node.inputs[:-1]]
+    known = [table for table in tables if table is not None and table.shape[:-1] == sizes]
+    if not known:
+        return False
+    joined = np.concatenate(known, axis=-1)
+    return joined.shape[-1] == depth - 1 and _counts_rows(joined)
+
+
+def _counts_rows(table: npt.NDArray[Any]) -> bool:
+    """Whether `table[a, b, …, i]` is (a, b, …)."""
+    *sizes, columns = table.shape
+    numbers = np.indices(sizes[:columns], sparse=True)
+    return all(
+        np.array_equal(table[..., column], np.broadcast_to(numbers[column][..., None], sizes))
+        for column in range(columns)
+    )

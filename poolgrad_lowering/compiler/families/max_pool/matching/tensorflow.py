@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.gradient import Operand, View
-from poolgrad_lowering.compiler.families.matching.layout import arranged
-from poolgrad_lowering.compiler.families.matching.tensorflow import GradientOperator
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.compiler.families.shared.matching import GradientOperator, arranged
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Node, Value

@@ -13,7 +13,7 @@ from poolgrad_lowering.compiler.families.avg_pool.verify import verify_gradient
 from poolgrad_lowering.model.diagnostics.codes import attempt
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import PoolAttributes
 from poolgrad_lowering.patterns import ort_average_pool_grad
 from tests.pool_graphs import parse
 

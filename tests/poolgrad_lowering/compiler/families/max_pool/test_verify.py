@@ -21,8 +21,7 @@ from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
 from tests.pool_graphs import parse
 
 Change = Callable[[MaxPoolGradient], MaxPoolGradient]

@@ -11,7 +11,7 @@ import pytest
 
 from poolgrad_lowering.compiler.families.max_pool.family import MAX_POOLS
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.legality.gradients import select_op
+from poolgrad_lowering.compiler.families.max_pool.legality import select_op
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.targets import (
     ADAPTIVE_GRAD,

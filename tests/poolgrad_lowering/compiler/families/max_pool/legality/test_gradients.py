@@ -15,7 +15,7 @@ from collections import Counter
 import pytest
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.families.max_pool.legality.gradients import select_op
+from poolgrad_lowering.compiler.families.max_pool.legality import select_op
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.targets import (
     ADAPTIVE_GRAD,

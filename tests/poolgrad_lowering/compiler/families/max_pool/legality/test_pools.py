@@ -14,8 +14,7 @@ import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, Reduction
-from poolgrad_lowering.compiler.families.max_pool.legality.gradients import select_op
-from poolgrad_lowering.compiler.families.max_pool.legality.pools import select_forward_op
+from poolgrad_lowering.compiler.families.max_pool.legality import select_forward_op, select_op
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.dialect.targets import (

@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter_nd import check_positions, read_scatter
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import check_positions, read_scatter
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import static_dims
 from tests.pool_graphs import main_value, parse

@@ -17,7 +17,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import 
     pool_table,
     same_windows,
 )
-from poolgrad_lowering.model.windows.axis import AxisWindow, factorisations
+from poolgrad_lowering.model.windows import AxisWindow, factorisations
 from tests.oracles import max_pool_indices
 from tests.window_facts import axes
 

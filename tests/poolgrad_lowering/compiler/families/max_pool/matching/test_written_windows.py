@@ -9,7 +9,7 @@ import pytest
 
 from poolgrad_lowering.compiler.analysis import evaluation
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
-from poolgrad_lowering.compiler.families.max_pool.matching.written_windows import written_windows
+from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import written_windows
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from tests.pool_graphs import main_value, parse
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The constants that a model stores, in the model or in external data."""
+"""What a model states of its values: the constants that it stores, inside or in external data, and declared shapes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import math
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import TensorProto, numpy_helper
 
+from poolgrad_lowering.model.facts.shape_rules import opaque
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.attributes import attribute
-from poolgrad_lowering.model.ir.scopes import Value
+from poolgrad_lowering.model.ir.dims import Dim, Shape
+from poolgrad_lowering.model.ir.scopes import Scope, Value
 
 _MAX_CONSTANT = 1 << 16
 
@@ -59,3 +62,31 @@ def all_bits_clear(tensor: TensorProto, external: ExternalData) -> bool:
 def bits_clear(array: np.ndarray[Any, Any]) -> bool:
     """Whether every element is +0.0, or an integer zero."""
     return not array.dtype.hasobject and not np.any(np.atleast_1d(array).view(np.uint8))
+
+
+_UNNAMED = "?"
+"""Begins the names of sizes that have none: a name of a model with it is not read."""
+
+
+def read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
+    """Return the shape in a declared type of a value; None if the type has none.
+
+    Symbols of a function are local to it: the same name in a caller can be another size.
+    """
+    tensor = declared.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    dims = enumerate(tensor.shape.dim[:])
+    return tuple([_read_dim(dim, value.scope) or opaque(value, axis) for axis, dim in dims])
+
+
+def _read_dim(dim: onnx.TensorShapeProto.Dimension, scope: Scope) -> Dim | None:
+    """Return the declared size; None if there is none, which producers also write as -1 or "?"."""
+    if dim.HasField("dim_value"):
+        return Dim(dim.dim_value) if dim.dim_value >= 0 else None
+    symbol = str(dim.dim_param)  # protobuf returns bytes if it is not UTF-8
+    if not symbol or _UNNAMED in symbol:
+        return None
+    parsed, root = Dim.parse(symbol), scope.root
+    prefix = f"{root.path}:" if isinstance(root.proto, onnx.FunctionProto) else ""
+    return Dim(parsed.coefficient, tuple(prefix + name for name in parsed.symbols))

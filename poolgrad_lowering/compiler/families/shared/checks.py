@@ -16,8 +16,7 @@ from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, channels_to_last, differ, size
 from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
-from poolgrad_lowering.model.windows.adaptive import AdaptiveWindows
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
 
 Kinds = Mapping[str, type | tuple[type, ...]]
 """The classes that the fields of a record have."""

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from poolgrad_lowering.compiler.families.matching.layout import Arranged, arranged
+from poolgrad_lowering.compiler.families.shared.matching import Arranged, arranged
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
 from tests.pool_graphs import main_value, parse
 

@@ -1,23 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""TensorFlow's gradient operators of pools: their layout, and their windows as those of an ONNX pool.
+"""The spellings of producers that are not those of one family: ATen nodes, Transposes, TensorFlow's operators.
 
-MaxPoolGradV2 has kernel and strides as inputs, the others have attributes.
-Sources: TensorFlow's operator definitions of MaxPoolGrad, MaxPoolGradV2, MaxPool3DGrad, MaxPoolGradWithArgmax,
+Converters of channels-last frameworks insert Transposes around ONNX's channels-first operators, and optimisers remove
+pairs of them; so values are compared by their source and the order of its axes.
+
+Sources for TensorFlow: its operator definitions of MaxPoolGrad, MaxPoolGradV2, MaxPool3DGrad, MaxPoolGradWithArgmax,
 AvgPoolGrad and AvgPool3DGrad, and the notes on padding of `tf.nn`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.aten_pools import pool_windows
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.facts.shape_rules import permutation, static_integers
 from poolgrad_lowering.model.ir.attributes import integers, text
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
-from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes
+from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.windows import PoolAttributes, Windows
+
+
+def aten_anchors(*operators: str) -> tuple[tuple[str, str], ...]:
+    """The operators (domain, op type) of nodes that can call one of PyTorch's."""
+    return ((ATEN_DOMAIN, ATEN_GENERIC), *((ATEN_DOMAIN, name) for name in operators))
+
+
+def aten_operator(facts: Facts, node: Node) -> str | None:
+    """The operator that a node calls, with its overload as in `max.dim` where one is named; None if it is no such node.
+
+    One whose operator the model defines itself, as a function, is none.
+    """
+    return None if facts.is_function(node) else aten_name(node)
+
+
+def out_of_range(node: Node) -> Refuse:
+    """Return the refusal of a node with an argument that is not constant, or is none of its operator's."""
+    return Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+
+
+def pool_arguments(facts: Facts, node: Node, x: Value, first: int, rank: int, *, dilated: bool = True) -> Windows:
+    """As `pool_windows`; raises `Refuse` where an argument is out of range or not constant."""
+    windows = pool_windows(facts, node, x, first, rank, dilated=dilated)
+    if windows is None:
+        raise out_of_range(node)
+    return windows
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A value seen as another one with its axes in another order: axis `i` is axis `axes[i]` of `value`."""
+
+    value: Value
+    axes: tuple[int, ...]
+
+    def transposed(self, order: Sequence[int]) -> Arranged:
+        """What a Transpose with this permutation makes of it."""
+        return Arranged(self.value, tuple(self.axes[axis] for axis in order))
+
+
+def arranged(value: Value, rank: int) -> Arranged:
+    """The value of that rank behind every Transpose and Identity in front of `value`."""
+    axes = tuple(range(rank))
+    for behind, node in value.upstream():  # noqa: B007 - read after the loop
+        if node is None or not node.is_a("Identity", "Transpose"):
+            break
+        order = range(rank) if node.is_a("Identity") else permutation(node, rank)
+        if order is None:
+            break
+        axes = tuple(order[axis] for axis in axes)
+    return Arranged(behind, axes)
+
 
 _CHANNELS_LAST = {"NHWC": True, "NDHWC": True, "NCHW": False, "NCDHW": False}
 _AUTO_PADS = {"SAME": "SAME_UPPER", "VALID": "VALID", "EXPLICIT": "NOTSET"}

@@ -1,20 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""ONNX's MaxPool: its attributes, and the windows that they define on each spatial axis.
+"""The windows of pools: those of ONNX and of adaptive pooling, each formula once.
 
 The formulas are those of the MaxPool page of the ONNX operator documentation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from poolgrad_lowering.model.ir.attributes import integer, integers, text
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows.axis import AxisWindow
+
+
+class AxisWindow(NamedTuple):
+    """The windows of one spatial axis: window `o` has its taps at `o·stride − begin + t·dilation`, 0 ≤ t < kernel."""
+
+    kernel: int
+    stride: int
+    begin: int
+    end: int
+    dilation: int
+
+    @property
+    def extent(self) -> int:
+        """The effective kernel: the number of elements from the first tap to the last."""
+        return self.dilation * (self.kernel - 1) + 1
+
+    def output_size(self, size: int, *, ceil: bool) -> int:
+        """Return the number of windows over `size` elements, padded at both ends.
+
+        Formula: the MaxPool page of the ONNX operator documentation and, with equal pads, the output shape section of
+        CANN's documentation of aclnnMaxPool2dWithIndices. With `ceil`, a last window that would start in the end
+        padding is dropped.
+        """
+        last = (size + self.begin + self.end - self.extent + (self.stride - 1 if ceil else 0)) // self.stride
+        return last if ceil and self.starts_behind(last, size) else last + 1
+
+    def starts_behind(self, number: int, size: int) -> bool:
+        """Whether window `number` starts behind the last of `size` elements."""
+        return number * self.stride >= size + self.begin
+
+
+Number = TypeVar("Number", int, npt.NDArray[np.int64])
+
+
+def adaptive_bounds(number: Number, size: int, count: int) -> tuple[Number, Number]:
+    """Return the first element and the end of window `number`, of `count` windows over `size` elements.
+
+    Formula: PyTorch's documentation of AdaptiveMaxPool, and CANN's of aclnnAdaptiveMaxPool3d: window o contains
+    ⌊o·size/count⌋ … ⌈(o+1)·size/count⌉ − 1.
+    """
+    return number * size // count, -(-(number + 1) * size // count)
+
+
+def factorisations(number: int, rank: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a positive number as an ordered product of `rank` factors."""
+    if rank == 1:
+        yield (number,)
+        return
+    for factor in range(1, number + 1):
+        if number % factor == 0:
+            yield from ((factor, *rest) for rest in factorisations(number // factor, rank - 1))
+
 
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -118,3 +173,15 @@ def _pooled_size(pool: PoolAttributes, number: int, size: Dim) -> Dim | None:
         unchanged = window.stride == 1 and window.begin + window.end == window.extent - 1
         return size if unchanged else None
     return Dim(window.output_size(size.static, ceil=pool.ceil))
+
+
+@dataclass(frozen=True)
+class AdaptiveWindows:
+    """The windows of adaptive pooling: on an axis, window `o` spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1 (PyTorch)."""
+
+
+class Windows(NamedTuple):
+    """The windows that a node states, with the output sizes where it states those too."""
+
+    attributes: PoolAttributes | AdaptiveWindows
+    sizes: Shape = ()

@@ -15,7 +15,7 @@ from onnx import helper
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows.onnx_pool import PoolAttributes, pooled_sizes
+from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 from tests.oracles import run_ort
 from tests.pool_graphs import attribute_text, parse
 

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The flaws of a model's parts: each function checks one aspect of the protobuf and returns a `Flaw` or None."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+import onnx
+from onnx import AttributeProto, ModelProto
+
+from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown, shown_path
+from poolgrad_lowering.model.io.limits import Limits
+from poolgrad_lowering.model.ir.scopes import LOCAL, Scope, Use, canonical_domain
+
+_FIELDS = {
+    AttributeProto.FLOAT: "f",
+    AttributeProto.INT: "i",
+    AttributeProto.STRING: "s",
+    AttributeProto.TENSOR: "t",
+    AttributeProto.GRAPH: "g",
+    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
+    AttributeProto.TYPE_PROTO: "tp",
+    AttributeProto.FLOATS: "floats",
+    AttributeProto.INTS: "ints",
+    AttributeProto.STRINGS: "strings",
+    AttributeProto.TENSORS: "tensors",
+    AttributeProto.GRAPHS: "graphs",
+    AttributeProto.SPARSE_TENSORS: "sparse_tensors",
+    AttributeProto.TYPE_PROTOS: "type_protos",
+}
+_NEVER_EMPTY = frozenset(
+    {AttributeProto.TENSOR, AttributeProto.GRAPH, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO}
+)
+"""Types whose field must be present: an absent number, string or list means 0, "" or []."""
+_DESCRIBING = frozenset({"name", "type", "doc_string", "ref_attr_name"})
+
+_LEAST = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
+_MOST = 2**31 - 1
+"""Many runtimes store kernels, strides and pads as C ints."""
+
+_POOLS = frozenset(
+    (domain, op_type)
+    for domain in ("", "com.microsoft")
+    for op_type in ("MaxPool", "MaxPoolGrad", "AveragePool", "AveragePoolGrad", "LpPool", "MaxUnpool")
+)
+
+
+def attribute_flaw(attribute: AttributeProto) -> Flaw | None:
+    """The flaw of an attribute's name, type or stored field, or None. Does not check tensors and graphs in it."""
+    name = attribute.name
+    if not name:
+        return Flaw(Fault.ATTRIBUTE_NAME, "an attribute has no name")
+    if (flaw := encoding_flaw((name,))) is not None:
+        return flaw
+    if (field := _FIELDS.get(attribute.type)) is None:
+        return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute {shown(name)} has a type that ONNX does not define")
+    filled = {descriptor.name for descriptor, _ in attribute.ListFields()} - _DESCRIBING
+    if attribute.ref_attr_name:
+        return Flaw(Fault.ATTRIBUTE_TYPE, _mismatch(attribute, filled)) if filled else None
+    if filled <= {field} and (filled or attribute.type not in _NEVER_EMPTY):
+        return None
+    return Flaw(Fault.ATTRIBUTE_TYPE, _mismatch(attribute, filled))
+
+
+def duplicate_attribute_flaw(attributes: Iterable[AttributeProto]) -> Flaw:
+    """The flaw of attributes of which two have the same name. Requires that there are two."""
+    [(name, _)] = Counter(attribute.name for attribute in attributes).most_common(1)
+    return Flaw(Fault.ATTRIBUTE_TWICE, f"attribute {shown(name)} is given twice")
+
+
+def window_flaw(scope: Scope) -> tuple[int, Flaw] | None:
+    """The position and flaw of the first pool of a scope whose windows have a flaw, or None."""
+    for position in sorted(position for op in _POOLS for position in scope.by_op.get(op, ())):
+        if (flaw := _windows_flaw(scope.proto.node[position].attribute)) is not None:
+            return position, flaw
+    return None
+
+
+def _windows_flaw(attributes: Iterable[AttributeProto]) -> Flaw | None:
+    """The flaw of the window attributes of a pool, or None. Checks each number on its own."""
+    for attribute in attributes:
+        if attribute.name not in _LEAST or attribute.ref_attr_name:
+            continue
+        if attribute.type != AttributeProto.INTS:
+            return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute '{attribute.name}' is not a list of integers")
+        least = _LEAST[attribute.name]
+        for number in attribute.ints[:]:
+            if not least <= number <= _MOST:
+                return Flaw(Fault.ATTRIBUTE_VALUE, f"attribute '{attribute.name}' has the value {number}")
+    return None
+
+
+def _mismatch(attribute: AttributeProto, filled: Iterable[str]) -> str:
+    kind = AttributeProto.AttributeType.Name(attribute.type)
+    held = ", ".join(sorted(filled)) or "nothing"
+    source = " and comes from the function's caller" if attribute.ref_attr_name else ""
+    return f"attribute {shown(attribute.name)} is of type {kind}{source}, but holds {held}"
+
+
+def duplicate_flaw(names: Sequence[str]) -> Flaw | None:
+    """The flaw of a list with a duplicate name, or None."""
+    if len(set(names)) == len(names):
+        return None
+    [(name, _)] = Counter(names).most_common(1)
+    return Flaw(Fault.NAME_TWICE, f"the name {shown(name)} is given twice")
+
+
+def encoding_flaw(names: Collection[str]) -> Flaw | None:
+    """The flaw of a name that is not UTF-8, or None. protobuf returns such a name as `bytes`."""
+    try:
+        "".join(names)  # raises for bytes, and is faster than a loop over the names
+    except TypeError:
+        bad = next(name for name in names if not isinstance(name, str))
+        return Flaw(Fault.NAME_NOT_UTF8, f"the name {shown(bad)} is not UTF-8 text")
+    return None
+
+
+def scope_names(scope: Scope) -> Iterable[Collection[str]]:
+    """All names of a scope, in groups. A name that a node uses and that no node defines is in `free_names`."""
+    values = (scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
+    return (scope.free_names, *values, scope.node_names, *scope.by_op)
+
+
+def shadowing_flaw(scope: Scope) -> tuple[int, Flaw] | None:
+    """The position and flaw of the first node of a subgraph that redefines a name of an enclosing scope, or None.
+
+    As in onnxruntime, a name that is defined after the node that holds the subgraph does not count, and inputs and
+    initializers of a subgraph may shadow outer values.
+    """
+    if scope.holder < 0:
+        return None
+    hiding = [(scope.producers[name], name) for name in _defined_outside(scope, scope.producers.keys())]
+    if not hiding:
+        return None
+    position, name = min(hiding)
+    return position, Flaw(Fault.NAME_SHADOWED, f"the value {shown(name)} shadows a value outside the subgraph")
+
+
+def _defined_outside(scope: Scope, names: KeysView[str]) -> Iterator[str]:
+    """The names that are defined in an enclosing scope before the subgraph."""
+    while scope.parent is not None:
+        around, holder = scope.parent, scope.holder
+        yield from names & around.inputs
+        yield from names & around.initializers.keys()
+        for name in names & around.producers.keys():
+            if holder < 0 or around.producers[name] < holder:
+                yield name
+        scope = around
+
+
+def cycle_flaw(scope: Scope) -> Flaw | None:
+    """The flaw of a dependency cycle between nodes of the scope, or None. Captures of subgraphs count as uses."""
+    needs: dict[int, set[int]] = {}
+    for name, producer in scope.producers.items():
+        for use in scope.uses(name):
+            needs.setdefault(_consumer(scope, use), set()).add(producer)
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        cycle: list[int] = error.args[1]
+        labels = " → ".join(shown(scope.node(position).label) for position in cycle[:4])
+        return Flaw(Fault.CYCLE, f"its nodes depend on each other: {labels}{' → …' if len(cycle) > 4 else ''}")
+    return None
+
+
+def _consumer(scope: Scope, use: Use) -> int:
+    """The position in `scope` of the node that has the use, itself or in a subgraph that it holds."""
+    inner, position = use
+    while inner is not scope and inner.parent is not None:
+        inner, position = inner.parent, inner.holder
+    return position
+
+
+_Key = tuple[str, str, str]
+
+
+def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
+    """The flaw of recursive calls, of too deep nesting, or of too many nodes when all calls are inlined, or None.
+
+    `scopes` are all scopes of a model.
+    """
+    functions = {
+        (canonical_domain(proto.domain) or LOCAL, proto.name, proto.overload): scope
+        for scope in scopes
+        if isinstance(proto := scope.proto, onnx.FunctionProto)
+    }
+    operators = {key[:2] for key in functions}
+    calls: dict[Scope, Counter[tuple[Scope, int]]] = {scope: Counter() for scope in scopes if scope.parent is None}
+    for scope in scopes:
+        calls[scope.root].update((function, scope.depth) for function in _callees(scope, operators, functions))
+    try:
+        order = list(TopologicalSorter({root: [f for f, _ in called] for root, called in calls.items()}).static_order())
+    except CycleError as error:
+        return Flaw(Fault.RECURSION, " calls ".join(shown_path(scope.path) for scope in reversed(error.args[1])))
+    return _size_flaw(order, scopes, calls, limits)
+
+
+def _size_flaw(
+    order: Iterable[Scope], scopes: Iterable[Scope], calls: dict[Scope, Counter[tuple[Scope, int]]], limits: Limits
+) -> Flaw | None:
+    nodes: Counter[Scope] = Counter()
+    depths: dict[Scope, int] = {}
+    for scope in scopes:
+        nodes[scope.root] += len(scope.proto.node)
+        depths[scope.root] = max(depths.get(scope.root, 0), scope.depth)
+    for root in order:
+        nodes[root] += sum(nodes[function] * count for (function, _), count in calls[root].items())
+        depths[root] = max([depths[root], *(depth + 1 + depths[function] for function, depth in calls[root])])
+        if depths[root] > limits.max_nesting:
+            return Flaw(Fault.NESTING, f"{root.path} nests {depths[root]} levels, more than {limits.max_nesting}")
+        if nodes[root] > limits.max_nodes:
+            return Flaw(Fault.TOO_MANY_NODES, f"{root.path} has {nodes[root]} nodes, more than {limits.max_nodes}")
+    return None
+
+
+def _callees(scope: Scope, operators: set[tuple[str, str]], functions: dict[_Key, Scope]) -> Iterable[Scope]:
+    for operator in operators.intersection(scope.by_op):
+        for position in scope.by_op[operator]:
+            function = functions.get((*operator, scope.proto.node[position].overload))
+            if function is not None:
+                yield function
+
+
+def ir_version_flaw(version: int) -> Flaw | None:
+    """The flaw of a model's `ir_version`, or None."""
+    if version < 1:
+        return Flaw(Fault.IR_VERSION, f"its ir_version is {version}")
+    if version > onnx.IR_VERSION:
+        return Flaw(Fault.IR_VERSION, f"its ir_version is {version}; onnx {onnx.__version__} knows {onnx.IR_VERSION}")
+    return None
+
+
+def imports_flaw(imports: Iterable[onnx.OperatorSetIdProto]) -> Flaw | None:
+    """The flaw of the operator sets that a model or function imports, or None."""
+    newest = onnx.defs.onnx_opset_version()
+    versions: dict[str, int] = {}
+    for entry in imports:
+        domain, version = canonical_domain(entry.domain), entry.version
+        if (flaw := encoding_flaw((domain,))) is not None:
+            return flaw
+        if version < 1:
+            return Flaw(Fault.OPSET_VERSION, f"domain {shown(domain)} is imported in version {version}")
+        if domain == "" and version > newest:
+            what = f"ONNX's operators are imported in version {version}; onnx {onnx.__version__} knows {newest}"
+            return Flaw(Fault.OPSET_VERSION, what)
+        if (first := versions.setdefault(domain, version)) != version:
+            return Flaw(Fault.OPSET_TWICE, f"domain {shown(domain)} is imported in versions {first} and {version}")
+    return None
+
+
+def model_flaw(model: ModelProto) -> Flaw | None:
+    """The flaw of a model's top level, or None. Does not check nodes."""
+    if not model.HasField("graph"):
+        return Flaw(Fault.NOT_ONNX, "it has no graph")
+    if (flaw := ir_version_flaw(model.ir_version)) is not None:
+        return flaw
+    if not model.opset_import:
+        return Flaw(Fault.DOMAIN_NOT_IMPORTED, "it imports no operator set")
+    if (flaw := imports_flaw(model.opset_import)) is not None:
+        return flaw
+    if not model.graph.output:
+        return Flaw(Fault.NO_OUTPUT, "its graph has no outputs")
+    return _functions_flaw(model)
+
+
+def _functions_flaw(model: ModelProto) -> Flaw | None:
+    keys = Counter((canonical_domain(f.domain), f.name, f.overload) for f in model.functions)
+    for key, count in keys.items():
+        if (flaw := encoding_flaw(key)) is not None:
+            return flaw
+        if count > 1:
+            return Flaw(Fault.FUNCTION_TWICE, f"function {shown('.'.join(filter(None, key)))} is defined {count} times")
+    return None
+
+
+def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:
+    """The position of the first node with a faulty operator, and the flaw, or None. Checks each operator once."""
+    for (domain, op_type), positions in scope.by_op.items():
+        if not op_type:
+            return positions[0], Flaw(Fault.NO_OPERATOR, "it has no op_type")
+        imported = "" if domain == LOCAL else domain
+        if imported not in scope.opsets:
+            return positions[0], Flaw(Fault.DOMAIN_NOT_IMPORTED, f"domain {shown(imported)} is not imported")
+    return None
