@@ -147,13 +147,8 @@ def room_table() -> str:
 
 
 def forms() -> str:
-    """A section per form of this package, from the docstring of its module."""
-    return "\n\n".join(_form(pattern) for pattern in own_patterns())
-
-
-def examples() -> str:
-    """A section per form of this package with an example graph before and after its lowering."""
-    return "\n\n".join(_example(pattern) for pattern in own_patterns())
+    """A section per form of this package: the docstring of its module, and an example graph with its lowering."""
+    return "\n\n".join(f"{_form(pattern)}\n\n{_example(pattern)}" for pattern in own_patterns())
 
 
 def ops() -> str:
@@ -162,24 +157,31 @@ def ops() -> str:
 
 
 def _example(pattern: Pattern) -> str:
+    """The example of a form, and the nodes that a lowering adds to it, or the refusal."""
     model = onnx.parser.parse_model((DOCS / "examples" / f"{pattern.name}.onnxtxt").read_text(encoding="utf-8"))
     result = lower(model)
     [anchor] = result.report.anchors
-    before = f"## {pattern.name}\n\n{pattern.summary}.\n\n{_graph_text(model)}"
+    before = _graph_text(model)
     if anchor.status == "refused":
-        return f"{before}\n\nRefused, `{anchor.code}`: {anchor.reason}."
+        return f"{_block(before)}\n\nRefused, `{anchor.code}`: {anchor.reason}."
     if anchor.pattern != pattern.name:
         raise ValueError(f"the example of {pattern.name} is lowered as {anchor.pattern}")
-    return f"{before}\n\nbecomes\n\n{_graph_text(result.model)}"
+    written = (line.strip() for line in _graph_text(result.model)[1:] if line not in before and " = " in line and "<" not in line[:4])
+    return f"{_block(before)}\n\nbecomes\n\n{_block(written)}"
 
 
-def _graph_text(model: onnx.ModelProto) -> str:
-    """The graph as text without node names and without quotes around names, with long constants cut."""
+def _graph_text(model: onnx.ModelProto) -> list[str]:
+    """The lines of the graph as text: no node names, types of attributes or quotes around names, long constants cut."""
     text = onnx.printer.to_text(model.graph)
     text = re.sub(r'^( +)\["[^"]*"\] ', r"\1", text, flags=re.MULTILINE)
     text = re.sub(r'"(\w+/\w+)"', r"\1", text)
     text = re.sub(r"\{((?:\d+,){8})[\d,]+\}", r"{\1…}", text)
-    return "```\n" + "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n```"
+    text = re.sub(r"(\w+): (?:int|ints|float|string|tensor) = ", r"\1 = ", text)
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def _block(lines: Iterable[str]) -> str:
+    return "\n".join(("```", *lines, "```"))
 
 
 def exit_codes() -> str:
@@ -290,7 +292,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "api": lambda: {"reference": reference(), "torch": torch_reference()},
     "architecture": lambda: {"rooms": room_table()},
     "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
-    "forms": lambda: {"examples": examples()},
+    "forms": lambda: {"forms": forms()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
     "legality": lambda: {"codes": code_sections()},
     "from-python-cpp-csharp": lambda: {"program": program()},
@@ -300,7 +302,6 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
         "tools": tools(),
         "versions": ", ".join(" ".join(release) for release in VERSIONS.items()),
     },
-    "patterns": lambda: {"forms": forms()},
     "plan": lambda: {"example": plan_example()},
     "report": lambda: {"example": example(), "notes": notes(), **page_limits()},
     "standard-operators": lambda: {

@@ -158,7 +158,7 @@ def test_every_opset_with_a_body(opset: int) -> None:
 
 
 def test_not_a_number_and_infinities() -> None:
-    """The bodies follow ONNX; what the NPU makes of them is in docs/windows-and-pools.md."""
+    """The bodies follow ONNX; what the NPU makes of them is in docs/proofs.md."""
     pytest.importorskip("onnxruntime")
     model = parser.parse_model(scatter.gradient())
     feeds = random_feeds(model)
