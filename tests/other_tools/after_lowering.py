@@ -93,7 +93,7 @@ class Verified(Enum):
     """What `verify` says of the original and the model that the tool left, of all models the least."""
 
     PROVEN = "proven"
-    SITES = "sites proven, changes elsewhere listed"
+    SITES = "sites proven"
     UNPROVEN = "not proven"
 
 

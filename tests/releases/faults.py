@@ -2,7 +2,7 @@
 
 """Where a release of onnxruntime is itself at fault: cases in which a lowered model may do otherwise than its original.
 
-docs/releases.md shows the table. Each row is tested: where none of a pattern's cases differs or fails, it has to go.
+docs/other-tools.md shows the table. Each row is tested: where none of a pattern's cases differs or fails, it has to go.
 """
 
 from __future__ import annotations
