@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from argparse import Action
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from hashlib import sha256
@@ -136,9 +137,13 @@ def _of_two_axes(target: Target) -> str | None:
 
 
 def operators() -> str:
-    """The table of each product's operators: aclnn functions, element types and limits."""
-    rows = (_operator(target.name, operator) for target in list_targets() for operator in target.operators)
-    return table(("target", "operator", "run by", "element types", "elements of a plane, at most"), rows)
+    """The table of operators: aclnn functions, element types and limits, and the products that have them so."""
+    targets: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for target in list_targets():
+        for operator in target.operators:
+            targets[_operator(operator)].append(f"`{target.name}`")
+    head = ("operator", "run by", "element types", "elements of a plane, at most", "targets")
+    return table(head, ((*row, ", ".join(names)) for row, names in targets.items()))
 
 
 def room_table() -> str:
@@ -221,14 +226,6 @@ def program() -> str:
     return text.partition("\n\n")[2].rstrip()
 
 
-def own_form() -> str:
-    """The form in `examples/own_form.py`, without the example's other parts."""
-    text = (DOCS.parent / "examples" / "own_form.py").read_text(encoding="utf-8")
-    imports = "\n".join(re.findall(r"^from poolgrad_lowering\..*$", text, re.MULTILINE))
-    [form] = re.findall(r"^def match.*?^PATTERN = .*?$", text, re.MULTILINE | re.DOTALL)
-    return f"{imports}\n\n\n{form}"
-
-
 def page_limits() -> dict[str, object]:
     """The limits of what the HTML report shows, by the name of their placeholder."""
     limits = {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
@@ -293,8 +290,16 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "architecture": lambda: {"rooms": room_table()},
     "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
     "forms": lambda: {"forms": forms()},
-    "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
+    "dialect": lambda: {
+        "domain": DOMAIN,
+        "version": VERSION,
+        "ops": ops(),
+        "products": products(),
+        "runs": operators(),
+        "default": DEFAULT_TARGET,
+    },
     "legality": lambda: {"codes": code_sections()},
+    "from-pytorch": torch_lists.parts,
     "from-python-cpp-csharp": lambda: {"program": program()},
     "offline-with-atc": lambda: {"obstacles": obstacles()},
     "other-tools": lambda: {
@@ -302,8 +307,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
         "tools": tools(),
         "versions": ", ".join(" ".join(release) for release in VERSIONS.items()),
     },
-    "plan": lambda: {"example": plan_example()},
-    "report": lambda: {"example": example(), "notes": notes(), **page_limits()},
+    "report": lambda: {"example": example(), "notes": notes(), "plan": plan_example(), **page_limits()},
     "standard-operators": lambda: {
         "codes": definition_codes(),
         "undefined": undefined(),
@@ -311,10 +315,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     },
     "security": lambda: {"faults": faults(), "limits": limits()},
     "torch-npu": torch_npu_calls.parts,
-    "torch-operators": torch_lists.parts,
-    "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
     "with-onnxruntime-cann": lambda: {"coverage": coverage()},
-    "writing-a-form": lambda: {"form": own_form()},
     "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 
@@ -339,9 +340,9 @@ def main() -> None:
         (DOCS / f"{name}.md").write_text(page(name), encoding="utf-8")
 
 
-def _operator(target: str, found: OperatorRecord) -> tuple[str, ...]:
+def _operator(found: OperatorRecord) -> tuple[str, ...]:
     functions = ", ".join(map(_code, found.functions))
-    return _code(target), _code(found.name), functions, ", ".join(found.element_types), str(found.max_plane)
+    return _code(found.name), functions, ", ".join(found.element_types), str(found.max_plane)
 
 
 def _tool(tool: Tool) -> tuple[str, ...]:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The table of the page on PyTorch's operators: what `make torch-lists` recorded of its own lists."""
+"""The list of PyTorch's operators on the page on PyTorch: what `make torch-lists` recorded of its own lists."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from docs.markdown import table
 
 _RECORD: dict[str, list[str]] = json.loads((Path(__file__).parent / "torch_lists.json").read_text(encoding="utf-8"))
 _REFUSED = "refused: "
@@ -37,22 +36,21 @@ def parts() -> dict[str, object]:
 
 
 def _refused() -> str:
-    """The refusals with the entries of the lists that they are said of; an operator in place of its sentence."""
-    entries: dict[tuple[str, str], list[str]] = defaultdict(list)
+    """The reasons of refusals, each with its operators and the entries of the lists whose steps need them."""
+    entries: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, found in _RECORD.items():
         for said in dict.fromkeys(found):
             if said.startswith(_REFUSED):
-                entries[_cause(said.removeprefix(_REFUSED))].append(name)
-    rows = (
-        (cause, why, ", ".join(f"`{name}`" for name in names))
-        for (cause, why), names in sorted(entries.items(), key=_last_without_operator)
-    )
-    return table(("operator", "why", "entries"), rows)
+                operator, why = _cause(said.removeprefix(_REFUSED))
+                entries[why][operator].append(name)
+    return "\n".join(f"* {why}: {_listed(entries[why])}" for why in sorted(entries))
 
 
-def _last_without_operator(row: tuple[tuple[str, str], list[str]]) -> tuple[bool, tuple[str, str]]:
-    """Return the key of a row's place: those that name no operator are the last."""
-    return not row[0][0], row[0]
+def _listed(entries: Mapping[str, Sequence[str]]) -> str:
+    """Operators with their entries; the entries of a reason that names no operator stand last."""
+    named = {operator: ", ".join(f"`{name}`" for name in names) for operator, names in entries.items()}
+    texts = [f"{operator} ({named[operator]})" for operator in sorted(named) if operator]
+    return "; ".join([*texts, named[""]] if "" in named else texts)
 
 
 def _cause(message: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ In a package of one's own this file is a module, and an entry point in `pyprojec
     [project.entry-points."poolgrad_lowering.patterns"]
     acme_max_pool_grad = "own_form:PATTERN"
 
-Needs `pip install poolgrad-lowering`. docs/writing-a-form.md describes what a form may ask.
+Needs `pip install poolgrad-lowering`. CONTRIBUTING.md describes what a form may ask.
 """
 
 from __future__ import annotations

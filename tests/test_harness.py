@@ -14,7 +14,7 @@ from tests import harness
 HOME = Path(harness.__file__).parent
 TESTS = HOME.parent
 ROOT = TESTS.parent
-INSTRUCTIONS = ("Makefile", "CONTRIBUTING.md", "docs/tests.md")
+INSTRUCTIONS = ("Makefile", "CONTRIBUTING.md")
 """What tells a person to start a program."""
 BUILT_OR_STARTED = {".cpp", ".h", ".mjs"}
 

@@ -2,7 +2,7 @@
 
 """A plan: the chosen operators for every site of a model, as data and as a file that users edit.
 
-`docs/plan.md` describes the file, `schemas/plan.json` is its schema. `apply_plan` applies a plan.
+`docs/report.md` describes the file, `schemas/plan.json` is its schema. `apply_plan` applies a plan.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,15 +107,6 @@ def test_a_form_of_another_package(register: Register, capsys: pytest.CaptureFix
     assert (anchor.status, anchor.pattern, anchor.op) == ("lowered", "acme", "MaxPool3DGradWithArgmax")
     assert cli.main(["patterns"]) == 0
     assert "acme's gradient" in capsys.readouterr().out
-
-
-def test_the_form_in_the_documentation(register: Register, tmp_path: Path) -> None:
-    page = Path(__file__).parents[4] / "docs" / "writing-a-form.md"
-    [source] = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    (tmp_path / "acme_module.py").write_text(source, encoding="utf-8")
-    register(acme="acme_module")
-    [anchor] = lower(MODEL).report.anchors
-    assert (anchor.status, anchor.pattern) == ("lowered", "acme_max_pool_grad")
 
 
 BROKEN = {
