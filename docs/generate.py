@@ -25,7 +25,6 @@ from onnx import AttributeProto
 from docs import before_after, flow, rooms, torch_lists, torch_npu_calls
 from docs.api_reference import reference
 from docs.markdown import table
-from models.training_operators import example as example_of
 from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering import lower
 from poolgrad_lowering.compiler.families.gradient import Pattern
@@ -42,9 +41,7 @@ from poolgrad_lowering.model.diagnostics.diagnostic import Diagnostic
 from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
-from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.io.limits import Limits
-from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.patterns import own_patterns
 from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_AROUND, MAX_NODES
@@ -52,22 +49,16 @@ from poolgrad_lowering.report.html.page import PAGE_SIZE
 from poolgrad_lowering.report.html.places import MAX_CELLS
 from poolgrad_lowering.report.html.record import MAX_DRAWN
 from poolgrad_lowering.standard.definition import Definition
-from poolgrad_lowering.standard.rewrite import written_body
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 
 DOCS = Path(__file__).parent
 
 
-def codes() -> str:
-    """The table of refusal codes: meaning, and what would have to change. Each code links to its section."""
-    return _diagnostics(Code, ("code", "meaning", "what would have to change"), "[`{0}`](legality.md#{0})")
-
-
 def code_sections() -> str:
     """A section per refusal code, which the search of the site finds by its heading."""
     rows = sorted((row.value, row.meaning, row.advice) for row in Code)
-    return "\n\n".join("### `{}`\n\n{}\n\nWhat would have to change: {}".format(*row) for row in rows)
+    return "\n\n".join("### `{}`\n\n{}\n\n{}".format(*row) for row in rows)
 
 
 def faults() -> str:
@@ -85,9 +76,9 @@ def notes() -> str:
     return _diagnostics(NoteCode, ("code", "when", "what to do", "severity"))
 
 
-def _diagnostics(kind: type[Diagnostic], header: Sequence[str], code: str = "`{}`") -> str:
-    rows = sorted((row.value, row.meaning, row.advice, row.severity.value) for row in kind)
-    return table(header, ((code.format(value), *row[: len(header) - 1]) for value, *row in rows))
+def _diagnostics(kind: type[Diagnostic], header: Sequence[str]) -> str:
+    rows = sorted((f"`{row.value}`", row.meaning, row.advice, row.severity.value) for row in kind)
+    return table(header, (row[: len(header)] for row in rows))
 
 
 def definition_codes() -> str:
@@ -96,25 +87,23 @@ def definition_codes() -> str:
 
 
 def undefined() -> str:
-    """The table of operators without a definition."""
-    rows = sorted(UNDEFINED.values(), key=lambda each: each.operator)
-    return table(("operator", "code", "why"), ((_code(r.operator), _code(r.code.value), r.reason) for r in rows))
+    """The table of operators without a definition, by the reason."""
+    operators: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in sorted(UNDEFINED.values(), key=lambda each: (each.code.value, each.operator)):
+        operators[row.reason, row.code.value].append(f"`{row.operator}`")
+    rows = ((", ".join(names), _code(code), reason) for (reason, code), names in operators.items())
+    return table(("operators", "code", "why"), rows)
 
 
 def definitions() -> str:
-    """A section per definition: its formula, and the body of a small node."""
-    return "\n\n".join(_definition(each) for each in sorted(DEFINITIONS.values(), key=lambda each: each.op[::-1]))
+    """A list of the definitions: the operator as a call, and its formula."""
+    return "\n".join(f"* {_definition(each)}" for each in sorted(DEFINITIONS.values(), key=lambda each: each.op[::-1]))
 
 
 def _definition(found: Definition) -> str:
-    index = ModelIndex(example_of(found.operator))
-    scope = index.scopes[0]
-    node = next(each for each in map(scope.node, range(len(scope.proto.node))) if each.op[1] == found.operator)
-    body = written_body(node, Facts(index), found).text.rstrip()
     domain = f"{found.domain}." if found.domain else ""
     inputs, outputs = found.inputs.replace(" ", ", "), found.outputs.replace(" ", ", ")
-    call = f"`{outputs} = {domain}{found.operator}({inputs})`: {found.formula}"
-    return f"### {found.operator}\n\n{call}\n\n```text\n{body}\n```"
+    return f"`{outputs} = {domain}{found.operator}({inputs})`: {found.formula}"
 
 
 def limits() -> str:
@@ -171,7 +160,8 @@ def _example(pattern: Pattern) -> str:
         return f"{_block(before)}\n\nRefused, `{anchor.code}`: {anchor.reason}."
     if anchor.pattern != pattern.name:
         raise ValueError(f"the example of {pattern.name} is lowered as {anchor.pattern}")
-    written = (line.strip() for line in _graph_text(result.model)[1:] if line not in before and " = " in line and "<" not in line[:4])
+    lines = (line for line in _graph_text(result.model)[1:] if line not in before and not line.startswith("   <"))
+    written = (line.strip() for line in lines if " = " in line)
     return f"{_block(before)}\n\nbecomes\n\n{_block(written)}"
 
 
@@ -230,14 +220,6 @@ def page_limits() -> dict[str, object]:
     """The limits of what the HTML report shows, by the name of their placeholder."""
     limits = {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
     return {**limits, "page_size": PAGE_SIZE, "max_cells": MAX_CELLS}
-
-
-def acl_codes() -> str:
-    """The table of codes of acl and aclnn with advice, taken from the page on the runtime."""
-    [table] = re.findall(
-        r"^\| code \| name .*?\n(?=\n)", (DOCS / "runtime.md").read_text(encoding="utf-8"), re.M | re.S
-    )
-    return str(table).rstrip()
 
 
 def outcomes() -> str:
@@ -316,7 +298,6 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "security": lambda: {"faults": faults(), "limits": limits()},
     "torch-npu": torch_npu_calls.parts,
     "with-onnxruntime-cann": lambda: {"coverage": coverage()},
-    "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 
 PICTURES: dict[str, Callable[[], str]] = {

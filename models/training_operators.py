@@ -2,7 +2,7 @@
 
 """A small graph with each operator of training runtimes that has a definition, as ONNX text.
 
-The documentation shows the definitions of these nodes, and the tests run them. Sizes that may be symbolic are `N`.
+The tests run the definitions of these nodes. Sizes that may be symbolic are `N`.
 """
 
 from __future__ import annotations

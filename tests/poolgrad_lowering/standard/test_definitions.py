@@ -71,7 +71,7 @@ def check(
             assert_same_bits(found[name], array)
 
 
-# -- the examples that the documentation shows
+# -- the examples of `models.training_operators`
 
 
 def _tf_conv_grad(x: Array, dy: Array, w: Array) -> tuple[Array, Array]:
