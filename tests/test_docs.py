@@ -55,7 +55,7 @@ def test_pages_name_only_pages_that_exist() -> None:
 def test_report_page_names_every_field() -> None:
     report: dict[str, Any] = inspect(onnx.load(ROOT / "models" / "built" / "torch" / "lenet.onnx")).to_dict()
     for heading, fields in {
-        "The report": report,
+        "Reports and plans": report,
         "An anchor": report["anchors"][0],
         "The summary": report["summary"],
     }.items():

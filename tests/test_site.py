@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FROM_THE_ROOT = {"overview.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+FROM_THE_ROOT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -35,8 +35,8 @@ def slug(heading: str) -> str:
 
 
 def test_the_home_page_has_the_drawings() -> None:
-    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert re.findall(r"\]\((images/\w+\.svg)\)", page) == ["images/flow.svg", "images/before_after.svg"]
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"\]\(docs/images/(\w+)\.svg\)", page) == ["before_after", "flow"]
 
 
 def test_code_in_tables_is_not_broken_inside_words() -> None:
@@ -44,7 +44,7 @@ def test_code_in_tables_is_not_broken_inside_words() -> None:
     config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert "extra_css: [site.css]" in config
     site = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
-    report = (ROOT / "poolgrad_lowering" / "html_report" / "style.css").read_text(encoding="utf-8")
+    report = (ROOT / "poolgrad_lowering" / "report" / "html" / "style.css").read_text(encoding="utf-8")
     rules = re.findall(r"^ *([^{}\n]*(?:table|td)[^{}\n]*code[^{}\n]*) \{([^}]*)\}", site + report, re.MULTILINE)
     assert len(rules) >= 4
     assert not [selector for selector, body in rules if "anywhere" in body or "break-all" in body]
