@@ -12,8 +12,8 @@ import json
 import re
 import sys
 from argparse import Action
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
@@ -53,6 +53,8 @@ from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 
 DOCS = Path(__file__).parent
+_MANY = 3
+"""The commands from which on an option is described once for all of them."""
 
 
 def code_sections() -> str:
@@ -185,13 +187,23 @@ def exit_codes() -> str:
 
 
 def commands() -> str:
-    """A section per command, from its parser."""
-    return "\n\n".join(_command(name, parser) for name, parser in build_parser().commands.items())
+    """A section per command, from its parser, without the meaning of the options that many commands have."""
+    many = {row for row, count in _counted_options().items() if count >= _MANY}
+    return "\n\n".join(_command(name, parser, many) for name, parser in build_parser().commands.items())
+
+
+def of_many() -> str:
+    """The table of the options that many commands have."""
+    return _options(row for row, count in _counted_options().items() if count >= _MANY)
 
 
 def everywhere() -> str:
     """The table of the options that all commands have."""
-    return _arguments(build_parser(), hidden=("help",))
+    return _options(_rows(build_parser(), hidden=("help",)))
+
+
+def _counted_options() -> Counter[tuple[str, str]]:
+    return Counter(row for parser in build_parser().commands.values() for row in _rows(parser) if row[0].startswith("-"))
 
 
 def plan_example() -> str:
@@ -270,7 +282,12 @@ def torch_reference() -> str:
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "api": lambda: {"reference": reference(), "torch": torch_reference()},
     "architecture": lambda: {"rooms": room_table()},
-    "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
+    "command-line": lambda: {
+        "everywhere": everywhere(),
+        "of_many": of_many(),
+        "commands": commands(),
+        "exit_codes": exit_codes(),
+    },
     "forms": lambda: {"forms": forms()},
     "dialect": lambda: {
         "domain": DOMAIN,
@@ -336,11 +353,14 @@ def _tool(tool: Tool) -> tuple[str, ...]:
     return tool.package, tool.call, outcome, tool.verified.value, " ".join(filter(None, (tool.remark, refused)))
 
 
-def _command(name: str, parser: Parser) -> str:
+def _command(name: str, parser: Parser, many: Container[tuple[str, str]]) -> str:
     lines = [f"poolgrad {name} {_usage(parser)}", *(f"# {what}\n{line}" for line, what in parser.examples)]
     shown = "\n\n".join(lines)
     block = f"<!-- not run: an overview -->\n```sh\n{shown}\n```"
-    return f"## poolgrad {name}\n\n{parser.description}\n\n{block}\n\n{_arguments(parser)}"
+    own = [row for row in _rows(parser) if row not in many]
+    others = ", ".join(f"`{row[0]}`" for row in _rows(parser) if row in many)
+    parts = [parser.description, block, _options(own) if own else "", f"Also {others}." if others else ""]
+    return "\n\n".join([f"## poolgrad {name}", *filter(None, parts)])
 
 
 def _usage(parser: Parser) -> str:
@@ -349,11 +369,15 @@ def _usage(parser: Parser) -> str:
     return " ".join([*required, "[OPTION…]"])
 
 
-def _arguments(parser: Parser, hidden: Sequence[str] = ("help", "verbose", "quiet")) -> str:
-    """The table of a command's arguments, without those named in `hidden`, by default those of every command."""
+def _rows(parser: Parser, hidden: Sequence[str] = ("help", "verbose", "quiet")) -> list[tuple[str, str]]:
+    """A command's arguments with their meaning, without those named in `hidden`, by default those of every command."""
     shown = [argument for argument in parser.arguments if argument.dest not in hidden]
-    rows = ((f"`{', '.join(_spelled(argument))}`", str(argument.help)) for argument in shown)
-    return table(("argument", "meaning"), ([cell.replace("|", "\\|") for cell in row] for row in rows))
+    return [(", ".join(_spelled(argument)), str(argument.help)) for argument in shown]
+
+
+def _options(rows: Iterable[tuple[str, str]]) -> str:
+    cells = ((f"`{names}`".replace("|", "\\|"), meaning.replace("|", "\\|")) for names, meaning in rows)
+    return table(("argument", "meaning"), cells)
 
 
 def _spelled(argument: Action) -> list[str]:
