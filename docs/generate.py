@@ -203,7 +203,9 @@ def everywhere() -> str:
 
 
 def _counted_options() -> Counter[tuple[str, str]]:
-    return Counter(row for parser in build_parser().commands.values() for row in _rows(parser) if row[0].startswith("-"))
+    return Counter(
+        row for parser in build_parser().commands.values() for row in _rows(parser) if row[0].startswith("-")
+    )
 
 
 def plan_example() -> str:

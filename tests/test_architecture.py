@@ -25,11 +25,9 @@ def test_every_room_has_a_floor() -> None:
 def test_the_house_stays_small() -> None:
     """A larger one is a decision, not an accident: whoever adds a room looks at the picture first."""
     root = Path(__file__).parents[1]
-    essay = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert len(rooms.rooms().nodes) <= 10
     assert len(rooms.rooms().edges) <= 32
     assert [path.name for path in (root / "poolgrad_lowering").glob("*.py")] == ["__init__.py"]
-    assert sum(re.search(r"\w", word) is not None for word in essay.split()) <= 1_200
 
 
 @pytest.mark.parametrize(("above", "below"), sorted(rooms.rooms().edges))

@@ -8,6 +8,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+MAX_PAGES = 28
+MAX_WORDS = 77_500
+"""Of all pages together but the changelog. More is a decision: first look for what another page says already."""
+MAX_WORDS_BEFORE_VERIFY = 230
 FROM_THE_ROOT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 
 
@@ -18,6 +22,24 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 def test_pages_of_the_root_are_there() -> None:
     assert all((ROOT / page).stat().st_size > 0 for page in FROM_THE_ROOT.values())
+
+
+def test_the_pages_stay_few_and_short() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in FROM_THE_ROOT.values())]
+    assert len(pages) <= MAX_PAGES
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in pages if page.stem != "CHANGELOG"}
+    assert sum(words.values()) <= MAX_WORDS, words
+
+
+def test_the_first_screen_of_the_readme_runs_in_a_clone() -> None:
+    """Of what it reads; `test_docs_blocks` runs it. It says what an anchor is where it first has the word."""
+    text, _, verify = (ROOT / "README.md").read_text(encoding="utf-8").partition("poolgrad verify ")
+    assert len(text.split()) <= MAX_WORDS_BEFORE_VERIFY
+    commands = [*re.findall("^poolgrad .*$", text, re.MULTILINE), f"poolgrad verify {verify.splitlines()[0]}"]
+    assert [line.split()[1] for line in commands] == ["inspect", "lower", "verify"]
+    assert all((ROOT / line.split()[2]).exists() for line in commands)
+    first = re.findall(r"\banchors?\b[^.]*", " ".join(text.split()))[0]
+    assert "the nodes whose operators may compute the gradient of a pool" in first
 
 
 def test_links_lead_to_pages_and_headings() -> None:

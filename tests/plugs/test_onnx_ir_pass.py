@@ -127,7 +127,9 @@ def test_external_zeros_are_read_in_one_folder(tmp_path: Path, folders: int) -> 
 
 
 def test_the_example_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "other-tools.md").read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs" / "other-tools.md").read_text(), re.MULTILINE | re.DOTALL
+    )
     [example] = [block for block in blocks if "onnx_ir" in block]
     (tmp_path / "models").symlink_to(ROOT / "models")
     monkeypatch.chdir(tmp_path)
