@@ -44,5 +44,5 @@ def as_page(text: str) -> str:
     """A page of the root, with its links relative to `docs/`."""
     text = re.sub(r"\]\(docs/", "](", text)
     for source, page in PAGES.items():
-        text = text.replace(f"]({source})", f"]({page})")
+        text = re.sub(rf"\]\({re.escape(source)}(?=[)#])", f"]({page}", text)
     return text

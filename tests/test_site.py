@@ -43,8 +43,9 @@ def test_the_first_screen_of_the_readme_runs_in_a_clone() -> None:
 
 
 def test_links_lead_to_pages_and_headings() -> None:
-    for page in (ROOT / "docs").glob("*.md"):
-        for linked, anchor in re.findall(r"\]\(([\w-]+\.md)?(?:#([\w-]+))?\)", page.read_text(encoding="utf-8")):
+    link = re.compile(r"\]\(((?:docs/|\.\./)?[\w-]+\.md)?(?:#([\w-]+))?\)")
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in FROM_THE_ROOT.values())]:
+        for linked, anchor in link.findall(page.read_text(encoding="utf-8")):
             target = page.parent / linked if linked else page
             assert target.exists(), f"{page.name} links {linked}"
             headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
