@@ -23,7 +23,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.analysis.evaluation import static_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
@@ -37,6 +36,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import 
     adaptive_table,
     written_windows,
 )
+from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import static_dims

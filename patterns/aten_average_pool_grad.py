@@ -13,10 +13,10 @@ of x are not read.
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.analysis.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.shared.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.compiler.families.shared.matching import (
     aten_anchors,
     aten_operator,

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolgrad_lowering.compiler.analysis.arithmetic_rules import ARITHMETIC_RULES
-from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.compiler.families.gradient import Pattern
@@ -38,6 +37,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import 
     same_windows,
     written_windows,
 )
+from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import static_integers

@@ -18,7 +18,6 @@ gets one index, so a scatter that overwrites, as PyTorch exports it, is the same
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
@@ -34,6 +33,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     check_adds_to_zeros,
     scattered_gradient,
 )
+from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import integer

@@ -14,11 +14,10 @@ kernel uses, or of the input of the pool: the one AveragePool after which the no
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
-from poolgrad_lowering.compiler.families.shared.checks import check_windows
+from poolgrad_lowering.compiler.families.shared.checks import check_windows, known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.average_pools import forward_pools
 from poolgrad_lowering.model.facts.facts import Facts

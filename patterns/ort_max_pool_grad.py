@@ -13,11 +13,11 @@ MaxPoolGrad contradicts that MaxPool. Older releases copy no attributes.
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.analysis.checks import check_shape
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, indices
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.compiler.families.shared.checks import check_shape
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute

@@ -12,10 +12,10 @@ known. TensorFlow never counts the padding.
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.analysis.checks import known_element_type
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.compiler.families.shared.matching import gradient_operator
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts

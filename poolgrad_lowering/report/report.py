@@ -20,7 +20,7 @@ from poolgrad_lowering.model.diagnostics.status import Status, reading_order
 from poolgrad_lowering.model.diagnostics.text import counted, html_table, with_layers
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.ge.result import PlacementReport, Way
+    from poolgrad_lowering.ge.records import PlacementReport, Way
     from poolgrad_lowering.standard.result import Standardised
 
 SCHEMA_VERSION = 1

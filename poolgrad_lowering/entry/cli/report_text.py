@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from poolgrad_lowering.entry.cli.console import operator_text, print_error, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import STREAM
-from poolgrad_lowering.ge.result import PLACES
+from poolgrad_lowering.ge.records import PLACES
 from poolgrad_lowering.model.diagnostics.status import Status
 from poolgrad_lowering.model.diagnostics.text import counted, printable, with_layers
 from poolgrad_lowering.report.report import AnchorReport, Report

@@ -23,7 +23,7 @@ from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles, value_type
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
-from poolgrad_lowering.ge.result import PlaceCount, PlacementReport, Way
+from poolgrad_lowering.ge.records import PlaceCount, PlacementReport, Way
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.model.diagnostics.text import first_of

@@ -15,7 +15,7 @@ from itertools import groupby
 
 from poolgrad_lowering.ge.atc.ways import placement_report
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
-from poolgrad_lowering.ge.result import PLACES
+from poolgrad_lowering.ge.records import PLACES
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.report.drawing.markup import Markup, element, joined, shown
 from poolgrad_lowering.report.html.tables import code, table

@@ -7,9 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.compiler.families.avg_pool.emit import emit
-from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
+from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient, check_operands, verify_gradient
 from poolgrad_lowering.compiler.families.avg_pool.legality import select_op
-from poolgrad_lowering.compiler.families.avg_pool.verify import check_operands, verify_gradient
 from poolgrad_lowering.compiler.families.family import Family, LoweredPool
 from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.dialect.targets import (

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from poolgrad_lowering.compiler.families.family import Family, ForwardPools
 from poolgrad_lowering.compiler.families.max_pool.emit import emit, emit_forward
 from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMaxPool, join
-from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, check_operands, verify_gradient
 from poolgrad_lowering.compiler.families.max_pool.legality import select_op
-from poolgrad_lowering.compiler.families.max_pool.verify import check_operands, verify_gradient
 from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.dialect.targets import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
 

@@ -1,18 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`MaxPoolGradient`, the record that every form returns for a gradient of a max pool."""
+"""`MaxPoolGradient`, the record of a gradient of a max pool that every form returns; what must hold of it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
-from poolgrad_lowering.compiler.analysis.provenance import Numbering
-from poolgrad_lowering.compiler.families.gradient import Gradient, Operand
+from onnx import TensorProto
+
+from poolgrad_lowering.compiler.analysis.provenance import Indices, Numbering, find_indices
+from poolgrad_lowering.compiler.families.gradient import Gradient, Operand, View
+from poolgrad_lowering.compiler.families.shared.checks import (
+    Kinds,
+    check_element_types,
+    check_names,
+    check_operand_shape,
+    check_order,
+    check_pool,
+    check_record,
+    check_result,
+    check_shape,
+    malformed,
+)
 from poolgrad_lowering.dialect.op import Maximum
-from poolgrad_lowering.model.ir.dims import Shape
-from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.dims import Shape, Shown, fits_reshape
+from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 
 
 @dataclass(frozen=True)
@@ -81,3 +98,110 @@ class MaxPoolGradient(Gradient):
         """The values that the lowered node uses: x, grad and, if it is there yet, argmax."""
         used = (self.x, self.grad, self.argmax)
         return tuple(operand.value for operand in used if operand is not None)
+
+
+_FIELDS: Kinds = {
+    "x": Operand,
+    "argmax": (Operand, type(None)),
+    "numbering": Numbering,
+    "pool": (Node, type(None)),
+    "reduction": (Reduction, type(None)),
+    "axis": int,
+}
+
+
+def verify_gradient(facts: Facts, gradient: MaxPoolGradient) -> None:
+    """Raises `Refuse` at the first condition that the gradient violates."""
+    check_record(gradient, _FIELDS)
+    check_pool(gradient)
+    if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < len(gradient.x_shape) - 2:
+        raise malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
+    check_element_types(facts, gradient, gradient.x.value, gradient.grad.value, gradient.dx.value)
+    _check_index_type(facts, gradient)
+    check_operand_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, gradient.x_shape)
+    check_result(facts, gradient)
+    for operand in (gradient.argmax, gradient.grad):
+        if operand is not None:
+            check_operand_shape(facts, Code.GRAD_SHAPE, operand, gradient.pooled_shape)
+    _check_argmax(facts, gradient)
+    _check_reduction(gradient)
+    check_order(gradient)
+
+
+def check_operands(gradient: MaxPoolGradient) -> None:
+    """Raises `Refuse` if a node in the place of dx cannot read an operand of a verified gradient.
+
+    Its name denotes another value there, or it needs a new shape that is not known.
+    """
+    check_names(gradient)
+    shapes = ((gradient.argmax, gradient.pooled_shape), (gradient.x, gradient.x_shape))
+    is_flat = any(
+        operand is not None and operand.view is View.FLAT and not fits_reshape(shape) for operand, shape in shapes
+    )
+    spatial = gradient.x_shape[2:]
+    along_axis = gradient.numbering is Numbering.AXIS and len(spatial) > 1
+    if is_flat or (along_axis and any(dim.static is None for dim in spatial)):
+        what = "'{}' cannot be converted to plane-local indices for {}: sizes are not known"
+        raise Refuse(Code.UNKNOWN_SHAPE, what, (gradient.argmax or gradient.x).value.name, Shown(gradient.x_shape))
+
+
+def _check_index_type(facts: Facts, gradient: MaxPoolGradient) -> None:
+    """Only plane-local indices may be int32: the rewrite computes with others in int64, the type of ONNX's Indices.
+
+    No other type is refused: ORTModule declares the indices of its ATen nodes as float.
+    """
+    argmax = gradient.argmax
+    if argmax is None or gradient.numbering is Numbering.PLANE:
+        return
+    if facts.element_type(argmax.value) == TensorProto.INT32:
+        raise malformed(gradient, "the indices '{}' are int32, but not plane-local", argmax.value.name)
+
+
+def _check_argmax(facts: Facts, gradient: MaxPoolGradient) -> None:
+    """The indices are those that `pool` records, in the stated numbering."""
+    pool = gradient.pool
+    argmax = None if gradient.argmax is None else gradient.argmax.value
+    if argmax is None:
+        unrecorded = pool is not None and pool.is_a("MaxPool") and pool.output(1) is None
+        if not unrecorded or gradient.numbering is not Numbering.TENSOR:
+            raise malformed(gradient, "it has no indices, and no MaxPool whose Indices output could be added")
+        _check_pool(facts, gradient, pool)
+    elif (found := find_indices(facts, argmax)) is not None:
+        _check_recorded(facts, gradient, argmax, found)
+    elif pool is not None and (pool.is_a("MaxPool") or not _comes_from(argmax, pool.output(1))):
+        raise malformed(gradient, "the indices '{}' are not those of '{}'", argmax.name, pool.label)
+
+
+def _check_reduction(gradient: MaxPoolGradient) -> None:
+    """It is a ReduceMax and an ArgMax of one scope, and the indices are computed from those of the ArgMax."""
+    reduction = gradient.reduction
+    if reduction is None:
+        return
+    node, recorder = reduction.node, reduction.recorder
+    are_maxima = node.is_a("ReduceMax") and recorder.is_a("ArgMax") and node.scope is recorder.scope
+    argmax = gradient.argmax
+    if not are_maxima or argmax is None or not _comes_from(argmax.value, recorder.output(0)):
+        raise malformed(gradient, "its reduction is not the ReduceMax and the ArgMax that recorded the indices")
+
+
+def _check_recorded(facts: Facts, gradient: MaxPoolGradient, argmax: Value, found: Indices) -> None:
+    """The MaxPool that recorded the indices is `pool`, if the record names one, and the numbering is as stated."""
+    if gradient.pool is not None and gradient.pool is not found.pool:
+        raise malformed(gradient, "the indices '{}' come from '{}'", argmax.name, found.pool.label)
+    if gradient.numbering is not found.numbering:
+        what = "'{}' is numbered per {}, but the form says per {}"
+        raise Refuse(Code.INDICES_NUMBERING, what, argmax.name, found.numbering.value, gradient.numbering.value)
+    _check_pool(facts, gradient, found.pool)
+
+
+def _check_pool(facts: Facts, gradient: MaxPoolGradient, pool: Node | None) -> None:
+    """The MaxPool has the gradient's windows, and its input has the shape of x."""
+    source = pool.input(0) if pool is not None else None
+    if pool is None or source is None or facts.pool(pool) != gradient.windows:
+        raise malformed(gradient, "its windows are not those of the pool that recorded the indices")
+    check_shape(facts, Code.MALFORMED_GRADIENT, source, gradient.x_shape)
+
+
+def _comes_from(value: Value, source: Value | None) -> bool:
+    """Whether a value is computed from `source`; the search stops after `MAX_CHAIN` values."""
+    return source is not None and source in islice(value.ancestors(lambda node: node.inputs), MAX_CHAIN)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a family checks of a gradient at the checkpoint between match and legality, whichever family it is of.
+"""Checks of a gradient's values: those that forms use, and those at the checkpoint between match and legality.
 
-The record is complete, element types agree, shapes are consistent, and no operand is computed from the result. Known
-facts of the graph must not contradict the record; unknown ones are the form's task.
+At the checkpoint the record is complete, element types agree, shapes are consistent, and no operand is computed from
+the result. Known facts of the graph must not contradict the record; unknown ones are the form's task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from poolgrad_lowering.compiler.analysis.checks import check_shape, mixed_types
 from poolgrad_lowering.compiler.families.gradient import Gradient, Operand, View
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, channels_to_last, differ, size
 from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
+from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
 
 Kinds = Mapping[str, type | tuple[type, ...]]
@@ -159,3 +159,41 @@ def _is_computed_by(value: Value, node: Node) -> bool:
         return maker.inputs if maker.scope is node.scope and maker.position > node.position else ()
 
     return any(reached.producer is node for reached in value.ancestors(inputs))
+
+
+def known_element_type(facts: Facts, x: Value) -> int:
+    """Return the `TensorProto.DataType` of a pooled input. Raises `Refuse` if it is not known."""
+    element_type = facts.element_type(x)
+    if not element_type:
+        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
+    return element_type
+
+
+def stated_element_type(facts: Facts, *values: Value) -> int:
+    """Return the first known element type of the values; 0 if none is known."""
+    return next(filter(None, map(facts.element_type, values)), 0)
+
+
+def mixed_types(value: Value, found: int | None, x: Value, element_type: int) -> Refuse:
+    """Return the refusal of a value of another element type than the pooled input."""
+    what = "'{}' is {}, the pooled input '{}' {}"
+    return Refuse(Code.DTYPE_MIX, what, value.name, type_name(found), x.name, type_name(element_type))
+
+
+def check_shape(facts: Facts, code: Code, value: Value, expected: Shape, *, flat: bool = False) -> None:
+    """Raise `Refuse` if the value is known to have another shape, or with `flat` another number of elements."""
+    shape = facts.shape(value)
+    if shape is not None and (differ((size(shape),), (size(expected),)) if flat else differ(shape, expected)):
+        raise Refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))
+
+
+def pooled_input_shape(facts: Facts, x: Value, rank: int) -> Shape:
+    """Return the shape of a pooled input. Raises `Refuse` if it is not known, or not N, C and `rank` spatial axes."""
+    shape = facts.shape(x)
+    if shape is None:
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", x.name)
+    if len(shape) == rank + 1:
+        raise Refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", x.name, Shown(shape))
+    if len(shape) != rank + 2:
+        raise Refuse(Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", x.name, Shown(shape), rank)
+    return shape

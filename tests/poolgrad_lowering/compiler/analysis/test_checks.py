@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.analysis.checks import check_shape, known_element_type
+from poolgrad_lowering.compiler.families.shared.checks import check_shape, known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from tests.pool_graphs import main_value, parse

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.analysis.checks import check_shape, pooled_input_shape, stated_element_type
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, indices
 from poolgrad_lowering.compiler.families.gradient import Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled, forward_pool
+from poolgrad_lowering.compiler.families.shared.checks import check_shape, pooled_input_shape, stated_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import opaque

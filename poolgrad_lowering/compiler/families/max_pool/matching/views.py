@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.analysis.checks import mixed_types
 from poolgrad_lowering.compiler.families.gradient import Operand, View
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
+from poolgrad_lowering.compiler.families.shared.checks import mixed_types
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES

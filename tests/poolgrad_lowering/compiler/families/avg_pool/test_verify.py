@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from poolgrad_lowering.compiler.families.avg_pool.verify import verify_gradient
+from poolgrad_lowering.compiler.families.avg_pool.gradient import verify_gradient
 from poolgrad_lowering.model.diagnostics.codes import attempt
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.index import ModelIndex

@@ -7,12 +7,12 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from poolgrad_lowering.compiler.analysis.checks import stated_element_type
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import (
     behind_casts,
     check_not_constant,
 )
+from poolgrad_lowering.compiler.families.shared.checks import stated_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.patterns.aten_adaptive_max_pool_grad import match as match_adaptive
 from poolgrad_lowering.patterns.aten_max_pool_grad import match as match_pool
