@@ -54,7 +54,8 @@ class Gradient(ABC):
 
     `grad` is the incoming gradient, `dx` what the lowered node computes, `element_type` the `TensorProto.DataType` of
     the pooled input and of both. `x_shape` and `pooled_shape` are the shapes of the pooled input and of the pooled
-    output, (N, C, spatial…), with symbols. `windows` are those of the pool, in the terms of an ONNX pool.
+    output, (N, C, spatial…), with symbols. `windows` are those of the pool, in the terms of an ONNX pool. `pool` is the
+    node whose first output is the pooled tensor, None if it is not known.
     """
 
     grad: Operand
@@ -63,6 +64,7 @@ class Gradient(ABC):
     windows: PoolAttributes | AdaptiveWindows
     x_shape: Shape
     pooled_shape: Shape
+    pool: Node | None = None
 
     @property
     @abstractmethod
@@ -78,11 +80,6 @@ class Gradient(ABC):
     def in_onnx(self) -> bool:
         """Whether the producer wrote it in operators of ONNX that CANN's graph engine runs as they are."""
         return False
-
-    @property
-    @abstractmethod
-    def pooling(self) -> Node | None:
-        """The node whose first output is the pooled tensor; None if not known."""
 
 
 @dataclass(frozen=True)

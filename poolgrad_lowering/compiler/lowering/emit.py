@@ -44,7 +44,7 @@ def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement
 
 
 def _replaced_site(site: Lowered[Any], nodes: list[NodeProto], use_counts: UseCounts) -> Replacement:
-    root, pool = site.gradient.dx.value.producer, site.gradient.pooling
+    root, pool = site.gradient.dx.value.producer, site.gradient.pool
     if root is None:
         raise AssertionError(f"no node produces the result '{site.gradient.dx.value.name}' of a gradient")
     one = Replacement(root, nodes, dead_region(root, use_counts), site.gradient.element_type, root, site.site)

@@ -45,7 +45,7 @@ class Parts:
 
     def before(self, site: Lowered[Any], replacement: Replacement) -> Graph:
         """The nodes that are removed with a site, including those shared with other sites, and its pool in any case."""
-        root, pool = replacement.root, site.gradient.pooling
+        root, pool = replacement.root, site.gradient.pool
         nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._removed and node not in self._roots)
         if pool is not None and pool not in nodes:
             nodes.append(pool)
@@ -63,7 +63,7 @@ class Parts:
 
     def after(self, site: Lowered[Any], replacement: Replacement) -> Graph:
         """The nodes that replace a site, with its pool or the nodes that replace the pool."""
-        pool, results = site.gradient.pooling, [site.gradient.dx.value]
+        pool, results = site.gradient.pool, [site.gradient.dx.value]
         moved = self._roots.get(pool) if pool is not None else None
         operations = [_existing(pool, Kind.KEPT)] if pool is not None and moved is None else []
         literals: dict[Value, str] = {}
@@ -194,6 +194,6 @@ def first_site(decisions: Decisions) -> SiteDrawing | None:
         return None
     replaced = decisions.replaced
     [replacement] = [one for one in replaced if one.site == site.site]
-    pools = [one for one in replaced if one.site is None and one.root == site.gradient.pooling]
+    pools = [one for one in replaced if one.site is None and one.root == site.gradient.pool]
     parts = Parts(decisions.facts, [replacement, *pools])
     return SiteDrawing(replacement.layer or site.site, parts.before(site, replacement), parts.after(site, replacement))

@@ -33,14 +33,12 @@ class AveragePoolGradient(Gradient):
     * `x`: a value of shape `x_shape` and of the same type, whose elements are not read; None if the form has none
     * `count_include_pad`: whether divisor(o) counts the elements of window o in the padding too, or those of x alone
     * `divisor`: the divisor of all windows; 0 if each one is counted
-    * `pool`: the forward pool; None if not known
     * `spelled`: whether it is written out in operators of ONNX, and no operator of a training runtime
     """
 
     x: Operand | None
     count_include_pad: bool = False
     divisor: int = 0
-    pool: Node | None = None
     spelled: bool = False
 
     @property
@@ -63,11 +61,6 @@ class AveragePoolGradient(Gradient):
     def in_onnx(self) -> bool:
         """Whether it is written out: GE has ConvTranspose, Gather and ReduceSum."""
         return self.spelled
-
-    @property
-    def pooling(self) -> Node | None:
-        """The forward pool."""
-        return self.pool
 
 
 _FIELDS: Kinds = {

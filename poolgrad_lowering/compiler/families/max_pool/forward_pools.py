@@ -59,13 +59,13 @@ def missing_outputs(sites: Sequence[Lowered[MaxPoolGradient]]) -> dict[Node, str
     return {
         pool: site.gradient.indices.value.name
         for site in sites
-        if (pool := site.gradient.pool) is not None
+        if (pool := site.gradient.recording_pool) is not None
         if pool.output(1) is None and not isinstance(site.forward, LoweredOp)
     }
 
 
 def _named(site: Lowered[MaxPoolGradient], named: dict[Node, Value], taken: set[str]) -> Lowered[MaxPoolGradient]:
-    gradient, pool = site.gradient, site.gradient.pool
+    gradient, pool = site.gradient, site.gradient.recording_pool
     if gradient.argmax is not None or pool is None:
         return site
     if pool not in named:
@@ -141,13 +141,12 @@ def _pools(sites: Iterable[Site]) -> dict[Use, _Pool]:
 def _pool(gradient: MaxPoolGradient) -> _Pool | None:
     """The pool of a gradient, where it reads the gradient's x."""
     node, reduction = gradient.pool, gradient.reduction
-    if reduction is not None:
-        y, recorded = reduction.node.output(0), reduction.recorder.output(0)
-        return None if y is None or recorded is None else _Pool(reduction.node, y, recorded, gradient)
-    if node is None or node.input(0) != gradient.x.value:
+    if node is None or (reduction is None and node.input(0) != gradient.x.value):
         return None
-    y, recorded = node.output(0), node.output(1) or gradient.indices.value  # the rewrite adds the missing output
-    return None if y is None else _Pool(node, y, recorded, gradient)
+    # The rewrite adds an output for Indices that is missing.
+    own = node.output(1) or gradient.indices.value
+    y, recorded = node.output(0), own if reduction is None else reduction.recorder.output(0)
+    return None if y is None or recorded is None else _Pool(node, y, recorded, gradient)
 
 
 def _place(gradient: MaxPoolGradient) -> Use | None:
@@ -256,7 +255,8 @@ def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bo
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
     gradient, reduction = pool.gradient, pool.gradient.reduction
     x_view = gradient.x_shape if gradient.x.view is View.FLAT else None
-    place = pool.node if reduction is None else reduction.first
+    nodes = [pool.node] if reduction is None else [pool.node, reduction.recorder]
+    place = min(nodes, key=lambda node: node.position)
     return LoweredMaxPool(
         pool.node, op, gradient.x.value, pool.y, gradient.element_type, place, argmax, x_view, pool.y_view
     )

@@ -34,21 +34,15 @@ from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 
 @dataclass(frozen=True)
 class Reduction:
-    """A forward pool that two nodes of one scope compute: ReduceMax the pooled tensor, ArgMax the indices.
+    """What is known of a forward pool that two nodes of one scope compute: ReduceMax, and ArgMax, the `recorder`.
 
     `order` is the function body that compares the elements of a window in the order of the ReduceMax; None if there is
     none. `y_shape` is the shape of the pooled tensor, None if it is not known.
     """
 
-    node: Node
     recorder: Node
     order: Maximum | None
     y_shape: Shape | None
-
-    @property
-    def first(self) -> Node:
-        """The one of the two nodes that comes first in the model."""
-        return min(self.node, self.recorder, key=lambda node: node.position)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,22 +57,21 @@ class MaxPoolGradient(Gradient):
     * `x`: the pooled input, of shape `x_shape`
     * `argmax`: the recorded indices, int32 or int64, of shape `pooled_shape`; `numbering` says what they count (AXIS:
       positions along spatial axis `axis`). None if `pool` has no Indices output yet: the rewrite adds the output
-    * `pool`: the node that computes both the pooled tensor (its first output) and the recorded indices (its second);
-      None if no single node does
-    * `reduction`: the ReduceMax and the ArgMax that do, if two nodes do; None otherwise
+    * `pool`: the node that computes the pooled tensor (its first output) and the recorded indices (its second); or a
+      ReduceMax with a `reduction`; None if it is not known
+    * `reduction`: that an ArgMax records the indices, and how; None if the pool does
     """
 
     x: Operand
     argmax: Operand | None
     numbering: Numbering
-    pool: Node | None = None
     axis: int = 0
     reduction: Reduction | None = None
 
     @property
-    def pooling(self) -> Node | None:
-        """The node whose first output is the pooled tensor: `pool`, or the ReduceMax; None if not known."""
-        return self.pool if self.reduction is None else self.reduction.node
+    def recording_pool(self) -> Node | None:
+        """The pool, if it is known and records the indices itself."""
+        return self.pool if self.reduction is None else None
 
     @property
     def indices(self) -> Operand:
@@ -158,8 +151,8 @@ def _check_index_type(facts: Facts, gradient: MaxPoolGradient) -> None:
 
 
 def _check_argmax(facts: Facts, gradient: MaxPoolGradient) -> None:
-    """The indices are those that `pool` records, in the stated numbering."""
-    pool = gradient.pool
+    """The indices are those that the pool records, in the stated numbering."""
+    pool = gradient.recording_pool
     argmax = None if gradient.argmax is None else gradient.argmax.value
     if argmax is None:
         unrecorded = pool is not None and pool.is_a("MaxPool") and pool.output(1) is None
@@ -177,16 +170,17 @@ def _check_reduction(gradient: MaxPoolGradient) -> None:
     reduction = gradient.reduction
     if reduction is None:
         return
-    node, recorder = reduction.node, reduction.recorder
-    are_maxima = node.is_a("ReduceMax") and recorder.is_a("ArgMax") and node.scope is recorder.scope
-    argmax = gradient.argmax
+    pool, recorder, argmax = gradient.pool, reduction.recorder, gradient.argmax
+    are_maxima = (
+        pool is not None and pool.is_a("ReduceMax") and recorder.is_a("ArgMax") and pool.scope is recorder.scope
+    )
     if not are_maxima or argmax is None or not _comes_from(argmax.value, recorder.output(0)):
         raise malformed(gradient, "its reduction is not the ReduceMax and the ArgMax that recorded the indices")
 
 
 def _check_recorded(facts: Facts, gradient: MaxPoolGradient, argmax: Value, found: Indices) -> None:
     """The MaxPool that recorded the indices is `pool`, if the record names one, and the numbering is as stated."""
-    if gradient.pool is not None and gradient.pool is not found.pool:
+    if gradient.recording_pool not in (None, found.pool):
         raise malformed(gradient, "the indices '{}' come from '{}'", argmax.name, found.pool.label)
     if gradient.numbering is not found.numbering:
         what = "'{}' is numbered per {}, but the form says per {}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, Reduction
+from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.shared.legality import (
     check_lowerable,
     inexpressible,
@@ -24,6 +24,7 @@ from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow, widened
 from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.dialect.targets import (
     ADAPTIVE,
     ADAPTIVE_GRAD,
@@ -45,7 +46,7 @@ _WINDOWED = (MAX_POOL_2D, MAX_POOL_3D)
 def select_forward_op(gradient: MaxPoolGradient, target: Target) -> LoweredOp:
     """Return the operator for the pool that recorded a gradient's indices. Raises `Refuse` if the pool stays."""
     if gradient.reduction is not None:
-        op = _select_reduced(gradient, gradient.reduction)
+        op = _select_reduced(gradient, gradient.reduction.order)
     else:
         pool = equal_windows(gradient)
         op = _adaptive_op(gradient) if pool is None else _select_windowed(gradient, pool, target)
@@ -53,17 +54,14 @@ def select_forward_op(gradient: MaxPoolGradient, target: Target) -> LoweredOp:
     return op
 
 
-def _select_reduced(gradient: MaxPoolGradient, reduction: Reduction) -> LoweredOp:
+def _select_reduced(gradient: MaxPoolGradient, order: Maximum | None) -> LoweredOp:
     """The operator whose function body can be a ReduceMax too."""
-    if not isinstance(gradient.windows, AdaptiveWindows) and reduction.order is None:
-        raise Refuse(
-            Code.FORWARD_WINDOWS, "ReduceMax '{}' is not over windows of adaptive pooling", reduction.node.label
-        )
+    name = gradient.pool.label if gradient.pool is not None else ""
+    if not isinstance(gradient.windows, AdaptiveWindows) and order is None:
+        raise Refuse(Code.FORWARD_WINDOWS, "ReduceMax '{}' is not over windows of adaptive pooling", name)
     op = _adaptive_op(gradient)
-    if reduction.order is None:
-        raise Refuse(
-            Code.FORWARD_BODY, "no function body compares elements in the order of ReduceMax '{}'", reduction.node.label
-        )
+    if order is None:
+        raise Refuse(Code.FORWARD_BODY, "no function body compares elements in the order of ReduceMax '{}'", name)
     return op
 
 

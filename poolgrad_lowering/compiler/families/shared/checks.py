@@ -75,7 +75,7 @@ def _check_fields(gradient: Gradient, record: object, kinds: Kinds, prefix: str 
 
 def check_pool(gradient: Gradient) -> None:
     """As `check_windows`, for the windows of a gradient."""
-    node = gradient.pooling or gradient.dx.value.producer
+    node = gradient.pool or gradient.dx.value.producer
     if isinstance(gradient.windows, PoolAttributes) and node is not None:
         check_windows(gradient.windows, node)
 

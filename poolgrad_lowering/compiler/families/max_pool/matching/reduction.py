@@ -22,11 +22,11 @@ from poolgrad_lowering.model.ir.scopes import Node, Value
 def with_whole_reduction(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> MaxPoolGradient:
     """The gradient with its `reduction`, if there is one; `recorder` is an ArgMax over whole axes of x."""
     found = _find(facts, gradient, recorder)
-    if found is None:
+    if found is None or recorder is None:
         return gradient
-    reduction, after = found
+    pool, y_shape, after = found
     order = Maximum.WHOLE if bool(after) == bool(_after_window(gradient.pooled_shape[2:])) else None
-    return replace(gradient, reduction=replace(reduction, order=order))
+    return replace(gradient, pool=pool, reduction=Reduction(recorder, order, y_shape))
 
 
 def with_gathered_reduction(
@@ -41,11 +41,12 @@ def with_gathered_reduction(
         return gradient
     is_filled = facts.behind_views(recorder.input(0), "Where") is not None
     order = Maximum.FILLED if is_filled else Maximum.GATHERED
-    return replace(gradient, reduction=replace(found[0], order=order if is_adaptive else None))
+    pool, y_shape, _ = found
+    return replace(gradient, pool=pool, reduction=Reduction(recorder, order if is_adaptive else None, y_shape))
 
 
-def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tuple[Reduction, Shape] | None:
-    """The ReduceMax over the windows of an ArgMax, and the sizes of the axes after those that it reduces.
+def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tuple[Node, Shape | None, Shape] | None:
+    """The ReduceMax over the windows of an ArgMax, the shape of its result, and the sizes after the reduced axes.
 
     What the ArgMax reads is computed from x, so x is defined there.
     """
@@ -61,7 +62,7 @@ def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tup
         else:
             return None
     facts.depend_on(reads)  # on what proves nothing, nothing depends
-    return Reduction(node, recorder, None, facts.shape(node.output(0))), shape[axes[-1] + 1 :]
+    return node, facts.shape(node.output(0)), shape[axes[-1] + 1 :]
 
 
 def _reductions(facts: Facts, maximum: FirstMaximum) -> Iterator[tuple[Node, range, Shape]]:

@@ -155,7 +155,7 @@ WRONG: dict[str, tuple[Callable[[MaxPoolGradient], Any], str, str]] = {
     ),
     "pooled_shape": (lambda _: shape(2, 3, 4, 3), "grad-shape", "'i' has shape [2, 3, 4, 4], the pool [2, 3, 4, 3]"),
     "pool": (lambda g: value(g, "z").producer, "malformed-gradient", f"{OF_DX}the indices 'i' come from 'y'"),
-    "reduction": (lambda g: Reduction(g.pool, g.pool, Maximum.WHOLE, None), "malformed-gradient", NO_MAXIMA),
+    "reduction": (lambda g: Reduction(g.pool, Maximum.WHOLE, None), "malformed-gradient", NO_MAXIMA),
     "axis": (lambda _: None, "malformed-gradient", f"{OF_DX}axis is NoneType"),
 }
 """A value for each field, with the code and the reason of the refusal."""
@@ -435,9 +435,9 @@ def test_a_reduction(
         values = {name: Value(scope, name) for scope in scopes for name in scope.producers}
         maxima, maximum = values[node].producer, values[recorder].producer
         assert maxima is not None and maximum is not None  # noqa: PT018 - for the type checker
-        reduction = Reduction(maxima, maximum, None, None)
+        reduction = Reduction(maximum, None, None)
         return replace(
-            gradient, argmax=Operand(values[argmax]), numbering=Numbering.PLANE, pool=None, reduction=reduction
+            gradient, argmax=Operand(values[argmax]), numbering=Numbering.PLANE, pool=maxima, reduction=reduction
         )
 
     assert report(model(REDUCTIONS), change, monkeypatch).reason == reason

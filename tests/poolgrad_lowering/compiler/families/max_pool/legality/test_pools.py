@@ -261,7 +261,7 @@ def test_reductions(gradient: MaxPoolGradient, order: Maximum | None, expected: 
     """A ReduceMax moves where a body of the adaptive operator compares in its order, over windows of known number."""
     text = "g (float[1, 1, 4] x) => (y, i) { y = ReduceMax(x) i = ArgMax(x) }"
     scope = ModelIndex(parse(text)).scopes[0]
-    reduced = dataclasses.replace(gradient, reduction=Reduction(scope.node(0), scope.node(1), order, None))
+    reduced = dataclasses.replace(gradient, pool=scope.node(0), reduction=Reduction(scope.node(1), order, None))
     planned = attempt(select_forward_op, reduced, A2)
     if isinstance(planned, Refusal):
         assert planned.code is expected
