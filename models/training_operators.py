@@ -225,7 +225,12 @@ OPERATORS = tuple(_GRAPHS)
 
 
 def example(operator: str, opset: int = 18) -> ModelProto:
-    """Return the model with a node of an operator, whose last node it is, or the one that the operator's pool feeds."""
+    """Return the model with a node of an operator, whose last node it is, or the one that the operator's pool feeds.
+
+    Raises `LookupError` if the operator has no example.
+    """
+    if operator not in _GRAPHS:
+        raise LookupError(f"{operator} has no example: add a small graph with it to models/training_operators.py")
     inputs, _, rest = _GRAPHS[operator].partition(" => ")
     head = f'<ir_version: 9, opset_import: ["": {opset}, {IMPORTS}]>'
     return parser.parse_model(f"{head} g ({inputs}) => {rest}")
