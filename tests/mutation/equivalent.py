@@ -41,142 +41,196 @@ _PRIORITIES = {
     "ort_max_pool_grad": 10,
     "overwrite_scatter": 40,
     "tensorflow_max_pool_grad": 20,
-    "tensorflow_max_pool_grad_with_argmax": 30,
     "tie_masks": 10,
     "torch_global_max": 50,
     "torch_scatter_add": 60,
     "user_symbolic_grad": 40,
 }
-_NAMES = {
-    "dialect.op.Maximum": ("filled", "gathered", "selected", "whole"),
-    "patterns.tensorflow_max_pool_grad_with_argmax": ("batch", "channel", "position"),
-}
 _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
 """Operators whose inferred shapes are taken before the rules derive the same."""
 
-EQUIVALENT: dict[str, str] = {
-    "poolgrad_lowering.model.windows.PoolAttributes.of: 0 → 1": _ONLY_OF_NODES,
-    "poolgrad_lowering.patterns.decomposed_forward._pooled: 1 → 2": _ODD_LENGTH,
-    "poolgrad_lowering.compiler.families.max_pool.emit._on_canvas: "
-    "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,
-    "poolgrad_lowering.compiler.families.max_pool.emit._on_canvas: "
-    "np.prod(sizes[axis:], dtype=np.int64) → np.prod(sizes[axis:])": _ONLY_A_TYPE,
-    "poolgrad_lowering.model.facts.hiding.Hiding.__init__: "
-    "(… for node in with_inner(function.node) if refers(node)) → "
-    "(… for node in with_inner(function.node))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.facts.hiding.Hiding.__init__: if referring → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.max_pool.forward_pools.missing_outputs: "
-    "pool.output(1) is None and (not isinstance(site.forward, LoweredOp)) → pool.output(1) is None": _REMOVED_ANYWAY,
-    "poolgrad_lowering.compiler.families.max_pool.emit._from_axis: 1 → 2": _STEPS_OVER,
-    "poolgrad_lowering.compiler.families.shared.emission.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
-    "poolgrad_lowering.compiler.lowering.apply_plan._select: "
-    "site.op if is_first else family_of(site.gradient).select(site.gradient, target, operator) → "
-    "family_of(site.gradient).select(site.gradient, target, operator)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.max_pool.emit._from_axis: "
-    "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
-    "poolgrad_lowering.model.facts.node_inference: 1 → 2 #2": _ONLY_A_LIMIT,
-    "poolgrad_lowering.model.facts.node_inference: 10 → 11": _ONLY_A_LIMIT,
-    "poolgrad_lowering.compiler.families.max_pool.matching.scatter._names_own_rows: "
-    "if integer(node, 'axis') not in (-1, depth) → if False": _OTHER_COLUMNS,
-    "poolgrad_lowering.compiler.families.max_pool.matching.scatter._counts_rows: "
-    "np.indices(sizes[:columns], sparse=True) → np.indices(sizes[:columns])": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.max_pool.matching.scatter._counts_rows: True → False": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.max_pool.matching.views.find_result: break → continue": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.facts.facts.Facts.element_type: 'element_type' → 'element_type_'": _ONLY_A_FACT,
-    "poolgrad_lowering.model.facts.facts.Facts.constant: 'constant' → 'constant_'": _ONLY_A_FACT,
-    "poolgrad_lowering.model.facts.facts.Facts._passed: "
-    "not isinstance(proto, onnx.FunctionProto) or value.name not in proto.input → value.name not in proto.input": (
-        _NO_NAME
-    ),
-    "poolgrad_lowering.model.facts.facts.Facts.table: 'table' → 'table_'": _ONLY_A_FACT,
-    "poolgrad_lowering.model.facts.facts.Facts.integers: 'integers' → 'integers_'": _ONLY_A_FACT,
-    "poolgrad_lowering.model.facts.facts.Facts.is_zero: 'zero' → 'zero_'": _ONLY_A_FACT,
-    "poolgrad_lowering.model.facts.memo.Memo.once: if len(self._reads) > before → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.max_pool.matching.views.find_result: break → continue #2": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
-    "poolgrad_lowering.compiler.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
-    "poolgrad_lowering.compiler.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,
-    "poolgrad_lowering.compiler.families.shared.checks._is_computed_by.inputs: "
-    "maker.scope is node.scope and maker.position > node.position → maker.position > node.position": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.shared.checks._is_computed_by.inputs: "
-    "maker.position > node.position → maker.position >= node.position": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.lowering.lower.lower: "
-    "len(gate.serialised(lowered)) if outcome.changed else bytes_before → len(gate.serialised(lowered))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.lowering.pipeline.lower_in_place: "
-    "names(index) if any((verdict.status == Status.LOWERED for verdict in selected)) else set() → "
-    "names(index)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate.on_initializer: 1 → 2": _ANY_NEGATIVE,
-    "poolgrad_lowering.model.gate.gate.Gate._check_graph: 1 → 2": _ANY_NEGATIVE,
-    "poolgrad_lowering.model.gate.gate.Gate._check_function: 1 → 2": _ANY_NEGATIVE,
-    "poolgrad_lowering.model.gate.gate.Gate.visit_attributes: "
-    "b'' if attribute.type in _HOLDER_TYPES else attribute.SerializeToString() → "
-    "attribute.SerializeToString()": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate.visit_attributes: "
-    "if (name := self._valid_attributes.get(stored)) is None → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate.on_scope_closed: if unsorted → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate._check_graph: "
-    "if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse) → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate._check_graph: "
-    "len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse) → "
-    "len({*scope.initializers, *sparse}) <= len(graph.initializer) + len(sparse)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate._check_attribute: "
-    "if attribute.type in _HOLDER_TYPES → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate._check_attribute: "
-    "if len(stored) <= _MAX_REMEMBERED → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate._check_attribute: "
-    "if len(stored) <= _MAX_REMEMBERED → if False": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.gate.gate.Gate._check_attribute: "
-    "len(stored) <= _MAX_REMEMBERED → len(stored) < _MAX_REMEMBERED": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.ir.use_lists.UseLists.of: 1 → 2": _NO_POSITION,
-    "poolgrad_lowering.model.ir.use_lists.UseLists._links: 1 → 2": _NO_POSITION,
-    "poolgrad_lowering.model.ir.index.ModelIndex._enter_values: 1 → 2": _NO_POSITION,
-    "poolgrad_lowering.model.ir.index.ModelIndex._add_subgraph: 1 → 2": _NO_POSITION,
-    "poolgrad_lowering.model.ir.scopes.Value.__new__: 1 → 2": _NO_POSITION,
-    "poolgrad_lowering.model.ir.tensors.dims_flaw: 0 → 1": _NO_SIZE,
-    "poolgrad_lowering.model.ir.scopes.Scope.resolve: if known is not None → if False": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.ir.scopes.Value.producer: if self._producer is False → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.ir.scopes.Value.upstream: break → continue": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.ir.scopes.Value.use_count: if self._use_count < 0 → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.ir.scopes.Value.use_count: self._use_count < 0 → self._use_count <= 0": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.ir.scopes.Value.use_count: 0 → 1": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.lowering.plan_file.read_plan: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
-    "poolgrad_lowering.model.ir.scopes.Value.only_reader: uses[0].position < 0 → uses[0].position <= 0": _NOT_FIRST,
-    "poolgrad_lowering.model.ir.scopes.Value.only_reader: 0 → 1 #3": _NOT_FIRST,
-    "poolgrad_lowering.compiler.families.max_pool.matching.window_tables.adaptive_counts: "
-    "np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)) → "
-    "same_windows(table, adaptive_table(sizes, counts))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.windows.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.compiler.families.max_pool.matching.window_tables._taps: "
-    "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
-    "poolgrad_lowering.compiler.families.max_pool.matching.window_tables._taps: "
-    "np.arange(window.kernel, dtype=np.int64) → np.arange(window.kernel)": _INT64_ANYWAY,
-    "poolgrad_lowering.compiler.families.max_pool.matching.window_tables._span: "
-    "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
-    "poolgrad_lowering.compiler.families.max_pool.matching.window_tables._span: "
-    "np.arange((ends - starts).max(), dtype=np.int64) → np.arange((ends - starts).max())": _INT64_ANYWAY,
-    "poolgrad_lowering.compiler.families.max_pool.matching.window_tables._first_window: "
-    "np.arange(extent, dtype=np.int64) → np.arange(extent)": _INT64_ANYWAY,
-    "poolgrad_lowering.compiler.families.max_pool.matching.reduction._reductions: "
-    "use.scope is not maximum.node.scope or use.position < 0 → use.scope is not maximum.node.scope": _LAST_NODE,
-    **{f"poolgrad_lowering.patterns.{form}: {at} → {at + 1}": _ONLY_THE_ORDER for form, at in _PRIORITIES.items()},
-    **{
-        f"poolgrad_lowering.{place}: '{name}' → '{name}_'": _ONLY_A_NAME
-        for place, names in _NAMES.items()
-        for name in names
-    },
-    **{f"poolgrad_lowering.model.facts.shape_rules: '{op}' → '{op}_'": _ONLY_FOR_SPEED for op in _STATIC_FIRST},
-    "poolgrad_lowering.compiler.families.gradient.Pattern: 100 → 101": _ONLY_THE_ORDER,
-    "poolgrad_lowering.compiler.families.max_pool.gradient.MaxPoolGradient: 0 → 1": _NO_AXIS,
-    "poolgrad_lowering.compiler.analysis.evaluation: 'Evaluation' → 'Evaluation_'": _ONLY_FOR_TYPES,
-    "poolgrad_lowering.model.facts.facts: 'T' → 'T_'": _ONLY_FOR_TYPES,
-    "poolgrad_lowering.model.facts.memo: 'T' → 'T_'": _ONLY_FOR_TYPES,
-    "poolgrad_lowering.dialect.op: 'T' → 'T_'": _ONLY_A_NAME,
-    "poolgrad_lowering.dialect.op: 'I' → 'I_'": _ONLY_A_NAME,
-    "poolgrad_lowering.dialect.pool: 15 → 16": _OTHER_SPELLING,
-    "poolgrad_lowering.model.gate.gate._place: 1 → 2": _ANY_NEGATIVE,
-    "poolgrad_lowering.model.gate.gate._require_at: 1 → 2": _ANY_NEGATIVE,
-    "poolgrad_lowering.model.gate.gate: 256 → 257": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.model.ir.attributes: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
-    "poolgrad_lowering.model.ir.attributes: 1 → 2": _NEWER_THAN_ALL,
-    "poolgrad_lowering.model.ir.scopes: 64 → 65": _ONLY_A_LIMIT,
+_ROWS: dict[str, list[tuple[str, str, str]]] = {
+    "compiler.analysis.evaluation": [("'Evaluation'", "'Evaluation_'", _ONLY_FOR_TYPES)],
+    "compiler.analysis.provenance.Numbering": [
+        ("'tensor'", "'tensor_'", _ONLY_A_NAME),
+        ("'plane'", "'plane_'", _ONLY_A_NAME),
+        ("'axis'", "'axis_'", _ONLY_A_NAME),
+    ],
+    "compiler.families.shared.checks._is_computed_by.inputs": [
+        (
+            "maker.scope is node.scope and maker.position > node.position",
+            "maker.position > node.position",
+            _ONLY_FOR_SPEED,
+        ),
+        ("maker.position > node.position", "maker.position >= node.position", _ONLY_FOR_SPEED),
+    ],
+    "compiler.families.shared.emission.canvas_extents": [("0", "1", _NO_EMPTY_CANVAS)],
+    "compiler.families.gradient.Pattern": [("100", "101", _ONLY_THE_ORDER)],
+    "compiler.families.max_pool.emit._from_axis": [
+        ("1", "2", _STEPS_OVER),
+        ("np.arange(math.prod(sizes), dtype=np.int64)", "np.arange(math.prod(sizes))", _WRITTEN_AS_INT64),
+    ],
+    "compiler.families.max_pool.emit._on_canvas": [
+        ("np.prod(canvas[axis + 1:], dtype=np.int64)", "np.prod(canvas[axis + 1:])", _ONLY_A_TYPE),
+        ("np.prod(sizes[axis:], dtype=np.int64)", "np.prod(sizes[axis:])", _ONLY_A_TYPE),
+    ],
+    "compiler.families.max_pool.forward_pools.missing_outputs": [
+        (
+            "pool.output(1) is None and (not isinstance(site.forward, LoweredOp))",
+            "pool.output(1) is None",
+            _REMOVED_ANYWAY,
+        )
+    ],
+    "compiler.families.max_pool.gradient.MaxPoolGradient": [("0", "1", _NO_AXIS)],
+    "compiler.families.max_pool.matching.reduction._reductions": [
+        ("use.scope is not maximum.node.scope or use.position < 0", "use.scope is not maximum.node.scope", _LAST_NODE)
+    ],
+    "compiler.families.max_pool.matching.scatter._counts_rows": [
+        ("np.indices(sizes[:columns], sparse=True)", "np.indices(sizes[:columns])", _ONLY_FOR_SPEED),
+        ("True", "False", _ONLY_FOR_SPEED),
+    ],
+    "compiler.families.max_pool.matching.scatter._names_own_rows": [
+        ("if integer(node, 'axis') not in (-1, depth)", "if False", _OTHER_COLUMNS)
+    ],
+    "compiler.families.max_pool.matching.views.find_result": [
+        ("break", "continue", _ONLY_FOR_SPEED),
+        ("break", "continue #2", _ONLY_FOR_SPEED),
+    ],
+    "compiler.families.max_pool.matching.window_tables._first_window": [
+        ("np.arange(extent, dtype=np.int64)", "np.arange(extent)", _INT64_ANYWAY)
+    ],
+    "compiler.families.max_pool.matching.window_tables._span": [
+        ("np.arange(count, dtype=np.int64)", "np.arange(count)", _INT64_ANYWAY),
+        ("np.arange((ends - starts).max(), dtype=np.int64)", "np.arange((ends - starts).max())", _INT64_ANYWAY),
+    ],
+    "compiler.families.max_pool.matching.window_tables._taps": [
+        ("np.arange(count, dtype=np.int64)", "np.arange(count)", _INT64_ANYWAY),
+        ("np.arange(window.kernel, dtype=np.int64)", "np.arange(window.kernel)", _INT64_ANYWAY),
+    ],
+    "compiler.families.max_pool.matching.window_tables.adaptive_counts": [
+        (
+            "np.array_equal(first, _first_window(sizes, counts)) "
+            "and same_windows(table, adaptive_table(sizes, counts))",
+            "same_windows(table, adaptive_table(sizes, counts))",
+            _ONLY_FOR_SPEED,
+        )
+    ],
+    "compiler.lowering.apply_plan._select": [
+        (
+            "site.op if is_first else family_of(site.gradient).select(site.gradient, target, operator)",
+            "family_of(site.gradient).select(site.gradient, target, operator)",
+            _ONLY_FOR_SPEED,
+        )
+    ],
+    "compiler.lowering.lower.lower": [
+        (
+            "len(gate.serialised(lowered)) if outcome.changed else bytes_before",
+            "len(gate.serialised(lowered))",
+            _ONLY_FOR_SPEED,
+        )
+    ],
+    "compiler.lowering.pipeline.lower_in_place": [
+        (
+            "names(index) if any((verdict.status == Status.LOWERED for verdict in selected)) else set()",
+            "names(index)",
+            _ONLY_FOR_SPEED,
+        )
+    ],
+    "compiler.lowering.plan_file.read_plan": [("'utf-8'", "'utf-8_'", _ONE_ENCODING)],
+    "dialect.op": [("'T'", "'T_'", _ONLY_A_NAME), ("'I'", "'I_'", _ONLY_A_NAME)],
+    "dialect.op.Maximum": [
+        ("'filled'", "'filled_'", _ONLY_A_NAME),
+        ("'gathered'", "'gathered_'", _ONLY_A_NAME),
+        ("'selected'", "'selected_'", _ONLY_A_NAME),
+        ("'whole'", "'whole_'", _ONLY_A_NAME),
+    ],
+    "dialect.pool": [("15", "16", _OTHER_SPELLING)],
+    "model.facts.facts": [("'T'", "'T_'", _ONLY_FOR_TYPES)],
+    "model.facts.facts.Facts._passed": [
+        (
+            "not isinstance(proto, onnx.FunctionProto) or value.name not in proto.input",
+            "value.name not in proto.input",
+            _NO_NAME,
+        )
+    ],
+    "model.facts.facts.Facts.constant": [("'constant'", "'constant_'", _ONLY_A_FACT)],
+    "model.facts.facts.Facts.element_type": [("'element_type'", "'element_type_'", _ONLY_A_FACT)],
+    "model.facts.facts.Facts.integers": [("'integers'", "'integers_'", _ONLY_A_FACT)],
+    "model.facts.facts.Facts.is_zero": [("'zero'", "'zero_'", _ONLY_A_FACT)],
+    "model.facts.facts.Facts.table": [("'table'", "'table_'", _ONLY_A_FACT)],
+    "model.facts.hiding.Hiding.__init__": [
+        (
+            "(… for node in with_inner(function.node) if refers(node))",
+            "(… for node in with_inner(function.node))",
+            _ONLY_FOR_SPEED,
+        ),
+        ("if referring", "if True", _ONLY_FOR_SPEED),
+    ],
+    "model.facts.memo": [("'T'", "'T_'", _ONLY_FOR_TYPES)],
+    "model.facts.memo.Memo.once": [("if len(self._reads) > before", "if True", _ONLY_FOR_SPEED)],
+    "model.facts.node_inference": [("1", "2 #2", _ONLY_A_LIMIT), ("10", "11", _ONLY_A_LIMIT)],
+    "model.gate.gate": [("256", "257", _ONLY_FOR_SPEED)],
+    "model.gate.gate.Gate._check_attribute": [
+        ("if attribute.type in _HOLDER_TYPES", "if True", _ONLY_FOR_SPEED),
+        ("if len(stored) <= _MAX_REMEMBERED", "if True", _ONLY_FOR_SPEED),
+        ("if len(stored) <= _MAX_REMEMBERED", "if False", _ONLY_FOR_SPEED),
+        ("len(stored) <= _MAX_REMEMBERED", "len(stored) < _MAX_REMEMBERED", _ONLY_FOR_SPEED),
+    ],
+    "model.gate.gate.Gate._check_function": [("1", "2", _ANY_NEGATIVE)],
+    "model.gate.gate.Gate._check_graph": [
+        ("1", "2", _ANY_NEGATIVE),
+        ("if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse)", "if True", _ONLY_FOR_SPEED),
+        (
+            "len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse)",
+            "len({*scope.initializers, *sparse}) <= len(graph.initializer) + len(sparse)",
+            _ONLY_FOR_SPEED,
+        ),
+    ],
+    "model.gate.gate.Gate.on_initializer": [("1", "2", _ANY_NEGATIVE)],
+    "model.gate.gate.Gate.on_scope_closed": [("if unsorted", "if True", _ONLY_FOR_SPEED)],
+    "model.gate.gate.Gate.visit_attributes": [
+        (
+            "b'' if attribute.type in _HOLDER_TYPES else attribute.SerializeToString()",
+            "attribute.SerializeToString()",
+            _ONLY_FOR_SPEED,
+        ),
+        ("if (name := self._valid_attributes.get(stored)) is None", "if True", _ONLY_FOR_SPEED),
+    ],
+    "model.gate.gate._place": [("1", "2", _ANY_NEGATIVE)],
+    "model.gate.gate._require_at": [("1", "2", _ANY_NEGATIVE)],
+    "model.ir.attributes": [("'utf-8'", "'utf-8_'", _ONE_ENCODING), ("1", "2", _NEWER_THAN_ALL)],
+    "model.ir.index.ModelIndex._add_subgraph": [("1", "2", _NO_POSITION)],
+    "model.ir.index.ModelIndex._enter_values": [("1", "2", _NO_POSITION)],
+    "model.ir.scopes": [("64", "65", _ONLY_A_LIMIT)],
+    "model.ir.scopes.Scope.resolve": [("if known is not None", "if False", _ONLY_FOR_SPEED)],
+    "model.ir.scopes.Value.__new__": [("1", "2", _NO_POSITION)],
+    "model.ir.scopes.Value.only_reader": [
+        ("uses[0].position < 0", "uses[0].position <= 0", _NOT_FIRST),
+        ("0", "1 #3", _NOT_FIRST),
+    ],
+    "model.ir.scopes.Value.producer": [("if self._producer is False", "if True", _ONLY_FOR_SPEED)],
+    "model.ir.scopes.Value.upstream": [("break", "continue", _ONLY_FOR_SPEED)],
+    "model.ir.scopes.Value.use_count": [
+        ("if self._use_count < 0", "if True", _ONLY_FOR_SPEED),
+        ("self._use_count < 0", "self._use_count <= 0", _ONLY_FOR_SPEED),
+        ("0", "1", _ONLY_FOR_SPEED),
+    ],
+    "model.ir.tensors.dims_flaw": [("0", "1", _NO_SIZE)],
+    "model.ir.use_lists.UseLists._links": [("1", "2", _NO_POSITION)],
+    "model.ir.use_lists.UseLists.of": [("1", "2", _NO_POSITION)],
+    "model.windows.factorisations": [("1", "2 #3", _ONLY_FOR_SPEED)],
+    "model.windows.PoolAttributes.of": [("0", "1", _ONLY_OF_NODES)],
+    "patterns.decomposed_forward._pooled": [("1", "2", _ODD_LENGTH)],
+    **{f"patterns.{form}": [(f"{at}", f"{at + 1}", _ONLY_THE_ORDER)] for form, at in _PRIORITIES.items()},
+    "patterns.tensorflow_max_pool_grad_with_argmax": [
+        ("30", "31", _ONLY_THE_ORDER),
+        ("'batch'", "'batch_'", _ONLY_A_NAME),
+        ("'channel'", "'channel_'", _ONLY_A_NAME),
+        ("'position'", "'position_'", _ONLY_A_NAME),
+    ],
+    "model.facts.shape_rules": [(f"'{op}'", f"'{op}_'", _ONLY_FOR_SPEED) for op in _STATIC_FIRST],
 }
+"""Of each function, or of a module outside of functions: what is replaced, by what, and why the result is the same."""
+
+EQUIVALENT = {f"{function}: {before} → {after}" for function, rows in _ROWS.items() for before, after, _ in rows}
+"""The names of these mutants."""

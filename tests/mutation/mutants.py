@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A module with one node replaced. `name` stays the same as long as function and node do.
+    """A module with one node replaced. `name` stays the same as long as function and node do; it begins in the package.
 
     `function` is the way to the outermost function or method around the node, empty where only importing runs it, as it
     does the defaults of parameters.
@@ -85,7 +85,8 @@ def mutants(module: str, file: Path) -> Iterator[Mutant]:
     seen: Counter[str] = Counter()
     for place, node, around in _nodes(tree, _Around()):
         for replacement in replacements(node):
-            plain = f"{'.'.join((module, *around.names))}: {_text(node)} → {_text(replacement)}"
+            function = ".".join((module.removeprefix("poolgrad_lowering."), *around.names))
+            plain = f"{function}: {_text(node)} → {_text(replacement)}"
             seen[plain] += 1
             name = plain if seen[plain] == 1 else f"{plain} #{seen[plain]}"
             yield Mutant(module, name, around.function, *_lines(node, around), file, tree, place, node, replacement)
