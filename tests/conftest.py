@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Skips the few tests that ask more of onnx than its older releases can do; fails each test in which a form fails."""
+"""Skips the few tests that ask more of onnx than its older releases can do; fails each test in which a form fails.
+
+Where tests search with hypothesis, its search for a smaller example has a bound.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 
@@ -40,7 +44,11 @@ _NEEDS: dict[str, tuple[str, str]] = {
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Skip the tests that the installed onnx is too old for."""
+    """Skip the tests that the installed onnx is too old for; bound the shrinking of all tests that use hypothesis."""
+    if "hypothesis" in sys.modules:
+        from tests.generators.shrinking import bound_shrinking
+
+        bound_shrinking()
     try:
         installed = Version(version("onnx"))
     except PackageNotFoundError:  # the tests of wheels need no onnx

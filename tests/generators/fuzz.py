@@ -35,6 +35,7 @@ from tests.generators.checks import (
 from tests.generators.models import build
 from tests.generators.plans import Plan, plans
 from tests.generators.protos import Choices
+from tests.generators.shrinking import bound_shrinking
 from tests.generators.transforms import TRANSFORMS, Transform
 
 EXAMPLES_OF_A_ROUND = 200
@@ -148,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    bound_shrinking()
     search = Search(time.monotonic() + 60 * options.minutes)
     error = search.run()
     for name, count in sorted(search.counts.items()):

@@ -29,6 +29,7 @@ from tests.generators.models import build, feeds
 from tests.generators.places import in_a_branch, in_a_function, outlined
 from tests.generators.plans import Plan, plans
 from tests.generators.protos import Choices
+from tests.generators.shrinking import bound_shrinking
 from tests.generators.transforms import Transform
 from tests.harness.other_tools.apart import Apart, ToolError
 from tests.other_tools.before_lowering import Array, Case, Tally, check
@@ -136,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    bound_shrinking()
     with Apart() as apart:
         search = Search(apart, options.tool or list(TOOLS), time.monotonic() + 60 * options.minutes, options.seed)
         error = search.run()
