@@ -248,7 +248,7 @@ def tools() -> str:
 
 
 def coverage() -> str:
-    """The table of training steps beside the CANN provider, as `make coverage` measured them."""
+    """The table of training steps beside the CANN provider, as the session `coverage` measured them."""
     rows = json.loads((DOCS / "graph_mode.json").read_text(encoding="utf-8"))
     head = (
         "network",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The list of PyTorch's operators on the page on PyTorch: what `make torch-lists` recorded of its own lists."""
+"""The list of PyTorch's operators on the page on PyTorch: what the session `record-torch-lists` found in its lists."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tables of the page on torch_npu: its calls beside those of sessions, as `make torch-npu-calls` counted them."""
+"""The tables of the page on torch_npu: its calls beside those of sessions, counted by the session `torch-npu-calls`."""
 
 from __future__ import annotations
 

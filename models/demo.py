@@ -46,7 +46,7 @@ def main() -> int:
     print(f"left as they are: {kept} anchors that are no gradients of pools")
     print(f"run on {runtime.get_ep_name()}, backend {backend}: {sum(ran)} of {len(ran)} pools and gradients")
     print(f"equal to the original, bit for bit: {sum(equal)} of {len(equal)} outputs")
-    print("next: .venv/bin/poolgrad inspect YOUR_TRAINING_GRAPH.onnx")
+    print("next: .nox/test/bin/poolgrad inspect YOUR_TRAINING_GRAPH.onnx")
     return 0 if all(ran) and all(equal) else 1
 
 

@@ -14,7 +14,7 @@ from tests import harness
 HOME = Path(harness.__file__).parent
 TESTS = HOME.parent
 ROOT = TESTS.parent
-INSTRUCTIONS = ("Makefile", "CONTRIBUTING.md")
+INSTRUCTIONS = ("Makefile", "noxfile.py", "CONTRIBUTING.md")
 """What tells a person to start a program."""
 BUILT_OR_STARTED = {".cpp", ".h", ".mjs"}
 
@@ -37,7 +37,7 @@ def is_program(path: Path) -> bool:
 
 @pytest.mark.parametrize("name", programs())
 def test_a_program_elsewhere_is_started_by_people(name: str) -> None:
-    """It is a search or a writer: a target of the Makefile starts it, or a page says how."""
+    """It is a search or a writer: a target of the Makefile or a session starts it, or a page says how."""
     texts = [(ROOT / file).read_text(encoding="utf-8") for file in INSTRUCTIONS]
     assert any(re.search(rf"-m {re.escape(name)}(?![\w.])", text) for text in texts)
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Programs that the Makefile runs: they make environments, wheels and what goes into these."""
+"""Programs for the sessions of noxfile.py: one runs nox, the others make wheels and what goes into these."""

@@ -17,7 +17,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments import NATIVE, PROJECT, ROOT, WHEEL, fingerprint
+from fingerprint import NATIVE, PROJECT, ROOT, WHEEL, fingerprint
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 import sbom
-from environments import ROOT, SOURCES, fingerprint
+from fingerprint import ROOT, SOURCES, fingerprint
 
 ANY = "any"
 EPOCH = "1767225600"

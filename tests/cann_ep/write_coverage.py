@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measures training steps beside the CANN provider, and writes the table of the page on it: `make coverage`."""
+"""Measures training steps beside the CANN provider, and writes the table of the page on it: the session `coverage`."""
 
 from __future__ import annotations
 

@@ -12,4 +12,4 @@ SECONDS = 20
 def bound_shrinking(seconds: float = SECONDS) -> None:
     """Let each failing test shrink its example for so long, in place of five minutes."""
     assert hasattr(engine, "MAX_SHRINKING_SECONDS"), "hypothesis has another name for the bound of shrinking"
-    engine.MAX_SHRINKING_SECONDS = seconds  # type: ignore[misc]
+    engine.MAX_SHRINKING_SECONDS = seconds  # type: ignore[misc, assignment]

@@ -15,7 +15,7 @@ lowered: 6 gradients of max pools, with their forward pools
 left as they are: 2 anchors that are no gradients of pools
 run on AclnnExecutionProvider, backend host: 8 of 8 pools and gradients
 equal to the original, bit for bit: 18 of 18 outputs
-next: .venv/bin/poolgrad inspect YOUR_TRAINING_GRAPH.onnx
+next: .nox/test/bin/poolgrad inspect YOUR_TRAINING_GRAPH.onnx
 """
 
 

@@ -34,8 +34,8 @@ def test_what_the_package_and_its_build_require_is_bounded_on_both_sides() -> No
 
 
 def test_the_oldest_dependencies_are_tested() -> None:
-    """`make test-oldest-dependencies` installs them."""
-    text = (ROOT / "tools" / "environments.py").read_text(encoding="utf-8")
+    """The session `oldest-dependencies` installs them."""
+    text = (ROOT / "noxfile.py").read_text(encoding="utf-8")
     for name, oldest, _ in BOUNDED.findall(" ".join(pyproject()["project"]["dependencies"])):
         assert re.search(rf'"{name}=={re.escape(oldest)}(\.0)*"', text), name
 

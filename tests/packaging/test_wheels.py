@@ -160,7 +160,7 @@ def test_the_sdist_builds_without_ninja(tmp_path: Path) -> None:
     [sdist] = DIST.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = archive.getnames()
-    assert not [name for name in names if re.match(r"[^/]+/(build|dist|\.venv|\.git/)", name)]
+    assert not [name for name in names if re.match(r"[^/]+/(build|dist|\.nox|\.git/)", name)]
     assert f"{sdist.name.removesuffix('.tar.gz')}/LICENSE" in names
     commands = commands_without("ninja", tmp_path / "commands")
     assert shutil.which("ninja", path=str(commands)) is None

@@ -115,7 +115,7 @@ def measured() -> dict[str, dict[str, dict[str, int]]]:
 
 
 def test_the_page_has_what_is_measured(measured: dict[str, Any]) -> None:
-    """`make torch-npu-calls` writes it."""
+    """The session `torch-npu-calls` writes it."""
     assert measured == json.loads(RECORD.read_text(encoding="utf-8"))
 
 

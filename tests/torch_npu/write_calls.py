@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counts how calls of torch_npu and of sessions differ, and writes the record for the page: `make torch-npu-calls`."""
+"""Counts how calls of torch_npu and of sessions differ, for the page: the session `torch-npu-calls`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ALWAYS = {
 
 def test_the_record_has_all_entries_and_no_fault() -> None:
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    assert list(record) == LISTED, "make torch-lists"
+    assert list(record) == LISTED, "run `python3 tools/environments.py record-torch-lists`"
     assert not {name: found for name, found in record.items() if not all(map(_is_taken, found))}
 
 

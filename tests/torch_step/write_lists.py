@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Exports the samples of PyTorch's lists as training steps, and records what becomes of them: `make torch-lists`.
+"""Exports the samples of PyTorch's lists as training steps, and records the results: the session `record-torch-lists`.
 
     python -m tests.torch_step.write_lists [--processes N] [NAME...]
 
