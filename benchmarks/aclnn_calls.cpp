@@ -26,8 +26,8 @@ aclIntArray* Triple(std::int64_t value) {
   return aclCreateIntArray(values.data(), values.size());
 }
 
-// A tensor's memory, which lives as long as the process: with its elements' positions as int32, which is what windows of
-// one element record as their maxima.
+// A tensor's memory, which lives as long as the process: with its elements' positions as int32, which is what windows
+// of one element record as their maxima.
 void* MakeMemory(std::int64_t elements) {
   std::vector<std::int32_t> positions(elements);
   std::iota(positions.begin(), positions.end(), 0);
