@@ -366,12 +366,13 @@ def _command(name: str, parser: Parser, many: Container[tuple[str, str]]) -> str
 
 
 def _usage(parser: Parser) -> str:
-    """The required arguments of a command."""
-    required = [_spelled(argument)[0] for argument in parser.arguments if argument.required]
-    return " ".join([*required, "[OPTION…]"])
+    """The required arguments of a command, and in brackets those that are no options."""
+    shown = [argument for argument in parser.arguments if argument.required or not argument.option_strings]
+    words = (_spelled(argument)[0] if argument.required else f"[{_spelled(argument)[0]}]" for argument in shown)
+    return " ".join([*words, "[OPTION…]"])
 
 
-def _rows(parser: Parser, hidden: Sequence[str] = ("help", "verbose", "quiet")) -> list[tuple[str, str]]:
+def _rows(parser: Parser, hidden: Sequence[str] = ("help", "help_all", "verbose", "quiet")) -> list[tuple[str, str]]:
     """A command's arguments with their meaning, without those named in `hidden`, by default those of every command."""
     shown = [argument for argument in parser.arguments if argument.dest not in hidden]
     return [(", ".join(_spelled(argument)), str(argument.help)) for argument in shown]

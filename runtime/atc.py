@@ -38,7 +38,7 @@ def find_plugin() -> Finding:
         for library in sorted(folder.rglob("*.so")):
             if _registers_operators(library):
                 return str(library), None
-    how = "run `poolgrad atc-plugin DIR` and put DIR into ASCEND_CUSTOM_OPP_PATH"
+    how = "run `poolgrad export-atc --plugin DIR` and put DIR into ASCEND_CUSTOM_OPP_PATH"
     if not folders:
         return None, f"ATC would load no plugin, since no folder of ASCEND_CUSTOM_OPP_PATH has 'framework' in it; {how}"
     return None, f"no library in {', '.join(map(str, folders))} registers the operators; {how}"

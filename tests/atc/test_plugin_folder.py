@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The folder that `poolgrad atc-plugin` writes."""
+"""The folder that `poolgrad export-atc --plugin` writes."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def test_a_second_time_replaces_what_the_first_wrote_and_nothing_else(tmp_path: 
 def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(FileError, match=f"cannot write '.*{name}': it exists and is not of `poolgrad atc-plugin`"):
+    with pytest.raises(
+        FileError, match=f"cannot write '.*{name}': it exists and is not of `poolgrad export-atc --plugin`"
+    ):
         write_atc_plugin(tmp_path)
     assert files(tmp_path) == {name}
     assert (tmp_path / name).read_text() == "mine"
@@ -156,7 +158,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_the_line_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["atc-plugin", str(tmp_path)]) == ExitCode.DONE
+    assert main(["export-atc", "--plugin", str(tmp_path)]) == ExitCode.DONE
     path = shlex.quote(str(tmp_path))
     assert capsys.readouterr() == (
         f"export ASCEND_CUSTOM_OPP_PATH={path}${{ASCEND_CUSTOM_OPP_PATH:+:$ASCEND_CUSTOM_OPP_PATH}}\n",
@@ -168,19 +170,19 @@ def test_the_command_prints_the_line_alone(tmp_path: Path, capsys: pytest.Captur
 def test_the_command_says_that_the_plugin_has_to_be_compiled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["atc-plugin", str(tmp_path)]) == ExitCode.DONE
+    assert main(["export-atc", "--plugin", str(tmp_path)]) == ExitCode.DONE
     printed = capsys.readouterr()
     assert printed.out.startswith("export ")
     assert (
         f"warning: this installation has no library of the plugin; where the toolkit is, run sh {tmp_path}"
         in printed.err
     )
-    assert main(["atc-plugin", str(tmp_path), "--quiet"]) == ExitCode.DONE
+    assert main(["export-atc", "--plugin", str(tmp_path), "--quiet"]) == ExitCode.DONE
     assert capsys.readouterr().err == ""
 
 
 def test_the_command_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["atc-plugin", str(tmp_path), "--json", "--machine", NATIVE.name]) == ExitCode.DONE
+    assert main(["export-atc", "--plugin", str(tmp_path), "--json", "--machine", NATIVE.name]) == ExitCode.DONE
     printed = json.loads(capsys.readouterr().out)
     assert list(printed) == ["folder", "library", "machine", "build", "setting"]
     assert printed["library"] == str(tmp_path / LIBRARY)
@@ -188,6 +190,6 @@ def test_the_command_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_the_command_refuses_another_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["atc-plugin", str(tmp_path / "plugin"), "--machine", OTHER[NATIVE.name]]
+    arguments = ["export-atc", "--plugin", str(tmp_path / "plugin"), "--machine", OTHER[NATIVE.name]]
     assert main(arguments) == ExitCode.BAD_INPUT
     assert "leave out --machine and run source/build.sh where the toolkit is" in capsys.readouterr().err

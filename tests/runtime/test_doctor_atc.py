@@ -74,7 +74,9 @@ def test_no_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(tmp_path))
     found, problem = find_plugin()
     assert found is None
-    assert str(problem).startswith(f"no library in {tmp_path / 'framework'} registers the operators; run `poolgrad atc")
+    assert str(problem).startswith(
+        f"no library in {tmp_path / 'framework'} registers the operators; run `poolgrad export-atc"
+    )
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

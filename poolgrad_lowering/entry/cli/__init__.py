@@ -30,7 +30,6 @@ _MODULES = {
     "lower-artifacts": "lower",
     "export-atc": "exports",
     "export-cann": "exports",
-    "atc-plugin": "atc_plugin",
     "export-torch": "export_torch",
     "inspect": "inspect",
     "verify": "verify",
@@ -73,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; errors of the package are printed."""
-    parser = build_parser(arguments[0] if arguments else None)
+    first = arguments[0] if arguments else None
+    parser = build_parser(first, whole=first == "completion" or "--help-all" in arguments)
     if not arguments:
         parser.print_help(sys.stderr)
         return ExitCode.BAD_INPUT
@@ -95,8 +95,11 @@ def _run(arguments: Sequence[str]) -> int:
         return ExitCode.INTERRUPTED
 
 
-def build_parser(given: str | None = None) -> Parser:
-    """Return the parser of the whole command line, or of that with one command only if `given` is its name."""
+def build_parser(given: str | None = None, *, whole: bool = True) -> Parser:
+    """Return the parser of the whole command line, or of that with one command only if `given` is its name.
+
+    Its help has rare commands and arguments too if it is `whole`.
+    """
     parser = Parser(
         prog="poolgrad",
         description="Lower gradients of pools in ONNX training graphs to Ascend NPU operators.",
@@ -107,11 +110,13 @@ def build_parser(given: str | None = None) -> Parser:
         ),
     )
     parser.add_argument("--version", action="version", version=f"poolgrad {__version__}")
-    add_arguments(parser, output_options(default=True))
+    parser.add_argument("--help-all", action="help", help="as --help, with all commands")
+    add_arguments(parser, output_options(default=True), whole=whole)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     for name in [given] if given is not None and _MODULES.get(given, _ABOUT) != _ABOUT else _MODULES:
         command: Command = import_module(f"{__name__}.{_MODULES[name]}").COMMANDS[name]
-        added = commands.add_parser(name, help=command.help, description=command.description, examples=command.examples)
-        add_arguments(added, (*command.arguments, *output_options(default=False)))
+        listed = {} if command.is_rare and not whole else {"help": command.help}
+        added = commands.add_parser(name, description=command.description, examples=command.examples, **listed)
+        add_arguments(added, (*command.arguments, *output_options(default=False)), whole=whole)
         added.set_defaults(run=command.run, parser=parser)
     return parser

@@ -59,6 +59,7 @@ COMMANDS = {
         ),
         arguments=(argument("shell", choices=SHELLS, help="the shell to complete in"),),
         run=_complete,
+        is_rare=True,
     ),
     "help": Command(
         help="print this help, or that of a command",

@@ -17,10 +17,14 @@ from poolgrad_lowering.model.io.limits import Limits
 
 @dataclass(frozen=True)
 class Argument:
-    """What argparse has to know of an argument: its names, and the options of `add_argument`."""
+    """What argparse has to know of an argument: its names, and the options of `add_argument`.
+
+    The help leaves out a rare argument, but not --help-all.
+    """
 
     names: tuple[str, ...]
     options: dict[str, Any]
+    is_rare: bool = False
 
 
 Arguments: TypeAlias = "Iterable[Argument | str | Arguments]"
@@ -31,7 +35,7 @@ Arguments: TypeAlias = "Iterable[Argument | str | Arguments]"
 class Command:
     """A command: its texts in the help, its arguments, and the function that runs it and returns its exit code.
 
-    The examples are pairs of a command line and its meaning.
+    The examples are pairs of a command line and its meaning. The help leaves out a rare command, but not --help-all.
     """
 
     help: str
@@ -39,6 +43,7 @@ class Command:
     examples: tuple[tuple[str, str], ...]
     arguments: Arguments
     run: Callable[[argparse.Namespace], int]
+    is_rare: bool = False
 
 
 def argument(*names: str, **options: Any) -> Argument:
@@ -51,14 +56,15 @@ def flag(name: str, what: str) -> Argument:
     return argument(name, action="store_true", help=what)
 
 
-def add_arguments(parser: argparse._ActionsContainer, arguments: Arguments) -> None:
-    """Add arguments to a parser."""
+def add_arguments(parser: argparse._ActionsContainer, arguments: Arguments, *, whole: bool) -> None:
+    """Add arguments to a parser, with the help of the rare ones if the help is `whole`."""
     for each in arguments:
         found = _SHARED[each] if isinstance(each, str) else each
         if isinstance(found, Argument):
-            parser.add_argument(*found.names, **found.options)
+            hidden = {"help": argparse.SUPPRESS} if found.is_rare and not whole else {}
+            parser.add_argument(*found.names, **found.options | hidden)
         else:
-            add_arguments(parser.add_mutually_exclusive_group(), found)
+            add_arguments(parser.add_mutually_exclusive_group(), found, whole=whole)
 
 
 def output_options(*, default: bool) -> Arguments:
@@ -119,17 +125,17 @@ _SHARED = {
 }
 """The arguments that several commands have, by name."""
 
-LIMITS = tuple(
-    argument(
-        f"--{limit.name.replace('_', '-')}",
-        type=int,
-        default=limit.default,
-        metavar="N",
-        help=f"{limit.metadata['help']} (default: {limit.default})",
-    )
-    for limit in fields(Limits)
+
+def _limit(name: str, default: int, what: str) -> Argument:
+    options = {"type": int, "default": default, "metavar": "N", "help": f"{what} (default: {default})"}
+    return Argument((f"--{name.replace('_', '-')}",), options, is_rare=True)
+
+
+LIMITS = (
+    argument("--help-all", action="help", help="as --help, with the limits of models"),
+    *(_limit(limit.name, limit.default, limit.metadata["help"]) for limit in fields(Limits)),
 )
-"""One argument for each field of `Limits`."""
+"""One argument for each field of `Limits`, and the one that shows them."""
 
 
 def limits(options: argparse.Namespace) -> Limits:

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`poolgrad atc-plugin`: writes the parser plugin with which ATC converts lowered models."""
+"""`poolgrad export-atc --plugin`: writes the parser plugin with which ATC converts lowered models."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from poolgrad_lowering.entry.cli.arguments import Command, argument, flag
 from poolgrad_lowering.entry.cli.console import print_error, print_json, print_line
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 
 
-def _write_plugin(options: argparse.Namespace) -> ExitCode:
+def write_plugin(options: argparse.Namespace) -> ExitCode:
+    """Write the plugin into the folder `options.plugin`, and print the line after which ATC finds it."""
     from poolgrad_lowering.ge.atc.plugin_folder import write_atc_plugin  # noqa: PLC0415 - `--help` must load nothing
 
-    plugin = write_atc_plugin(options.folder, machine=options.machine)
+    plugin = write_atc_plugin(options.plugin, machine=options.machine)
     if options.json:
         print_json(
             {
@@ -33,23 +32,3 @@ def _write_plugin(options: argparse.Namespace) -> ExitCode:
         )
     print_line(plugin.setting)
     return ExitCode.DONE
-
-
-COMMANDS = {
-    "atc-plugin": Command(
-        help="write the parser plugin with which ATC converts lowered models",
-        description="Write a parser plugin for ATC, CANN's converter of models, into a folder: the library, and its "
-        "sources with a script that compiles them against an installed toolkit. Print the line for a shell after which "
-        "ATC finds the plugin.",
-        examples=(
-            ("poolgrad atc-plugin plugin", "the library for this machine, and the sources"),
-            ("poolgrad atc-plugin plugin --machine aarch64", "only if this installation has this library"),
-        ),
-        arguments=(
-            argument("folder", type=Path, metavar="DIR", help="a folder, which is made if it does not exist"),
-            argument("--machine", choices=("x86_64", "aarch64"), help="demand a library for this processor"),
-            flag("--json", "print the paths and the line as JSON"),
-        ),
-        run=_write_plugin,
-    ),
-}

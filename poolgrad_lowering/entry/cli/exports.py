@@ -2,8 +2,8 @@
 
 """`poolgrad export-atc` and `poolgrad export-cann`: export a model for CANN, and print what became of it.
 
-The first is for ATC, CANN's offline converter, and prints how to convert the model; the second is for a session beside
-onnxruntime's CANN provider.
+The first is for ATC, CANN's offline converter, and prints how to convert the model, or writes the plugin that ATC
+needs; the second is for a session beside onnxruntime's CANN provider.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from poolgrad_lowering.entry.cli.arguments import (
 from poolgrad_lowering.entry.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
+from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.model.diagnostics.text import counted, printable
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ R = TypeVar("R", bound="ExportReport")
 
 
 def _export_atc(options: argparse.Namespace) -> ExitCode:
+    files = options.model is not None, options.output is not None
+    if options.plugin is not None and not any(files):
+        from poolgrad_lowering.entry.cli.atc_plugin import write_plugin  # noqa: PLC0415 - only this option needs it
+
+        return write_plugin(options)
+    if options.plugin is not None or options.machine is not None or not all(files):
+        raise UsageError("give a model with -o OUT.onnx, or --plugin DIR alone or with --machine")
     from poolgrad_lowering.entry.export_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
 
     report, proofs = _export(export_atc_file, options, weights_as_inputs=options.weights_as_inputs)
@@ -135,11 +143,8 @@ def _print_obstacles(obstacles: Sequence[NodeObstacle]) -> None:
         print_line(f"{code}: {advice}")
 
 
-_FILES: tuple[Argument | str, ...] = (
-    argument("model", type=model_file, metavar="IN.onnx", help="the model, original or lowered"),
-    argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it"),
-    "--in-place",
-)
+_MODEL: dict[str, Any] = {"type": model_file, "metavar": "IN.onnx", "help": "the model, original or lowered"}
+_OUTPUT: dict[str, Any] = {"type": Path, "metavar": "OUT.onnx", "help": "where to write it"}
 _AFTER_FORCE: tuple[Argument | str, ...] = (
     "--verify",
     argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON"),
@@ -154,7 +159,8 @@ COMMANDS = {
         help="lower a model for ATC, CANN's offline converter to .om files",
         description="Export an original or a lowered model for ATC, CANN's offline converter to .om files, and print "
         "the command that converts it. Every node that ATC cannot convert is named, and the model is then not written. "
-        "For onnxruntime, use `poolgrad lower`.",
+        "With --plugin in place of a model, write the parser plugin with which ATC converts such models, and print the "
+        "line for a shell after which ATC finds it. For onnxruntime, use `poolgrad lower`.",
         examples=(
             ("poolgrad export-atc training.onnx -o export.onnx --target Ascend910B3", "for a SoC name"),
             (
@@ -162,9 +168,19 @@ COMMANDS = {
                 "weights stay trainable",
             ),
             ("poolgrad export-atc training.onnx -o export.onnx --report export.json", "with a report as JSON"),
+            ("poolgrad export-atc --plugin npu-plugin", "the plugin that ATC needs, for this machine"),
         ),
         arguments=(
-            *_FILES,
+            argument("model", nargs="?", **_MODEL),
+            argument("-o", "--output", **_OUTPUT),
+            argument(
+                "--plugin",
+                type=Path,
+                metavar="DIR",
+                help="write ATC's parser plugin into this folder, which is made if it does not exist",
+            ),
+            argument("--machine", choices=("x86_64", "aarch64"), help="demand a plugin's library for this processor"),
+            "--in-place",
             argument(
                 "--weights-as-inputs",
                 nargs="+",
@@ -187,7 +203,9 @@ COMMANDS = {
             ("poolgrad export-cann training.onnx -o session.onnx --verify", "write only what is proven"),
         ),
         arguments=(
-            *_FILES,
+            argument("model", **_MODEL),
+            argument("-o", "--output", required=True, **_OUTPUT),
+            "--in-place",
             flag(
                 "--lower-onnx",
                 "also lower gradients of average pools that are in ONNX's own operators, which CANN's graph engine "

@@ -20,7 +20,7 @@ ONNX_FRAMEWORK = 5
 """ATC's number of ONNX, its option `--framework`."""
 
 PLUGIN_FOLDER = "npu-plugin"
-"""The folder that the printed lines give to `poolgrad atc-plugin`."""
+"""The folder that the printed lines give to `poolgrad export-atc --plugin`."""
 
 PRECISION_MODE = "must_keep_origin_dtype"
 """ATC's default, force_fp16, would compute float32 gradients in float16."""
@@ -73,7 +73,7 @@ def conversion(model: ModelProto, target: Target, soc: str | None, file: str) ->
 def _environment(soc: str, *, needs_plugin: bool, is_exact: bool) -> Iterator[str]:
     yield "source /usr/local/Ascend/cann/set_env.sh"
     if needs_plugin:
-        yield f'eval "$(poolgrad atc-plugin {PLUGIN_FOLDER})"'
+        yield f'eval "$(poolgrad export-atc --plugin {PLUGIN_FOLDER})"'
     if not is_exact:
         yield f"SOC_VERSION={soc}  # replace it by the name that npu-smi info prints"
 

@@ -23,7 +23,7 @@ LIBRARY = "libpoolgrad_atc_plugin.so"
 _INSTALLED = f"framework/onnx/{LIBRARY}"  # ATC loads every *.so below framework/
 _SOURCES = "source"
 _MARKER = "poolgrad-atc-plugin.txt"
-_FIRST_LINE = "Written by `poolgrad atc-plugin`."
+_FIRST_LINE = "Written by `poolgrad export-atc --plugin`."
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _check_owner(folder: Path, paths: list[Path]) -> None:
     for path in (marker, *paths):
         if path.exists() or path.is_symlink():
             raise FileError(
-                f"cannot write '{path}': it exists and is not of `poolgrad atc-plugin`; give another folder"
+                f"cannot write '{path}': it exists and is not of `poolgrad export-atc --plugin`; give another folder"
             )
 
 

@@ -57,6 +57,19 @@ def test_no_folder_is_entered_for_a_model_in_the_current_one(
     assert "\n  cd sub\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [[], ["m.onnx"], ["-o", "e.onnx"], ["m.onnx", "--plugin", "d"], ["m.onnx", "-o", "e.onnx", "--machine", "x86_64"]],
+)
+def test_a_model_or_the_plugin(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """`tests/atc/test_plugin_folder.py` writes the plugin."""
+    assert main(["export-atc", *words]) == 2
+    assert (
+        capsys.readouterr().err
+        == "poolgrad: error: give a model with -o OUT.onnx, or --plugin DIR alone or with --machine\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["export-atc", "export-cann"])
 def test_what_is_proven_is_printed(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [command, str(saved(tmp_path / "m.onnx", GRADIENT)), "-o", str(tmp_path / "e.onnx")]

@@ -77,6 +77,20 @@ def test_every_command_has_help_and_examples(name: str, capsys: pytest.CaptureFi
     assert all(argument.help for argument in COMMANDS[name].arguments)
 
 
+@pytest.mark.parametrize(
+    ("words", "rare"),
+    [([], "completion  "), (["lower"], "--max-nodes"), (["inspect"], "--max-bytes"), (["export-atc"], "--max-nesting")],
+)
+def test_what_is_rarely_needed_is_in_the_whole_help_alone(
+    words: list[str], rare: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, is_shown in (("--help", False), ("--help-all", True)):
+        with pytest.raises(SystemExit) as caught:
+            main([*words, option])
+        assert caught.value.code == 0
+        assert (rare in capsys.readouterr().out) == is_shown
+
+
 @pytest.mark.parametrize("width", [70, 80, 200])
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_is_wrapped_to_the_terminal(
