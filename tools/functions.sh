@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Functions for the commands of noxfile.py, run in the root of the repository.
 
 # debian COMMAND PACKAGE...: installs packages of Debian if a command is missing.
