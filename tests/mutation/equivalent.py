@@ -122,20 +122,6 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
             _ONLY_FOR_SPEED,
         )
     ],
-    "compiler.lowering.lower.lower": [
-        (
-            "len(gate.serialised(lowered)) if outcome.changed else bytes_before",
-            "len(gate.serialised(lowered))",
-            _ONLY_FOR_SPEED,
-        )
-    ],
-    "compiler.lowering.pipeline.lower_in_place": [
-        (
-            "names(index) if any((verdict.status == Status.LOWERED for verdict in selected)) else set()",
-            "names(index)",
-            _ONLY_FOR_SPEED,
-        )
-    ],
     "compiler.lowering.plan_file.read_plan": [("'utf-8'", "'utf-8_'", _ONE_ENCODING)],
     "dialect.op": [("'T'", "'T_'", _ONLY_A_NAME), ("'I'", "'I_'", _ONLY_A_NAME)],
     "dialect.op.Maximum": [

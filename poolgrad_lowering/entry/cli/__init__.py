@@ -13,6 +13,7 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from poolgrad_lowering.entry.cli import logs, streams
 from poolgrad_lowering.entry.cli.arguments import Command, add_arguments, output_options
@@ -115,7 +116,7 @@ def build_parser(given: str | None = None, *, whole: bool = True) -> Parser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     for name in [given] if given is not None and _MODULES.get(given, _ABOUT) != _ABOUT else _MODULES:
         command: Command = import_module(f"{__name__}.{_MODULES[name]}").COMMANDS[name]
-        listed = {} if command.is_rare and not whole else {"help": command.help}
+        listed: dict[str, Any] = {} if command.is_rare and not whole else {"help": command.help}
         added = commands.add_parser(name, description=command.description, examples=command.examples, **listed)
         add_arguments(added, (*command.arguments, *output_options(default=False)), whole=whole)
         added.set_defaults(run=command.run, parser=parser)

@@ -126,7 +126,7 @@ _SHARED = {
 """The arguments that several commands have, by name."""
 
 
-def _limit(name: str, default: int, what: str) -> Argument:
+def _limit(name: str, default: Any, what: str) -> Argument:
     options = {"type": int, "default": default, "metavar": "N", "help": f"{what} (default: {default})"}
     return Argument((f"--{name.replace('_', '-')}",), options, is_rare=True)
 
