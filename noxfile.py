@@ -375,12 +375,12 @@ def pip_settings() -> dict[str, str]:
         "constraint": "UV_CONSTRAINT",
         "cert": "SSL_CERT_FILE",
     }
-    python = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"
+    python = sys._base_executable  # noqa: SLF001 - this process is in an environment, which has no pip
     listed = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False).stdout
     rows = (line.partition("=") for line in listed.splitlines())
     found = {name.rpartition(".")[2]: value.strip("'") for name, _, value in rows}
     settings = {variable: found[name] for name, variable in names.items() if name in found}
-    return {"UV_INDEX_STRATEGY": "unsafe-best-match", "PYTHON": str(python)} | settings
+    return {"UV_INDEX_STRATEGY": "unsafe-best-match", "PYTHON": python} | settings
 
 
 for name, session in SESSIONS.items():
