@@ -33,38 +33,26 @@ nox.options.sessions = ["check", "test"]
 
 @dataclass(frozen=True)
 class Session:
-    """What a session is for, its commands for bash, and the arguments of each `uv pip install` of its environment.
+    """What a session is for, its commands for bash, and the arguments of `uv pip install` for its environment.
 
-    A session without installations runs commands of other sessions alone.
+    Of several installations, the arguments are apart by a semicolon. A session without an installation runs commands of
+    other sessions alone.
     """
 
     what: str
     commands: str
-    installs: tuple[tuple[str, ...], ...] = ()
+    installs: str = ""
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The files that the environment depends on, as globs relative to the root."""
-        words = self.words()
-        if "--editable" in words:
+        if "--editable" in self.installs:
             return NATIVE
-        return SOURCES if ".[ort]" in words else (*PROJECT, *words & {WHEEL})
-
-    def words(self) -> set[str]:
-        """Return all arguments."""
-        return {word for arguments in self.installs for word in arguments}
+        return SOURCES if ".[ort]" in self.installs else (*PROJECT, WHEEL) if WHEEL in self.installs else PROJECT
 
 
-def groups(*names: str) -> tuple[str, ...]:
-    """Return uv's arguments for dependency groups of `pyproject.toml`."""
-    return tuple(f"--group={name}" for name in names)
-
-
-def editable(package: str, *arguments: str) -> tuple[tuple[str, ...], ...]:
-    """Return the arguments of an editable installation of this package, with the tests' packages and `arguments`."""
-    return (("--editable", package, *groups("test"), *arguments),)
-
-
+EDITABLE = "--group=test --editable ."
+ORT = f"{EDITABLE}[ort]"
 PYTEST = "pytest -n auto --dist worksteal"
 TWO = "pytest -n 2 --dist worksteal"
 GENERATE = "nox -s test -- python -m docs.generate"
@@ -84,7 +72,7 @@ OPTIONS = {
     "SANITIZED_TESTS": "tests/runtime tests/atc/test_plugin_library.py",
 }
 """The variables that the commands read, and what they are if nobody sets them."""
-OLDEST = ("flatbuffers==23.5.26", "networkx==3.1", "numpy==1.26.0", "onnx==1.19.0", "shtab==1.13.0")
+OLDEST = "flatbuffers==23.5.26 networkx==3.1 numpy==1.26.0 onnx==1.19.0 shtab==1.13.0"
 """The oldest releases of the dependencies in `pyproject.toml`."""
 # The interpreter that loads the libraries is not instrumented, so the sanitizer's own library is preloaded, and with it
 # libstdc++, or a thrown exception finds no handler. Of the interpreter and of onnxruntime, TSAN sees only their calls
@@ -100,28 +88,28 @@ LD_PRELOAD="$(g++ -print-file-name=lib{}.so) $(g++ -print-file-name=libstdc++.so
 
 def sanitized(name: str, sanitizer: str) -> Session:
     """Return the session of a sanitizer, under which all native libraries are built."""
-    settings = f"build-dir=build/{name} cmake.build-type=Debug cmake.define.POOLGRAD_SANITIZE={sanitizer}".split()
-    options = (f"--config-settings={setting}" for setting in settings)
+    settings = f"build-dir=build/{name}", "cmake.build-type=Debug", f"cmake.define.POOLGRAD_SANITIZE={sanitizer}"
+    options = " ".join(f"--config-settings={setting}" for setting in settings)
     what = f"SANITIZED_TESTS, or the tests of the native libraries, with these under the {sanitizer} sanitizer"
-    return Session(what, SANITIZED.format(name), editable(".[ort]", *options))
+    return Session(what, SANITIZED.format(name), f"{ORT} {options}")
 
 
 def onnxruntime(release: str, tests: str = "tests/runtime") -> Session:
     """Return the session of this machine's wheel beside a release of onnxruntime."""
     package = "onnxruntime" if release == "newest" else f"onnxruntime=={release}"
-    installs = ((*groups("test"), "--upgrade", package, WHEEL),)
-    return Session(f"the runtime's tests on onnxruntime {release}", f"pytest {tests}", installs)
+    what = f"the runtime's tests on onnxruntime {release}"
+    return Session(what, f"pytest {tests}", f"--group=test --upgrade {package} {WHEEL}")
 
 
 SESSIONS = {
-    "test": Session("the default test suite", PYTEST, editable(".[ort]")),
+    "test": Session("the default test suite", PYTEST, ORT),
     "check": Session(
         "lint, formatting, types; warnings of the C++ compiler are errors in every build",
         f"ruff check {PYTHON_SOURCES}; ruff format --check {PYTHON_SOURCES}; "
         f"clang-format --dry-run --Werror {CPP_SOURCES}; "
         "assemble build/typing; ln -s $PWD/{tests,models,benchmarks,docs,tools} build/typing; cd build/typing; "
         "mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p poolgrad_lowering -p tests",
-        (("--requirements=pyproject.toml", "--extra=ort", *groups("test", "check")),),
+        "--requirements=pyproject.toml --extra=ort --group=test --group=check",
     ),
     "format": Session(
         "bring all sources into their format",
@@ -131,33 +119,33 @@ SESSIONS = {
     "docs": Session(
         "write the pages that are generated from the code, and the site of all pages to build/site",
         f"{GENERATE}; NO_MKDOCS_2_WARNING=1 mkdocs build --strict",  # not --quiet, which would hide the warnings
-        (groups("docs"),),
+        "--group=docs",
     ),
     "browser": Session(
         "the report as a page in Chromium, which is installed if it is missing (root, Debian)",
         "debian chromium chromium; pytest tests/html_report",
-        editable(".[ort]", *groups("browser")),
+        f"{ORT} --group=browser",
     ),
     # Other dependencies.
     "torch": Session(
         "the default suite with PyTorch as a further oracle (a large download)",
         PYTEST,
-        editable(".[ort]", "torch==2.13.0", "onnxscript"),
+        f"{ORT} torch==2.13.0 onnxscript",
     ),
     "oldest-dependencies": Session(
         "the compiler's tests with the oldest dependencies that pyproject.toml allows",
         f"{PYTEST} tests/poolgrad_lowering tests/patterns tests/generators",
-        editable(".[ort]", *OLDEST),
+        f"{ORT} {OLDEST}",
     ),
     "training": Session(
         "the custom operators in onnxruntime-training, Python 3.12 or older (a large download)",
         "pytest -m 'not long' tests/training tests/runtime/test_custom_ops.py",
-        editable(".", *groups("training")),
+        f"{EDITABLE} --group=training",
     ),
     "torch-step": Session(
         "training steps out of PyTorch, Python 3.11 to 3.13 (a large download)",
         f"{TWO} tests/torch_step",
-        editable(".[ort,torch]", *groups("torch-step")),
+        f"{EDITABLE}[ort,torch] --group=torch-step",
     ),
     "torch-lists": Session(
         "PyTorch's own lists of modules and operators as training steps, beside their record (an hour)",
@@ -170,12 +158,12 @@ SESSIONS = {
     "tools": Session(
         "other packages' tools on models before and after lowering",
         f"debian node nodejs; {PYTEST} -m tools tests/other_tools",
-        editable(".[ort]", *groups("tools")),
+        f"{ORT} --group=tools",
     ),
     "plugs": Session(
         "the pass for Olive, in runs of Olive (a large download)",
         "pytest -m olive tests/plugs",
-        editable(".[olive,ort]", *groups("olive")),
+        f"{EDITABLE}[olive,ort] --group=olive",
     ),
     # Releases of onnxruntime, from the oldest that the provider supports; an older one is refused when registering.
     "ort-1.23.2": onnxruntime("1.23.2", "tests/runtime/test_old_onnxruntime.py"),
@@ -204,7 +192,7 @@ SESSIONS = {
         "python tools/cann_home.py cann_ep; for steps in 'lenet__*__float32' 'attention__adamw__float16'; do "
         'nox -s torch-step -- python -m tests.torch_step.steps build/steps --only "$steps"; done; '
         "LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 pytest -m cann_ep $CANN_TESTS",
-        ((*groups("test", "cann"), WHEEL),),
+        f"--group=test --group=cann {WHEEL}",
     ),
     "coverage": Session(
         "measure training steps out of PyTorch beside the CANN provider, for the table of its page (half an hour)",
@@ -216,7 +204,7 @@ SESSIONS = {
     "torch-npu": Session(
         "torch_npu, the vendor's client of aclnn, on the host library and beside sessions (Python 3.11, x86-64)",
         f"python tools/cann_home.py torch_npu; {TWO} -m torch_npu tests/torch_npu",
-        (*editable(".[ort]", *groups("torch-npu")), ("--no-deps", "torch_npu==2.13.0")),
+        f"{ORT} --group=torch-npu; --no-deps torch_npu==2.13.0",
     ),
     "torch-npu-calls": Session(
         "count how torch_npu's calls differ from those of sessions, for the table of its page",
@@ -232,7 +220,7 @@ SESSIONS = {
         "rm -rf dist; mkdir dist; for machine in x86_64 aarch64 any; do wheel $machine; "
         "cp build/wheels/$machine/*.whl dist; done; python -m build --sdist --outdir dist; "
         "pytest -m wheels tests/packaging",
-        (groups("wheels"),),
+        "--group=wheels",
     ),
     "aarch64": Session(
         "the libraries of the wheel for 64-bit Arm, run by an emulator, against those of this machine",
@@ -287,7 +275,7 @@ SESSIONS = {
         done
         python -m tests.mutation --reach $reach "${given[@]}"
         """,
-        editable(".[ort]", *groups("mutate", "check")),
+        f"{ORT} --group=mutate --group=check",
     ),
     # What breaks a promise is left in build/fuzz. The corpora stay, and the next search begins with them. Half an hour
     # of pairs under atheris takes 9 GB, which the same runs without it do not. The host library is compiled without the
@@ -316,7 +304,7 @@ SESSIONS = {
             $search $corpus -max_len=$length $options -artifact_prefix=build/fuzz/$check-
         done
         """,
-        (groups("fuzz"),),
+        "--group=fuzz",
     ),
     # Installed, not editable: what is measured is what a user has. Threads of OpenMP that wait by spinning would take
     # the cores from whatever is measured next.
@@ -326,7 +314,7 @@ SESSIONS = {
         "PYTHONSAFEPATH=1 OMP_WAIT_POLICY=passive POOLGRAD_TRAINING_PYTHON=.nox/training/bin/python "
         "POOLGRAD_CANN_PYTHON=.nox/cann-ep/bin/python POOLGRAD_CANN_HOME=$PWD/build/cann_ep "
         "python -m benchmarks.run $QUESTIONS",
-        ((".[ort]", "--requirements=benchmarks/requirements.txt"),),
+        ".[ort] --requirements=benchmarks/requirements.txt",
     ),
 }
 
@@ -334,7 +322,7 @@ SESSIONS = {
 def run(name: str, session: nox.Session) -> None:
     """Install the environment if it is not up to date, then run the command that was given, or those of the session."""
     found = SESSIONS[name]
-    if WHEEL in found.words():
+    if WHEEL in found.installs:
         bash(session.run_install, WHEEL_HERE)
     if found.installs:
         install(session, found)
@@ -353,16 +341,16 @@ def bash(run: Callable[..., object], commands: str) -> None:
 
 
 def install(session: nox.Session, found: Session) -> None:
-    """Install an environment unless it is up to date. Says on standard error what it does."""
+    """Install an environment unless it is up to date; one with the newest onnxruntime never is."""
     folder = Path(session.virtualenv.location)
     state, stamp = f"{fingerprint(found.inputs)} {found.installs}", folder / ".made"
-    if stamp.is_file() and stamp.read_text() == state and "onnxruntime" not in found.words():  # the newest one
+    if stamp.is_file() and stamp.read_text() == state and not session.name.endswith("-newest"):
         return
     [packages] = folder.glob("lib/python*/site-packages")
     (packages / "root_of_the_repository.pth").write_text(f"{ROOT}\n")
-    for arguments in found.installs:
-        given = (str(next(ROOT.glob(WHEEL))) if argument == WHEEL else argument for argument in arguments)
-        session.install(*given, "--reinstall-package=poolgrad-lowering", silent=False, env=pip_settings())
+    for arguments in found.installs.split(";"):
+        words = [str(next(ROOT.glob(WHEEL))) if word == WHEEL else word for word in arguments.split()]
+        session.install(*words, "--reinstall-package=poolgrad-lowering", silent=False, env=pip_settings())
     stamp.write_text(state)
 
 
