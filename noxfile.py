@@ -5,10 +5,10 @@
     python3 tools/environments.py SESSION [COMMAND...]
 
 A session runs its own commands in its environment, or COMMAND in place of them. An environment is installed again when
-its inputs have changed: the arguments of uv, `pyproject.toml`, and the native sources if it builds them. Changed Python
-sources need no installation, because editable installations use them directly. The root of the repository comes after
-the installed packages on `sys.path`: `tests`, `models` and `benchmarks` can be imported, and an installed package takes
-precedence over its sources.
+its inputs have changed: the arguments of uv, `pyproject.toml`, and the native sources and the folders of the package if
+it builds it. Changed Python sources need no installation, because editable installations use them directly. The root of
+the repository comes after the installed packages on `sys.path`: `tests`, `models` and `benchmarks` can be imported, and
+an installed package takes precedence over its sources.
 """
 
 from __future__ import annotations
@@ -43,12 +43,16 @@ class Session:
     commands: str
     installs: str = ""
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The files that the environment depends on, as globs relative to the root."""
+    def state(self) -> str:
+        """Return what the environment depends on; an editable installation also knows the package's folders by name."""
         if "--editable" in self.installs:
-            return NATIVE
-        return SOURCES if ".[ort]" in self.installs else (*PROJECT, WHEEL) if WHEEL in self.installs else PROJECT
+            folders = (
+                folder for part in ("poolgrad_lowering", "patterns", "runtime") for folder in ROOT.glob(part + "/**/")
+            )
+            names = sorted(str(folder.relative_to(ROOT)) for folder in folders if (folder / "__init__.py").is_file())
+            return f"{fingerprint(NATIVE)} {self.installs} {' '.join(names)}"
+        inputs = SOURCES if ".[ort]" in self.installs else (*PROJECT, WHEEL) if WHEEL in self.installs else PROJECT
+        return f"{fingerprint(inputs)} {self.installs}"
 
 
 EDITABLE = "--group=test --editable ."
@@ -343,7 +347,7 @@ def bash(run: Callable[..., object], commands: str) -> None:
 def install(session: nox.Session, found: Session) -> None:
     """Install an environment unless it is up to date; one with the newest onnxruntime never is."""
     folder = Path(session.virtualenv.location)
-    state, stamp = f"{fingerprint(found.inputs)} {found.installs}", folder / ".made"
+    state, stamp = found.state(), folder / ".made"
     if stamp.is_file() and stamp.read_text() == state and not session.name.endswith("-newest"):
         return
     [packages] = folder.glob("lib/python*/site-packages")
