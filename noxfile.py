@@ -69,6 +69,7 @@ OPTIONS = {
     "CHECKS": "models pairs provider_checks host_calls",
     "CORPUS": "",
     "MINUTES": "5",
+    "MUTANTS": "",
     "PYTHONS": "3.10 3.11 3.12 3.13",
     "QUESTIONS": "",
     "RELEASES": "1.18.1 1.19.2 1.20.1 1.21.1 1.22.1 1.23.2 1.24.1 cann-1.24.4 1.24.4 1.25.1 1.26.0 1.28.0 1.30.0 newest",  # noqa: E501
@@ -273,11 +274,7 @@ SESSIONS = {
         reach=build/mutation/reach.json
         read=$(echo poolgrad_lowering patterns tests/{poolgrad_lowering,patterns,generators,near_misses})
         [[ -e $reach && ! $(find $read -name '*.py' -newer $reach) ]] || python -m tests.mutation.reach $reach
-        given=()
-        for option in sample seconds only again done workers; do
-          variable=${option^^}; [[ -z ${!variable:-} ]] || given+=(--$option "${!variable}")
-        done
-        python -m tests.mutation --reach $reach "${given[@]}"
+        python -m tests.mutation --reach $reach $MUTANTS
         """,
         f"{ORT} --group=mutate --group=check",
     ),
