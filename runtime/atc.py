@@ -13,7 +13,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-_KEY = b"npu::1::MaxPool3DGradWithArgmax"
+from poolgrad_lowering.dialect import DOMAIN, OPS, VERSION
+
+_KEY = f"{DOMAIN}::{VERSION}::{next(iter(OPS))}".encode()
 _LARGEST = 1 << 26
 """Bytes of a library that is searched; plugins are far smaller."""
 

@@ -2,8 +2,7 @@
 
 """The gradients of average pools.
 
-Names, order and types are those of Ascend's operator definitions (AvgPoolV2Grad, AvgPool3DGrad, AdaptiveAvgPool2dGrad
-and AdaptiveAvgPool3dGrad of CANN's ops-nn). Forward pools stay nodes of ONNX.
+Names, order and types are those of Ascend's operator definitions in CANN's ops-nn. Forward pools stay nodes of ONNX.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from functools import partial
 
 from onnx import AttributeProto
 
+from poolgrad_lowering.dialect import aclnn_functions as aclnn
 from poolgrad_lowering.dialect import average_window
 from poolgrad_lowering.dialect.average_inference import (
     infer_adaptive_average,
@@ -24,12 +24,17 @@ from poolgrad_lowering.dialect.average_pool import (
     adaptive_average_text,
     windowed_average_text,
 )
-from poolgrad_lowering.dialect.op import SHAPE, VALUE, Attribute, Body, Maximum, Op, Operand
+from poolgrad_lowering.dialect.op import Attribute, Body, Maximum, Op, Operand, Part, Prototype
 
 _INT, _INTS, _STRING, _FLOAT = AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING, AttributeProto.FLOAT
 
-_SIZES = Operand("orig_input_shape", SHAPE, "The shape of x, the pooled input: (N, C, spatial axes).", rank=1)
-_X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
+AVERAGE_3D_GRAD = "AvgPool3DGrad"
+AVERAGE_2D_GRAD = "AvgPoolV2Grad"
+ADAPTIVE_AVERAGE_GRAD = "AdaptiveAvgPool3dGrad"
+ADAPTIVE_AVERAGE_2D_GRAD = "AdaptiveAvgPool2dGrad"
+
+_SIZES = Operand("orig_input_shape", Part.SIZES, "The shape of x, the pooled input: (N, C, spatial axes).")
+_X = Operand("x", Part.X, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
 
 _MEAN = (
     "each element of the incoming gradient is divided by the number of elements that its window counts, and is added "
@@ -43,11 +48,11 @@ _BITS = (
 
 
 def _grad(name: str) -> Operand:
-    return Operand(name, VALUE, "The gradient of the pooled output, (N, C, spatial axes).")
+    return Operand(name, Part.GRAD, "The gradient of the pooled output, (N, C, spatial axes).")
 
 
 def _result(name: str) -> Operand:
-    return Operand(name, VALUE, "The gradient of x, in x's shape.")
+    return Operand(name, Part.Y, "The gradient of x, in x's shape.")
 
 
 def _flag(name: str, doc: str, default: int) -> Attribute:
@@ -92,7 +97,7 @@ def _adaptive_body(grad: str, y: str, shape: str, oldest: int) -> dict[Maximum, 
 
 AVERAGE_POOL_OPS = (
     Op(
-        "AvgPool3DGrad",
+        AVERAGE_3D_GRAD,
         f"Gradient of an average pool over up to three spatial axes: {_MEAN} {_BITS} "
         "Attributes always have entries for D, H and W; leading spatial axes that x does not have have size 1.",
         inputs=(_SIZES, _grad("grads")),
@@ -107,12 +112,13 @@ AVERAGE_POOL_OPS = (
             _fixed("data_format", "Layout of the tensors.", "NCDHW"),
             *_BODY_WINDOW,
         ),
-        ranks=(3, 4, 5),
+        functions={**dict.fromkeys((3, 4), (aclnn.AVG_POOL_2D_BACKWARD,)), 5: (aclnn.AVG_POOL_3D_BACKWARD,)},
+        prototype=Prototype(5, "8.5.0", "ND"),
         infer=infer_windowed_average,
         bodies=_windowed_body("grads", "output"),
     ),
     Op(
-        "AvgPoolV2Grad",
+        AVERAGE_2D_GRAD,
         f"Gradient of an average pool over two spatial axes: {_MEAN} {_BITS}",
         inputs=(_SIZES, _grad("input_grad")),
         outputs=(_result("out_grad"),),
@@ -128,28 +134,35 @@ AVERAGE_POOL_OPS = (
             _OVERRIDE,
             *_BODY_WINDOW,
         ),
-        ranks=(4,),
+        functions={4: (aclnn.AVG_POOL_2D_BACKWARD,)},
+        prototype=Prototype(4, "9.0.0", "ND"),
         infer=infer_windowed_average,
         bodies=_windowed_body("input_grad", "out_grad"),
     ),
     Op(
-        "AdaptiveAvgPool3dGrad",
+        ADAPTIVE_AVERAGE_GRAD,
         f"Gradient of an adaptive average pool over up to three spatial axes. {_ADAPTIVE} {_MEAN} {_BITS}",
         inputs=(_grad("y_grad"), _X),
         outputs=(_result("x_grad"),),
         attributes=(_fixed("data_format", "Layout of the tensors.", "NCDHW"),),
-        ranks=(3, 4, 5),
+        functions={
+            **dict.fromkeys((3, 4), (aclnn.ADAPTIVE_AVG_POOL_2D_BACKWARD,)),
+            5: (aclnn.ADAPTIVE_AVG_POOL_3D_BACKWARD,),
+        },
+        # On Atlas A2 and A3, and on Ascend 950 before 9.1.0, it takes a gradient of (D, H, W, N·C) only.
+        prototype=Prototype(5, "9.1.0", "ND", ("Ascend950",)),
         infer=infer_adaptive_average,
         bodies=_adaptive_body("y_grad", "x_grad", "Shape(x)", OLDEST_AVERAGE_OPSET),
     ),
     Op(
-        "AdaptiveAvgPool2dGrad",
+        ADAPTIVE_AVERAGE_2D_GRAD,
         f"Gradient of an adaptive average pool over two spatial axes, of an x of known shape. {_ADAPTIVE} {_MEAN} "
         f"{_BITS}",
         inputs=(_grad("input_grad"),),
         outputs=(_result("output_grad"),),
         attributes=(_ints("orig_input_shape", "The shape of x, the pooled input.", 1, 4),),
-        ranks=(4,),
+        functions={4: (aclnn.ADAPTIVE_AVG_POOL_2D_BACKWARD,)},
+        prototype=Prototype(4, "9.1.0", "ND"),
         infer=infer_shaped_adaptive_average,
         bodies=_adaptive_body(
             "input_grad", "output_grad", "Constant<value_ints: ints = @orig_input_shape>()", OLDEST_NUMBERS_OPSET

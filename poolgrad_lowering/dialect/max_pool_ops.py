@@ -11,6 +11,7 @@ from functools import partial
 
 from onnx import AttributeProto, TensorProto
 
+from poolgrad_lowering.dialect import aclnn_functions as aclnn
 from poolgrad_lowering.dialect import onnx_window
 from poolgrad_lowering.dialect.adaptive_pool import (
     OLDEST_ADAPTIVE_OPSET,
@@ -20,24 +21,31 @@ from poolgrad_lowering.dialect.adaptive_pool import (
 )
 from poolgrad_lowering.dialect.gradient import OLDEST_GRADIENT_OPSET, gradient_text
 from poolgrad_lowering.dialect.inference import infer_adaptive_pool, infer_gradient, infer_pool
-from poolgrad_lowering.dialect.op import ASCEND_TYPES, INDEX, VALUE, Attribute, Body, Maximum, Op, Operand
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, Attribute, Body, Maximum, Op, Operand, Part, Prototype
 from poolgrad_lowering.dialect.pool import OLDEST_POOL_OPSET, pool_text
 from poolgrad_lowering.dialect.reduced_pool import reduced_pool_text
 
-_X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
-_POOL_X = Operand("x", VALUE, "The input, (N, C, spatial axes).")
-_GRAD = Operand("grad", VALUE, "The gradient of the pooled output, (N, C, spatial axes).")
+MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
+MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
+ADAPTIVE_GRAD = "AdaptiveMaxPool3DGrad"
+MAX_POOL_3D = "MaxPool3DWithArgmaxV2"
+MAX_POOL_2D = "MaxPoolWithArgmaxV3"
+ADAPTIVE = "AdaptiveMaxPool3d"
+
+_X = Operand("x", Part.X, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
+_POOL_X = Operand("x", Part.X, "The input, (N, C, spatial axes).")
+_GRAD = Operand("grad", Part.GRAD, "The gradient of the pooled output, (N, C, spatial axes).")
 _ARGMAX = Operand(
     "argmax",
-    INDEX,
+    Part.ARGMAX,
     "For each element of grad, the row-major position of its maximum inside one (n, c) plane of the unpadded x; "
     "grad's shape, values in [0, plane).",
 )
-_Y = Operand("y", VALUE, "The gradient of x, in x's shape and type.")
-_POOL_Y = Operand("y", VALUE, "The maximum of each window, (N, C, spatial axes), in x's type.")
+_Y = Operand("y", Part.Y, "The gradient of x, in x's shape and type.")
+_POOL_Y = Operand("y", Part.Y, "The maximum of each window, (N, C, spatial axes), in x's type.")
 _POOL_ARGMAX = Operand(
     "argmax",
-    INDEX,
+    Part.ARGMAX,
     "For each element of y, the row-major position of the maximum inside one (n, c) plane of x; y's shape.",
 )
 
@@ -118,41 +126,49 @@ _pool = partial(Op, inputs=(_POOL_X,), outputs=(_POOL_Y, _POOL_ARGMAX), infer=in
 
 MAX_POOL_OPS = (
     _gradient(
-        "MaxPool3DGradWithArgmax",
+        MAX_POOL_3D_GRAD,
         f"Gradient of a max pool over up to three spatial axes: {_SCATTER} {_LEADING_AXES}",
         attributes=(*_window("DHW"), *_layout("NCDHW")),
-        ranks=(3, 4, 5),
+        functions=dict.fromkeys((3, 4, 5), (aclnn.MAX_POOL_3D_BACKWARD,)),
+        prototype=Prototype(5, "9.0.0", "NCDHW"),
     ),
     _gradient(
-        "MaxPoolGradWithArgmaxV3",
+        MAX_POOL_2D_GRAD,
         f"Gradient of a max pool over two spatial axes: {_SCATTER}",
         attributes=(*_window("HW"), _DTYPE, *_layout("NCHW")),
-        ranks=(4,),
+        functions={4: (aclnn.MAX_POOL_2D_BACKWARD, aclnn.MAX_POOL_3D_BACKWARD)},
+        prototype=Prototype(4, "8.5.0", "NCHW"),
         index_type="dtype",
     ),
     _gradient(
-        "AdaptiveMaxPool3DGrad",
+        ADAPTIVE_GRAD,
         f"Gradient of an adaptive max pool over up to three spatial axes: {_SCATTER}",
         attributes=(),
-        ranks=(3, 4, 5),
+        functions={
+            **dict.fromkeys((3, 4), (aclnn.ADAPTIVE_MAX_POOL_2D_BACKWARD,)),
+            5: (aclnn.ADAPTIVE_MAX_POOL_3D_BACKWARD,),
+        },
+        prototype=None,
     ),
     _pool(
-        "MaxPool3DWithArgmaxV2",
+        MAX_POOL_3D,
         f"Max pool over up to three spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum. "
         f"{_LEADING_AXES}",
         attributes=(*_window("DHW"), *_layout("NCDHW"), _DTYPE, *_onnx_window()),
-        ranks=(3, 4, 5),
+        functions=dict.fromkeys((3, 4, 5), (aclnn.MAX_POOL_3D_FUNCTION,)),
+        prototype=Prototype(5, "9.0.0", "NCDHW"),
         index_type="dtype",
     ),
     _pool(
-        "MaxPoolWithArgmaxV3",
+        MAX_POOL_2D,
         f"Max pool over two spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum.",
         attributes=(*_window("HW"), _DTYPE, *_layout("NCHW"), *_onnx_window()),
-        ranks=(4,),
+        functions={4: (aclnn.MAX_POOL_2D_FUNCTION,)},
+        prototype=Prototype(4, "8.5.0", "NCHW"),
         index_type="dtype",
     ),
     Op(
-        "AdaptiveMaxPool3d",
+        ADAPTIVE,
         "Adaptive max pool over up to three spatial axes: on an axis of size I pooled to size O, window o spans "
         f"floor(o·I/O) … ceil((o+1)·I/O) − 1. {_FIRST_WINS} {_NAN_WINS} "
         "The body of a pool that was a ReduceMax and an ArgMax has their results for NaN and for zeros of both signs. "
@@ -160,7 +176,11 @@ MAX_POOL_OPS = (
         inputs=(_POOL_X,),
         outputs=(_POOL_Y, _POOL_ARGMAX),
         attributes=(_OUTPUT_SIZE, _index_type("indices_dtype")),
-        ranks=(3, 4, 5),
+        functions={
+            **dict.fromkeys((3, 4), (aclnn.ADAPTIVE_MAX_POOL_3D_FUNCTION, aclnn.ADAPTIVE_MAX_POOL_2D_FUNCTION)),
+            5: (aclnn.ADAPTIVE_MAX_POOL_3D_FUNCTION,),
+        },
+        prototype=Prototype(5, "9.0.0", "NCDHW", outputs=("y", "indices")),
         infer=infer_adaptive_pool,
         bodies=_ADAPTIVE_BODIES,
         index_type="indices_dtype",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The records that define an op of the dialect: operands, types, ranks, attributes, inference and function bodies.
+"""The records that define an op of the dialect: operands, types, ranks, attributes, inference, function bodies, and
+what runs it in CANN.
 
 `ops` is the table of ops.
 """
@@ -14,6 +15,8 @@ from types import MappingProxyType
 
 from onnx import TensorProto
 from onnx.shape_inference import InferenceContext
+
+from poolgrad_lowering.dialect.aclnn_functions import Function
 
 
 class Maximum(Enum):
@@ -50,14 +53,33 @@ TYPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
 ASCEND_TYPES: Mapping[int, int] = MappingProxyType({3: TensorProto.INT32, 9: TensorProto.INT64})
 
 
+class Part(Enum):
+    """What an input or output is to a pool or to its gradient."""
+
+    X = "x"  # the pooled input
+    GRAD = "grad"  # the gradient of the pooled output
+    ARGMAX = "argmax"  # the positions of the maxima
+    SIZES = "sizes"  # the shape of x
+    Y = "y"  # the pooled output, or the gradient of x
+
+
 @dataclass(frozen=True)
 class Operand:
-    """An input or output; `type_variable` is a key of `TYPES`. `rank` is None where it is one of the op's ranks."""
+    """An input or output."""
 
     name: str
-    type_variable: str
+    part: Part
     doc: str
-    rank: int | None = None
+
+    @property
+    def type_variable(self) -> str:
+        """The key of `TYPES` with its element types."""
+        return {Part.ARGMAX: INDEX, Part.SIZES: SHAPE}.get(self.part, VALUE)
+
+    @property
+    def rank(self) -> int | None:
+        """Its rank; None where it is one of the op's ranks."""
+        return 1 if self.part is Part.SIZES else None
 
 
 @dataclass(frozen=True)
@@ -81,6 +103,27 @@ class Attribute:
         """Whether a node must have the attribute (the rewrite writes all attributes)."""
         return self.default is None
 
+    @property
+    def of_body(self) -> bool:
+        """Whether only the function body reads the attribute: Ascend's operator does not have it."""
+        return self.name.startswith("onnx_")
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """An operator in GE: the rank of its tensors in a graph, the first CANN release that has it, and their format.
+
+    `layout` is NCHW, NCDHW, or ND if the attribute data_format alone says what the axes are. `chips` are those on which
+    a graph takes channels first; None if all do that have the operator. `outputs` are its own names; None if they are
+    the op's.
+    """
+
+    rank: int
+    since: str
+    layout: str
+    chips: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+
 
 @dataclass(frozen=True)
 class Body:
@@ -103,9 +146,10 @@ class Body:
 class Op:
     """One op of the dialect.
 
-    `ranks` are the ranks of its tensors, `index_type` the attribute with argmax's type. `infer` checks a node and sets
-    the types and shapes of its outputs. `bodies` has the function body for each way in which y can be computed, at
-    least for `Maximum.SELECTED`.
+    `infer` checks a node and sets the types and shapes of its outputs. `bodies` has the function body for each way in
+    which y can be computed, at least for `Maximum.SELECTED`. `functions` are those of aclnn that run the op, by the
+    rank of x, the preferred one first; the others run what it does not take on a product. `prototype` is the operator
+    of this name in GE, None if CANN has none. `index_type` is the attribute with argmax's type.
     """
 
     name: str
@@ -113,10 +157,16 @@ class Op:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     attributes: tuple[Attribute, ...]
-    ranks: tuple[int, ...]
+    functions: Mapping[int, tuple[Function, ...]]
     infer: Callable[[Op, InferenceContext], None]
     bodies: Mapping[Maximum, Body]
+    prototype: Prototype | None
     index_type: str | None = None
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks of its tensors."""
+        return tuple(sorted(self.functions))
 
     @property
     def value(self) -> str:
@@ -127,3 +177,32 @@ class Op:
     def axes(self) -> int:
         """The number of entries of per-axis attributes: the spatial axes of the largest rank."""
         return max(self.ranks) - 2
+
+    @property
+    def is_gradient(self) -> bool:
+        """Whether it is the gradient of a pool; else it is a pool."""
+        return self.position(Part.GRAD) is not None
+
+    @property
+    def has_argmax(self) -> bool:
+        """Whether it is a max pool or the gradient of one; else it is the gradient of an average pool."""
+        return any(operand.part is Part.ARGMAX for operand in (*self.inputs, *self.outputs))
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether the sizes of x and of the result say what the windows are."""
+        return self.attribute("ksize") is None
+
+    @property
+    def data_format(self) -> str | None:
+        """The layout of its tensors that the attribute data_format says; None without the attribute."""
+        attribute = self.attribute("data_format")
+        return None if attribute is None else str(attribute.default)
+
+    def attribute(self, name: str) -> Attribute | None:
+        """Return the attribute of this name, None if there is none."""
+        return next((attribute for attribute in self.attributes if attribute.name == name), None)
+
+    def position(self, part: Part) -> int | None:
+        """Return the position of the input that is this part, None if there is none."""
+        return next((number for number, operand in enumerate(self.inputs) if operand.part is part), None)

@@ -2,9 +2,7 @@
 
 """Ascend products and what their operators support: the table that legality, the command line and the docs read.
 
-Source: the operator pages of CANN's ops-nn documentation (MaxPool3DGradWithArgmax, MaxPoolGradWithArgmaxV3,
-AdaptiveMaxPool3DGrad, AvgPoolV2Grad, AvgPool3DGrad and the gradients of adaptive average pools), the product list of
-its SoC names, and `vector_core_cnt` in the platform files of CANN's runtime.
+Source: the pages of these operators in CANN's ops-nn documentation, and the product list of its SoC names.
 """
 
 from __future__ import annotations
@@ -14,25 +12,30 @@ from dataclasses import dataclass, replace
 
 from onnx import TensorProto
 
+from poolgrad_lowering.dialect.aclnn_functions import (
+    ASCEND_950,
+    ATLAS_A2_A3,
+    CORES,
+    FLOAT32_EXACT_PLANE,
+    INT32_PLANE,
+)
+from poolgrad_lowering.dialect.average_pool_ops import (
+    ADAPTIVE_AVERAGE_2D_GRAD,
+    ADAPTIVE_AVERAGE_GRAD,
+    AVERAGE_2D_GRAD,
+    AVERAGE_3D_GRAD,
+)
+from poolgrad_lowering.dialect.max_pool_ops import (
+    ADAPTIVE,
+    ADAPTIVE_GRAD,
+    MAX_POOL_2D,
+    MAX_POOL_2D_GRAD,
+    MAX_POOL_3D,
+    MAX_POOL_3D_GRAD,
+)
+from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.model.diagnostics.errors import UnknownTargetError
 from poolgrad_lowering.model.diagnostics.text import asked, did_you_mean
-
-MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
-MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
-ADAPTIVE_GRAD = "AdaptiveMaxPool3DGrad"
-MAX_POOL_3D = "MaxPool3DWithArgmaxV2"
-MAX_POOL_2D = "MaxPoolWithArgmaxV3"
-ADAPTIVE = "AdaptiveMaxPool3d"
-AVERAGE_3D_GRAD = "AvgPool3DGrad"
-AVERAGE_2D_GRAD = "AvgPoolV2Grad"
-ADAPTIVE_AVERAGE_GRAD = "AdaptiveAvgPool3dGrad"
-ADAPTIVE_AVERAGE_2D_GRAD = "AdaptiveAvgPool2dGrad"
-
-INT32_PLANE = 2**31 - 1
-"""The largest plane, in elements, that any operator supports: argmax is int32."""
-
-FLOAT32_EXACT_PLANE = 2**24
-"""A2 and A3 compare the argmax of AdaptiveMaxPool3DGrad in float32, which is exact up to this value."""
 
 _FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16))
 _INT32 = frozenset((TensorProto.INT32,))
@@ -90,7 +93,7 @@ _A2_OPERATORS = {
     ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE),
     MAX_POOL_3D: Support(),
     ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
-    AVERAGE_3D_GRAD: Support(cores=48),
+    AVERAGE_3D_GRAD: Support(cores=CORES[ATLAS_A2_A3]),
     ADAPTIVE_AVERAGE_GRAD: Support(),
 }
 _950_POOLS = Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True)
@@ -98,7 +101,7 @@ _950_OPERATORS = {
     MAX_POOL_3D_GRAD: _950_POOLS,
     MAX_POOL_2D_GRAD: replace(_950_POOLS, dilation=False),
     **dict.fromkeys((ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE), _950_POOLS),
-    AVERAGE_3D_GRAD: Support(cores=72),
+    AVERAGE_3D_GRAD: Support(cores=CORES[ASCEND_950]),
     **dict.fromkeys((AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD), Support()),
 }
 
@@ -117,7 +120,7 @@ TARGETS: dict[str, Target] = {
             "Ascend950",
             (*(f"Ascend950PR_{suffix}" for suffix in _950_PR), *(f"Ascend950DT_{suffix}" for suffix in _950_DT)),
             _950_OPERATORS,
-            "Ascend 950",
+            ASCEND_950,
             core_window=None,
             cann="9.0.0",  # 8.5.0 has two of the operators, under an earlier name of the product
         ),
@@ -127,7 +130,7 @@ TARGETS: dict[str, Target] = {
             "Ascend910_93",
             tuple(f"Ascend910_{suffix}" for suffix in (9362, 9363, 9372, 9381, 9382, 9391, 9392)),
             _A2_OPERATORS,
-            "Atlas A2/A3",
+            ATLAS_A2_A3,
         ),
         Target(
             "atlas-a2",
@@ -135,7 +138,7 @@ TARGETS: dict[str, Target] = {
             "Ascend910B",
             tuple(f"Ascend910{suffix}" for suffix in ("B1", "B2", "B2C", "B3", "B4", "B4-1")),
             _A2_OPERATORS,
-            "Atlas A2/A3",
+            ATLAS_A2_A3,
         ),
         Target("ascend350", "Ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}, cann="9.1.0"),
         Target(
@@ -202,30 +205,11 @@ def _compact(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-_3D, _2D = "aclnnMaxPool3dWithArgmax", "aclnnMaxPool2dWithIndices"
-_ADAPTIVE_3D, _ADAPTIVE_2D = "aclnnAdaptiveMaxPool3d", "aclnnAdaptiveMaxPool2d"
-_AVERAGE_3D, _AVERAGE_2D = "aclnnAvgPool3dBackward", "aclnnAvgPool2dBackward"
-_ADAPTIVE_AVERAGE_3D, _ADAPTIVE_AVERAGE_2D = "aclnnAdaptiveAvgPool3dBackward", "aclnnAdaptiveAvgPool2dBackward"
-
-_FUNCTIONS: dict[str, dict[int, str]] = {
-    MAX_POOL_3D_GRAD: dict.fromkeys((3, 4, 5), f"{_3D}Backward"),
-    MAX_POOL_2D_GRAD: {4: f"{_2D}Backward"},
-    ADAPTIVE_GRAD: {3: f"{_ADAPTIVE_2D}Backward", 4: f"{_ADAPTIVE_2D}Backward", 5: f"{_ADAPTIVE_3D}Backward"},
-    MAX_POOL_3D: dict.fromkeys((3, 4, 5), _3D),
-    MAX_POOL_2D: {4: _2D},
-    ADAPTIVE: dict.fromkeys((3, 4, 5), _ADAPTIVE_3D),
-    AVERAGE_3D_GRAD: {3: _AVERAGE_2D, 4: _AVERAGE_2D, 5: _AVERAGE_3D},
-    AVERAGE_2D_GRAD: {4: _AVERAGE_2D},
-    ADAPTIVE_AVERAGE_GRAD: {3: _ADAPTIVE_AVERAGE_2D, 4: _ADAPTIVE_AVERAGE_2D, 5: _ADAPTIVE_AVERAGE_3D},
-    ADAPTIVE_AVERAGE_2D_GRAD: {4: _ADAPTIVE_AVERAGE_2D},
-}
-
-
 def aclnn_function(op: str, rank: int) -> str:
     """Return the function that runs an operator of the dialect on an x of this rank, (N, C, spatial axes)."""
-    return _FUNCTIONS[op][rank]
+    return OPS[op].functions[rank][0].name
 
 
 def aclnn_functions(op: str) -> tuple[str, ...]:
     """Return the functions that run an operator, without duplicates, in the order of x's rank."""
-    return tuple(dict.fromkeys(_FUNCTIONS[op].values()))
+    return tuple(dict.fromkeys(aclnn_function(op, rank) for rank in OPS[op].ranks))

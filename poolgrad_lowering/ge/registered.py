@@ -10,25 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from onnx import NodeProto
 
-from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dialect.targets import (
-    ADAPTIVE,
-    ADAPTIVE_AVERAGE_2D_GRAD,
-    ADAPTIVE_AVERAGE_GRAD,
-    AVERAGE_2D_GRAD,
-    AVERAGE_3D_GRAD,
-    MAX_POOL_2D,
-    MAX_POOL_2D_GRAD,
-    MAX_POOL_3D,
-    MAX_POOL_3D_GRAD,
-    Target,
-)
+from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.ir.graphs import is_standard
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 
@@ -48,35 +36,14 @@ _WITHOUT_PLUGIN = {("", "Constant")}
 """Operators that the parser itself knows."""
 
 
-@dataclass(frozen=True)
-class Prototype:
-    """An operator of the dialect in GE: the rank of its tensors in a graph, and the first CANN release that has it.
-
-    `chips` are those on which a graph takes its layout, channels first; None if all do that have the operator.
-    """
-
-    rank: int
-    since: str
-    chips: tuple[str, ...] | None = None
-
-    def takes_layout(self, target: Target) -> bool:
-        """Whether a graph for the target takes the operator with channels first."""
-        return self.chips is None or target.chip in self.chips
+PROTOTYPES = {name: op.prototype for name, op in OPS.items() if op.prototype is not None}
+"""The operators of the dialect that GE has."""
 
 
-PROTOTYPES = {
-    MAX_POOL_3D_GRAD: Prototype(5, "9.0.0"),
-    MAX_POOL_3D: Prototype(5, "9.0.0"),
-    ADAPTIVE: Prototype(5, "9.0.0"),
-    MAX_POOL_2D_GRAD: Prototype(4, "8.5.0"),
-    MAX_POOL_2D: Prototype(4, "8.5.0"),
-    AVERAGE_3D_GRAD: Prototype(5, "8.5.0"),
-    AVERAGE_2D_GRAD: Prototype(4, "9.0.0"),
-    ADAPTIVE_AVERAGE_GRAD: Prototype(5, "9.1.0", ("Ascend950",)),
-    ADAPTIVE_AVERAGE_2D_GRAD: Prototype(4, "9.1.0"),
-}
-"""AdaptiveMaxPool3DGrad has none, in any release. On Atlas A2 and A3, and on Ascend 950 before 9.1.0,
-AdaptiveAvgPool3dGrad takes a gradient of (D, H, W, N·C) only."""
+def takes_layout(operator: str, target: Target) -> bool:
+    """Whether a graph for the target takes an operator of the dialect with channels first."""
+    chips = PROTOTYPES[operator].chips
+    return chips is None or target.chip in chips
 
 
 @lru_cache(maxsize=1 << 10)
@@ -89,7 +56,7 @@ def is_registered(domain: str, op_type: str, version: int) -> bool:
 
 def without_layout(target: Target) -> list[str]:
     """Return the operators of the dialect that a graph for the target does not take with channels first."""
-    return [name for name, prototype in PROTOTYPES.items() if not prototype.takes_layout(target)]
+    return [name for name in PROTOTYPES if not takes_layout(name, target)]
 
 
 def least_release(operators: Iterable[str], target: Target) -> str:

@@ -14,7 +14,8 @@ from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dialect.targets import MAX_POOL_3D, find_target
+from poolgrad_lowering.dialect.max_pool_ops import MAX_POOL_3D
+from poolgrad_lowering.dialect.targets import find_target
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import run_ort
 from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed

@@ -18,7 +18,7 @@ from poolgrad_lowering.ge import obstacles, tidy
 from poolgrad_lowering.ge.atc.pooled_sizes import drop_unread, shape_operands, store_sizes
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
 from poolgrad_lowering.ge.forms import attributes_of, write_forms
-from poolgrad_lowering.ge.registered import PROTOTYPES
+from poolgrad_lowering.ge.registered import PROTOTYPES, takes_layout
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
 from poolgrad_lowering.model.diagnostics.errors import InvalidModelError, UsageError
 from poolgrad_lowering.model.diagnostics.faults import Fault
@@ -111,7 +111,7 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
         return
     if node.op_type not in PROTOTYPES:
         yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no prototype of {node.op_type} for graphs"
-    elif not PROTOTYPES[node.op_type].takes_layout(target):
+    elif not takes_layout(node.op_type, target):
         yield Obstacle.CHANNELS_LAST, f"{target.name} takes {node.op_type} with the channels last only"
     element_type = value_type(node, types)
     if element_type in TYPES[VALUE] and not target.supports(node.op_type, element_type):
@@ -148,8 +148,8 @@ def _argmax_type(node: NodeProto, types: ValueTypes) -> int | None:
 def expand_operators(model: ModelProto) -> list[str]:
     """Inline the functions of the dialect's operators without a prototype in CANN; return the operators' names.
 
-    aclnn runs such an operator (AdaptiveMaxPool3DGrad), but a graph cannot contain it. An operator whose function the
-    model lacks stays. Raises `InvalidModelError` if onnx cannot inline them.
+    aclnn runs such an operator, but a graph cannot contain it. An operator whose function the model lacks stays. Raises
+    `InvalidModelError` if onnx cannot inline them.
     """
     expanded = sorted(
         function.name

@@ -142,7 +142,7 @@ def _match(
 
 
 def _drop_functions(model: ModelProto, opset: int) -> None:
-    """Remove the bodies of `UnsqueezeScalars` that this version makes, and the dialect's import if nothing uses it."""
+    """Remove the bodies for scalars that this version makes, and the dialect's import if nothing uses it."""
     kept = [
         function
         for function in model.functions

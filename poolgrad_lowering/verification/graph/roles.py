@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import text_of
@@ -51,14 +52,8 @@ _TENSORFLOW_GRADIENTS = {
 """The inputs by the operator and their number."""
 
 
-def _dialect_operands(names: tuple[str, ...]) -> InputRoles:
-    """Return the positions by the names that the dialect gives its operands."""
-    gradient = next(position for position, name in enumerate(names) if "grad" in name)
-    return InputRoles(gradient, *(names.index(name) if name in names else None for name in ("x", "argmax")))
-
-
 _DIALECT_GRADIENTS = {
-    name: _dialect_operands(tuple(operand.name for operand in op.inputs)) for name, op in OPS.items() if "Grad" in name
+    name: InputRoles(*map(op.position, (Part.GRAD, Part.X, Part.ARGMAX))) for name, op in OPS.items() if op.is_gradient
 }
 
 
@@ -74,7 +69,9 @@ def is_dialect_gradient(node: FlatNode) -> bool:
 
 def is_average_gradient(node: FlatNode) -> bool:
     """Whether the node is a gradient of an average pool: of the dialect or of a training runtime."""
-    if is_dialect_gradient(node) or is_tensorflow_gradient(node):
+    if is_dialect_gradient(node):
+        return not OPS[node.op[1]].has_argmax
+    if is_tensorflow_gradient(node):
         return "Avg" in node.op[1]
     aten = aten_operator(node) or ""
     return node.op == ("", AVERAGE_POOL_GRADIENT) or ("avg_pool" in aten and "backward" in aten)

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import onnx
 from onnx import TensorProto
 
+from poolgrad_lowering.dialect import OPS
+from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.matching import Match
 from poolgrad_lowering.verification.sites.declared import own_bodies
 
-_GRADIENT = "AdaptiveMaxPool3DGrad"
-"""The bodies of all gradients have the same nodes."""
+_EXPANDED = tuple(name for name, op in OPS.items() if op.is_gradient and op.prototype is None)
+"""The gradients that no graph of CANN can have."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def expanded_gradients(
     for node in (node for node in nodes if node.outputs):
         scopes.setdefault(node.scope, []).append(node)
     found = []
-    for body in own_bodies(_GRADIENT, opset).values() if scopes else ():
+    for body in [body for name in _EXPANDED for body in own_bodies(name, opset).values()] if scopes else ():
+        grad = next(operand.name for operand in OPS[body.name].inputs if operand.part is Part.GRAD)
         given = [node for node in body.node if node.op_type == "Constant"]
         numbers = {node.output[0]: onnx.numpy_helper.to_array(node.attribute[0].t) for node in given}
         for own in scopes.values():
@@ -54,5 +57,5 @@ def expanded_gradients(
                 result = match.computes(body.output[0], node.proto.output[0])
                 if result and match.bound.keys() >= set(body.input):
                     laid_onto = frozenset(keys[next(filter(None, each.output))] for each in match.nodes)
-                    found.append(ExpandedGradient(node.outputs[0], values[match.bound[body.input[1]]], laid_onto))
+                    found.append(ExpandedGradient(node.outputs[0], values[match.bound[grad]], laid_onto))
     return found

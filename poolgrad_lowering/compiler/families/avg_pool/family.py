@@ -11,7 +11,7 @@ from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGra
 from poolgrad_lowering.compiler.families.avg_pool.legality import select_op
 from poolgrad_lowering.compiler.families.family import Family, LoweredPool
 from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.dialect.targets import (
+from poolgrad_lowering.dialect.average_pool_ops import (
     ADAPTIVE_AVERAGE_2D_GRAD,
     ADAPTIVE_AVERAGE_GRAD,
     AVERAGE_2D_GRAD,

@@ -2,11 +2,10 @@
 
 """Selects the operator and the windows that lower a gradient of an average pool on a target, or refuses.
 
-The conditions are those of CANN's operators AvgPoolV2Grad, AvgPool3DGrad, AdaptiveAvgPool2dGrad and
-AdaptiveAvgPool3dGrad, and of the aclnn functions that run them. Unlike those of a max pool, windows cannot be widened:
-every element of a window gets its part of the gradient. Windows that Ascend cannot express over x become windows over
-a canvas: x with the padding that they reach. If Ascend would count other elements, the gradient is divided first, and
-the operator divides by 1.
+The conditions are those of CANN's operators and of the aclnn functions that run them. Unlike those of a max pool,
+windows cannot be widened: every element of a window gets its part of the gradient. Windows that Ascend cannot express
+over x become windows over a canvas: x with the padding that they reach. If Ascend would count other elements, the
+gradient is divided first, and the operator divides by 1.
 """
 
 from __future__ import annotations
@@ -26,21 +25,20 @@ from poolgrad_lowering.compiler.families.shared.legality import (
 )
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow
-from poolgrad_lowering.dialect.average_window import average_window
-from poolgrad_lowering.dialect.targets import (
+from poolgrad_lowering.dialect.average_pool_ops import (
     ADAPTIVE_AVERAGE_2D_GRAD,
     ADAPTIVE_AVERAGE_GRAD,
     AVERAGE_2D_GRAD,
     AVERAGE_3D_GRAD,
-    Support,
-    Target,
 )
+from poolgrad_lowering.dialect.average_window import average_window
+from poolgrad_lowering.dialect.targets import Support, Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow
 
 _OLDEST_OPSET_OF_2D = 12
-"""The first opset with a function body of AdaptiveAvgPool2dGrad."""
+"""The first opset with a function body of the adaptive operator over two axes."""
 
 
 def select_op(gradient: AveragePoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
@@ -74,8 +72,8 @@ def _check_elements(op: LoweredOp, gradient: AveragePoolGradient, support: Suppo
 def operators_for(gradient: AveragePoolGradient) -> list[str]:
     """Return the operators that can express the windows of a gradient, the preferred one first.
 
-    AdaptiveAvgPool3dGrad comes before AdaptiveAvgPool2dGrad: it takes a batch of any size, and aclnn has one function
-    for both.
+    The adaptive operator over three axes comes before that over two: it takes a batch of any size, and aclnn has one
+    function for both.
     """
     rank = len(gradient.x_shape)
     if isinstance(gradient.windows, AdaptiveWindows):

@@ -12,7 +12,7 @@ from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMa
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, check_operands, verify_gradient
 from poolgrad_lowering.compiler.families.max_pool.legality import select_op
 from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.dialect.targets import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
+from poolgrad_lowering.dialect.max_pool_ops import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
 
 if TYPE_CHECKING:
     from poolgrad_lowering.compiler.families.shared.derivation import Derivation

@@ -25,16 +25,16 @@ from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow, widened
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.dialect.op import Maximum
-from poolgrad_lowering.dialect.targets import (
+from poolgrad_lowering.dialect.max_pool_ops import (
     ADAPTIVE,
     ADAPTIVE_GRAD,
     MAX_POOL_2D,
     MAX_POOL_2D_GRAD,
     MAX_POOL_3D,
     MAX_POOL_3D_GRAD,
-    Support,
-    Target,
 )
+from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.dialect.targets import Support, Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import Dim, Shown
 from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow, PoolAttributes

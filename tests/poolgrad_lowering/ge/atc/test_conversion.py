@@ -14,6 +14,7 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import export_atc
+from poolgrad_lowering.dialect.op import Prototype
 from poolgrad_lowering.dialect.targets import find_target
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.registered import is_registered, least_release
@@ -114,7 +115,7 @@ def test_the_least_release_that_knows_the_target(target: str, cann: str) -> None
 def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     from poolgrad_lowering.ge import registered
 
-    prototypes = {"A": registered.Prototype(5, "10.0.0"), "B": registered.Prototype(5, "9.1.0")}
+    prototypes = {name: Prototype(5, since, "NCDHW") for name, since in (("A", "10.0.0"), ("B", "9.1.0"))}
     monkeypatch.setattr(registered, "PROTOTYPES", prototypes)
     assert least_release(["A", "B"], find_target("atlas-a2")) == "10.0.0"
 
