@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from poolgrad_lowering.dialect import Op
 from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
@@ -44,7 +45,7 @@ def all_checks() -> list[Check]:
     """Return all checks: gradients of max pools, of average pools, pools, sessions."""
     gradients = [_of_operator(case, case.family.gradient, check_gradient) for case in CASES]
     pools = [_of_operator(case, case.family.pool, check_pool) for case in CASES]
-    averages = [_of_operator(case, case.operator, check_average) for case in AVERAGE_CASES]
+    averages = [_of_operator(case, case.op, check_average) for case in AVERAGE_CASES]
     operators = [check for checks in gradients + averages + pools for check in checks]
     return operators + [Check(title, run) for title, run in SESSION_CHECKS.items()]
 
@@ -68,8 +69,8 @@ def _run_check(check: Check, backend: str) -> tuple[str, str | None]:
     return "ok", None
 
 
-def _of_operator(case: Case | AverageCase, operator: str, check: Callable[..., None]) -> list[Check]:
+def _of_operator(case: Case | AverageCase, op: Op, check: Callable[..., None]) -> list[Check]:
     return [
-        Check(case.title, partial(check, case, element), operator, len(case.x_shape), element.name)
+        Check(case.pooling.title, partial(check, case, element), op.name, len(case.pooling.x_shape), element.name)
         for element in ELEMENT_TYPES
     ]

@@ -21,9 +21,9 @@ def check_pool(case: Case, element: ElementType, backend: str) -> None:
     """
     session = open_session(pool_model(case, element), backend)
     for draw in (data.ties, data.special) if case.family.orders_nan else (data.ties,):
-        x = draw(case.x_shape)
+        x = draw(case.pooling.x_shape)
         y, argmax = run(session, {"x": x})
-        expected_y, expected_argmax = pool(x, case.windows())
+        expected_y, expected_argmax = pool(x, case.pooling.windows())
         check_same(f"argmax of {draw.__name__}", argmax, expected_argmax)
         check_same(f"y of {draw.__name__}", y, expected_y)
 
@@ -31,8 +31,8 @@ def check_pool(case: Case, element: ElementType, backend: str) -> None:
 def check_gradient(case: Case, element: ElementType, backend: str) -> None:
     """Check sums of integers, which are exact, bit for bit, and rounded sums within the tolerance of `gradient`."""
     session = open_session(gradient_model(case, element), backend)
-    x = data.ties(case.x_shape)
-    _, argmax = pool(x, case.windows())
+    x = data.ties(case.pooling.x_shape)
+    _, argmax = pool(x, case.pooling.windows())
     epsilon = 2.0**-element.fraction_bits
 
     grad = data.whole(argmax.shape)
@@ -47,7 +47,7 @@ def check_gradient(case: Case, element: ElementType, backend: str) -> None:
 def check_average(case: AverageCase, element: ElementType, backend: str) -> None:
     """Check whole numbers bit for bit if their sums are exact, and rounded sums within the tolerance of the case."""
     session = open_session(average_model(case, element), backend)
-    x = data.ties(case.x_shape)
+    x = data.ties(case.pooling.x_shape)
     epsilon = 2.0**-element.fraction_bits
 
     if case.is_exact:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolgrad_lowering.runtime.self_test import data
-from poolgrad_lowering.runtime.self_test.cases import ELEMENT_TYPES, POOL_3D, Case
+from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES
 from poolgrad_lowering.runtime.self_test.models import chain_model, gradient_model
 from poolgrad_lowering.runtime.self_test.reference import gradient, pool
 from poolgrad_lowering.runtime.self_test.sessions import DifferentError, check_same, open_session, run
@@ -19,8 +19,8 @@ from poolgrad_lowering.runtime.self_test.sessions import DifferentError, check_s
 if TYPE_CHECKING:
     import onnxruntime
 
-_CASE = Case("2-D overlapping", POOL_3D, (2, 3, 9, 9), (3, 3), (2, 2), (1, 1))
-_SMALL, _LARGE = _CASE.x_shape, (3, 4, 33, 21)
+_CASE = next(case for case in CASES if case.pooling.title == "2-D overlapping")
+_SMALL, _LARGE = _CASE.pooling.x_shape, (3, 4, 33, 21)
 _FLOAT32 = ELEMENT_TYPES[0]
 _THREADS, _RUNS = 4, 8
 
@@ -55,7 +55,7 @@ def check_sessions_in_threads(backend: str) -> None:
 def check_determinism(backend: str) -> None:
     """Check that with `deterministic=1` rounded sums have the same bits in each Run and session."""
     x = data.ties(_LARGE)
-    _, argmax = pool(x, _CASE.windows_of(_LARGE))
+    _, argmax = pool(x, _CASE.pooling.windows_of(_LARGE))
     feeds = {"x": x, "grad": data.spread(argmax.shape, _FLOAT32)}
     sessions = [open_session(chain_model(_CASE), backend, deterministic="1") for _ in range(2)]
     results = [run(session, feeds)[1] for session in sessions for _ in range(4)]
@@ -67,7 +67,7 @@ def check_foreign_index(backend: str) -> None:
     """Check that an index outside of its plane is an error that names the cause, and that the next Run is correct."""
     session = open_session(gradient_model(_CASE, _FLOAT32), backend)
     x = data.ties(_SMALL)
-    _, argmax = pool(x, _CASE.windows())
+    _, argmax = pool(x, _CASE.pooling.windows())
     feeds = {"x": x, "grad": data.whole(argmax.shape), "argmax": np.full_like(argmax, 81)}
     try:
         run(session, feeds)
@@ -99,7 +99,7 @@ def _check_runs(session: onnxruntime.InferenceSession) -> None:
 
 def _check_chain(session: onnxruntime.InferenceSession, x_shape: Sequence[int]) -> None:
     x = data.ties(x_shape)
-    expected_y, argmax = pool(x, _CASE.windows_of(x_shape))
+    expected_y, argmax = pool(x, _CASE.pooling.windows_of(x_shape))
     grad = data.whole(argmax.shape)
     y, dx = run(session, {"x": x, "grad": grad})
     check_same("y", y, expected_y)

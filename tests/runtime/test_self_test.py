@@ -16,9 +16,10 @@ from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.runtime.doctor import diagnose
 from poolgrad_lowering.runtime.self_test import operator_checks, tester, worker
 from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
-from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
+from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES
 from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks, perform
 from poolgrad_lowering.runtime.self_test.data import special, spread, ties, whole
+from poolgrad_lowering.runtime.self_test.poolings import Pooling
 from poolgrad_lowering.runtime.self_test.reference import gradient, pool
 from poolgrad_lowering.runtime.self_test.result import Row, SelfTest
 from poolgrad_lowering.runtime.self_test.text import to_text
@@ -29,7 +30,7 @@ from tests.oracles.training_operators import average_pool_grad, average_windows_
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hardware.md").read_text(encoding="utf-8")
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
-BY_TITLE = {case.title + case.family.pool: case for case in CASES}
+BY_TITLE = {case.pooling.title + case.family.pool.name: case.pooling for case in CASES}
 
 
 @pytest.fixture(autouse=True)
@@ -223,7 +224,7 @@ def test_nothing_but_refusals_does_not_pass() -> None:
 
 
 @pytest.mark.parametrize("case", BY_TITLE.values(), ids=BY_TITLE)
-def test_the_reference_is_the_definition(case: Case) -> None:
+def test_the_reference_is_the_definition(case: Pooling) -> None:
     spatial = case.x_shape[2:]
     if case.output_size:
         windows = [adaptive_windows(*axis) for axis in zip(spatial, case.output_size, strict=True)]
@@ -256,26 +257,27 @@ def test_overlapping_windows_have_sums_that_are_rounded() -> None:
         assert (gradient(case.x_shape, grad, argmax, 2.0**-element.fraction_bits).tolerance > 0).any()
 
 
-@pytest.mark.parametrize("case", AVERAGE_CASES, ids=lambda case: case.operator + case.title)
+@pytest.mark.parametrize("case", AVERAGE_CASES, ids=lambda case: case.op.name + case.pooling.title)
 def test_the_reference_of_averages_is_the_definition(case: AverageCase) -> None:
+    pooling = case.pooling
     grad = spread(case.grad_shape, ELEMENT_TYPES[0]).astype(np.float64)
-    if case.output_size:
-        windows = [adaptive_windows(*axis) for axis in zip(case.x_shape[2:], case.output_size, strict=True)]
-        expected = average_windows_grad(grad, case.x_shape, windows)
+    if pooling.output_size:
+        windows = [adaptive_windows(*axis) for axis in zip(pooling.x_shape[2:], pooling.output_size, strict=True)]
+        expected = average_windows_grad(grad, pooling.x_shape, windows)
     else:
         expected = average_pool_grad(
             grad,
-            case.x_shape,
-            kernel=case.kernel,
-            strides=case.strides,
-            begins=case.pads,
-            ends=case.pads,
-            counts_padding=case.count_include_pad,
-            divisor=case.divisor or None,
+            pooling.x_shape,
+            kernel=pooling.kernel,
+            strides=pooling.strides,
+            begins=pooling.pads,
+            ends=pooling.pads,
+            counts_padding=pooling.count_include_pad,
+            divisor=pooling.divisor or None,
         )
     found = case.gradient(grad, 2.0**-23)
     np.testing.assert_allclose(found.y, expected, rtol=1e-12)
-    assert case.operator != "AvgPoolV2Grad" or not case.title.endswith("padded") or (expected == 0).any()
+    assert not pooling.title.endswith("padded") or (expected == 0).any()
 
 
 def test_another_average_is_different(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A tensor and the windows of a pool over it, as attributes of any operator of the dialect that can express them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from poolgrad_lowering.dialect import Op
+from poolgrad_lowering.dialect.average_window import average_window
+from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.model.windows import AxisWindow
+from poolgrad_lowering.runtime.self_test.reference import Windows, adaptive_windows, pool_windows
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Windows and the shape of x; tuples have a value for each spatial axis of x. Only an adaptive pool has an
+    `output_size`; only average pools have a `divisor`, and may count the padding.
+    """
+
+    title: str
+    x_shape: tuple[int, ...]
+    kernel: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    pads: tuple[int, ...] = ()
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    divisor: int = 0
+    output_size: tuple[int, ...] = ()
+
+    def suits(self, op: Op) -> bool:
+        """Whether the operator can express it."""
+        return len(self.x_shape) in op.ranks and bool(self.output_size) == op.is_adaptive
+
+    def windows(self) -> list[Windows]:
+        """Return the windows of each spatial axis of x."""
+        return self.windows_of(self.x_shape)
+
+    def windows_of(self, x_shape: Sequence[int]) -> list[Windows]:
+        """Return the windows of each spatial axis for an x of another shape."""
+        spatial = x_shape[2:]
+        if self.output_size:
+            return [adaptive_windows(*axis) for axis in zip(spatial, self.output_size, strict=True)]
+        axes = zip(spatial, self.kernel, self.strides, self.pads, strict=True)
+        return [pool_windows(*axis, ceil_mode=self.ceil_mode) for axis in axes]
+
+    def attributes(self, op: Op) -> dict[str, Any]:
+        """Return all attributes of the operator's node."""
+        values = {
+            "orig_input_shape": self.x_shape,
+            "output_size": self.output_size,
+            "ksize": self.kernel,
+            "strides": self.strides,
+            "pads": self.pads if op.has_argmax else tuple(pad for pad in self.pads for _ in range(2)),
+            "ceil_mode": int(self.ceil_mode),
+            "count_include_pad": int(self.count_include_pad),
+            "exclusive": int(not self.count_include_pad),
+            "divisor_override": self.divisor,
+            **self._onnx_window(op),
+        }
+        given = {attribute.name: values.get(attribute.name, attribute.default) for attribute in op.attributes}
+        for name, length in ((each.name, each.length) for each in op.attributes if each.length is not None):
+            # Axes that x does not have come first.
+            given[name] = [int(name != "pads")] * (length - len(given[name])) + list(given[name])
+        return given
+
+    def _onnx_window(self, op: Op) -> dict[str, Any]:
+        """The attributes of the function body of an operator with windows."""
+        if op.is_adaptive:
+            return {}
+        if op.has_argmax:
+            ones = [1] * len(self.kernel)
+            return onnx_window(self.kernel, self.strides, (self.pads, self.pads), ones, ceil=self.ceil_mode)
+        return average_window(
+            [AxisWindow(*row, 1) for row in zip(self.kernel, self.strides, self.pads, self.pads, strict=True)],
+            ceil=self.ceil_mode,
+            count_include_pad=self.count_include_pad,
+            divisor=self.divisor,
+        )
