@@ -6,6 +6,8 @@
 #ifndef POOLGRAD_ABI_ACL_TABLES_H_
 #define POOLGRAD_ABI_ACL_TABLES_H_
 
+#include "abi/aclnn_table.h"
+
 // Enumerators; X(name, value).
 
 #define POOLGRAD_ACL_DATA_TYPE(X) \
@@ -151,8 +153,7 @@
   X(aclnnStatus, aclSetAclOpExecutorRepeatable, (aclOpExecutor * executor))                                       \
   X(aclnnStatus, aclDestroyAclOpExecutor, (aclOpExecutor * executor))
 
-// The operators (libopapi_nn.so or libopapi.so), each in two phases. The 2-D and 3-D operators with windows have one
-// signature, and so have those with an output size.
+// The signatures of the operators (libopapi_nn.so or libopapi.so), each in two phases; abi/aclnn_table.h lists them.
 #define POOLGRAD_ACLNN_MAX_POOL_PARAMETERS                                                                      \
   (const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride, const aclIntArray* padding, \
    const aclIntArray* dilation, bool ceilMode, aclTensor* out, aclTensor* indices, uint64_t* workspaceSize,     \
@@ -180,32 +181,6 @@
 #define POOLGRAD_ACLNN_ADAPTIVE_AVG_POOL_BACKWARD_PARAMETERS                                    \
   (const aclTensor* gradOutput, const aclTensor* self, aclTensor* out, uint64_t* workspaceSize, \
    aclOpExecutor** executor)
-
-#define POOLGRAD_ACLNN_OPERATOR_FUNCTIONS(X)                                                                           \
-  X(aclnnStatus, aclnnMaxPool3dWithArgmaxGetWorkspaceSize, POOLGRAD_ACLNN_MAX_POOL_PARAMETERS)                         \
-  X(aclnnStatus, aclnnMaxPool3dWithArgmax, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                          \
-  X(aclnnStatus, aclnnMaxPool2dWithIndicesGetWorkspaceSize, POOLGRAD_ACLNN_MAX_POOL_PARAMETERS)                        \
-  X(aclnnStatus, aclnnMaxPool2dWithIndices, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                         \
-  X(aclnnStatus, aclnnAdaptiveMaxPool2dGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_MAX_POOL_PARAMETERS)                  \
-  X(aclnnStatus, aclnnAdaptiveMaxPool2d, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                            \
-  X(aclnnStatus, aclnnAdaptiveMaxPool3dGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_MAX_POOL_PARAMETERS)                  \
-  X(aclnnStatus, aclnnAdaptiveMaxPool3d, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                            \
-  X(aclnnStatus, aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize, POOLGRAD_ACLNN_MAX_POOL_BACKWARD_PARAMETERS)        \
-  X(aclnnStatus, aclnnMaxPool3dWithArgmaxBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                  \
-  X(aclnnStatus, aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize, POOLGRAD_ACLNN_MAX_POOL_BACKWARD_PARAMETERS)       \
-  X(aclnnStatus, aclnnMaxPool2dWithIndicesBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                 \
-  X(aclnnStatus, aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_MAX_POOL_BACKWARD_PARAMETERS) \
-  X(aclnnStatus, aclnnAdaptiveMaxPool2dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                    \
-  X(aclnnStatus, aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_MAX_POOL_BACKWARD_PARAMETERS) \
-  X(aclnnStatus, aclnnAdaptiveMaxPool3dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                    \
-  X(aclnnStatus, aclnnAvgPool2dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_AVG_POOL_2D_BACKWARD_PARAMETERS)               \
-  X(aclnnStatus, aclnnAvgPool2dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                            \
-  X(aclnnStatus, aclnnAvgPool3dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_AVG_POOL_3D_BACKWARD_PARAMETERS)               \
-  X(aclnnStatus, aclnnAvgPool3dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                            \
-  X(aclnnStatus, aclnnAdaptiveAvgPool2dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_AVG_POOL_BACKWARD_PARAMETERS) \
-  X(aclnnStatus, aclnnAdaptiveAvgPool2dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)                                    \
-  X(aclnnStatus, aclnnAdaptiveAvgPool3dBackwardGetWorkspaceSize, POOLGRAD_ACLNN_ADAPTIVE_AVG_POOL_BACKWARD_PARAMETERS) \
-  X(aclnnStatus, aclnnAdaptiveAvgPool3dBackward, POOLGRAD_ACLNN_EXECUTE_PARAMETERS)
 
 // All of them.
 #define POOLGRAD_ACL_FUNCTIONS(X)   \

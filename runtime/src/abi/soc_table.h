@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written by tools/soc_table.py from the compiler's table of targets.
+// Written by tools/operator_tables from the rows of the dialect.
 #ifndef POOLGRAD_ABI_SOC_TABLE_H_
 #define POOLGRAD_ABI_SOC_TABLE_H_
 

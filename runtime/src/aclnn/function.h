@@ -10,6 +10,7 @@
 #include <initializer_list>
 
 #include "abi/acl.h"
+#include "abi/aclnn_table.h"
 
 namespace poolgrad::aclnn {
 
@@ -69,21 +70,7 @@ struct Function {
   std::size_t rank() const { return 2 + axes; }
 };
 
-// X(name without "aclnn", axes, operands, lists, index type), in the order in which the functions are looked up.
-#define POOLGRAD_ACLNN_FUNCTIONS(X)                                             \
-  X(MaxPool3dWithArgmax, 3, kPool, kWindow, ACL_INT32)                          \
-  X(MaxPool2dWithIndices, 2, kPool, kWindow, ACL_INT32)                         \
-  X(AdaptiveMaxPool3d, 3, kPool, kOutputSize, ACL_INT32)                        \
-  X(AdaptiveMaxPool2d, 2, kPool, kOutputSize, ACL_INT64)                        \
-  X(MaxPool3dWithArgmaxBackward, 3, kGradient, kWindow, ACL_INT32)              \
-  X(MaxPool2dWithIndicesBackward, 2, kGradient, kWindow, ACL_INT32)             \
-  X(AdaptiveMaxPool3dBackward, 3, kGradient, kNoLists, ACL_INT32)               \
-  X(AdaptiveMaxPool2dBackward, 2, kGradient, kNoLists, ACL_INT32)               \
-  X(AvgPool3dBackward, 3, kAverageGradient, kAverageWindow, ACL_DT_UNDEFINED)   \
-  X(AvgPool2dBackward, 2, kAverageGradient, kAverageWindow, ACL_DT_UNDEFINED)   \
-  X(AdaptiveAvgPool3dBackward, 3, kAverageGradient, kNoLists, ACL_DT_UNDEFINED) \
-  X(AdaptiveAvgPool2dBackward, 2, kAverageGradient, kNoLists, ACL_DT_UNDEFINED)
-
+// The rows are those of abi/aclnn_table.h.
 #define POOLGRAD_ENTRY(name, ...) k##name,
 #define POOLGRAD_ONE(...) +1
 enum class Entry { POOLGRAD_ACLNN_FUNCTIONS(POOLGRAD_ENTRY) };  // the number of a row

@@ -34,7 +34,7 @@ ort::ONNXTensorElementDataType ArgmaxType(const AttributeSource& source, const c
 // - Atlas A2 and A3 take windows for apart if no kernel is larger than its stride, whatever the dilation, and store in
 //   place of adding: SetAttrParams in max_pool3d_grad_with_argmax/op_host/max_pool3d_grad_with_argmax_tiling_base.cpp,
 //   lines 202-205, and CalcOutOffset in pool_3d_common/op_kernel/arch22/max_pool3d_grad_scatter_unified.h, line 81.
-// - MaxPoolGradWithArgmaxV3 of Ascend 950 adds windows together that are ceil(kernel / stride) apart, whatever the
+// - The gradient over two axes of Ascend 950 adds windows together that are ceil(kernel / stride) apart, whatever the
 //   dilation: InitializationVars and DoBufferCalculate in
 //   pool_grad_common/op_host/arch35/max_pool_grad_nchw_tiling_common.cpp, lines 60-68 and 103-104.
 void CloseGaps(aclnn::Window& window) {

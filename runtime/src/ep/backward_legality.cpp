@@ -65,8 +65,8 @@ void CheckPlane(const DialectOp& op, const Route& route, const Arguments& argume
   });
 }
 
-// The tiling of AvgPool3DGrad divides by zero for float16 and bfloat16 if x has fewer elements than it uses cores, of
-// which each has at least one element of grad (ops-nn of August 2026, Tiling4CastCopyOut in
+// The tiling of a gradient of average pools divides by zero for float16 and bfloat16 if x has fewer elements than it
+// uses cores, of which each has at least one element of grad (ops-nn of August 2026, Tiling4CastCopyOut in
 // pooling/avg_pool3_d_grad/op_host/avg_pool_3d_grad_tiling.cpp, lines 288-302; coreNum_ in lines 643-648). Only windows
 // that overlap, with a kernel of an even size half of which is padding, are more than the elements.
 void CheckCores(const Route& route, const Arguments& arguments) {

@@ -8,6 +8,7 @@
 
 #include "ep/backend_choice.h"
 #include "ep/custom_op.h"
+#include "ep/dialect_table.h"
 #include "ep/options.h"
 
 namespace poolgrad::ep {

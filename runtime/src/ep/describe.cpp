@@ -7,6 +7,7 @@
 
 #include "aclnn/packages.h"
 #include "ep/backend_choice.h"
+#include "ep/dialect_table.h"
 #include "ep/json.h"
 #include "ep/ort_context.h"
 #include "ep/routes.h"

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ep/dialect_table.h"
 #include "ep/registry.h"
 
 namespace poolgrad::ep {

@@ -14,7 +14,7 @@ namespace poolgrad::ep {
 
 std::vector<const ort::OrtNode*> NodesOf(const OrtContext& ort, const ort::OrtGraph* graph);
 
-// The node's operator type and name, for messages: "MaxPool3DGradWithArgmax node 'pool_grad'".
+// The node's operator type and name, for messages: "AdaptiveMaxPool3d node 'pool'".
 std::string Label(const std::string& op_type, const std::string& name);
 std::string Label(const OrtContext& ort, const ort::OrtNode* node);
 

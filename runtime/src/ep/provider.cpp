@@ -3,9 +3,21 @@
 #include "ep/provider.h"
 
 #include "ep/allocator.h"
+#include "ep/dialect_table.h"
 #include "ep/node.h"
 
 namespace poolgrad::ep {
+namespace {
+
+// The operator of this name, or null.
+const DialectOp* FindDialectOp(const std::string& name) {
+  for (const DialectOp& op : kDialectOps) {
+    if (op.name == name) return &op;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 Provider::Provider(const EpContext& ort, const aclnn::Backend& backend, const MemoryDomain* domain,
                    const Options& options, const Logger& session_logger, const Logger& process_logger)
@@ -77,7 +89,7 @@ std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGrap
     Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_AddSingleNode(support, node));
     return std::nullopt;
   }
-  const DialectOp* op = kernel_def == nullptr ? nullptr : FindDialectOp(op_type.c_str());
+  const DialectOp* op = kernel_def == nullptr ? nullptr : FindDialectOp(op_type);
   if (op == nullptr) return std::nullopt;
   try {
     const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));

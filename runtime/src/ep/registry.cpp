@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "ep/dialect_table.h"
 #include "ep/kernel_definition.h"
 
 namespace poolgrad::ep {

@@ -16,7 +16,7 @@ namespace poolgrad::ep {
 
 inline constexpr char kProviderName[] = "AclnnExecutionProvider";
 
-// The registry of one session: a kernel for every dialect operator, and for UnsqueezeScalars.
+// The registry of one session: a kernel for every dialect operator, and for scalars.
 class KernelRegistry {
  public:
   // stream: the session's stream, or null if its tensors are in host memory. `ort` and `trust` must outlive the

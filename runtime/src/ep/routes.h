@@ -5,12 +5,15 @@
 #define POOLGRAD_EP_ROUTES_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "aclnn/backend.h"
 #include "ep/dialect.h"
 
 namespace poolgrad::ep {
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
 enum class IndexTypes { kInt32, kInt64, kBoth, kNone };
 
@@ -21,12 +24,10 @@ struct Route {
   std::size_t max_rank;
   aclnn::Entry entry;
   IndexTypes index_types;         // of argmax; kNone: the operator has none
-  bool takes_dilation;            // other than 1
+  bool takes_dilation;            // of a pool, other than 1
   std::int64_t max_plane;         // the most elements of an (n, c) plane of x
   std::int64_t max_uneven_plane;  // the same if output sizes do not divide input sizes
-  // If the entry may run AvgPool3DGrad, the most vector cores of a SoC of the product (vector_core_cnt in the platform
-  // files of CANN's runtime of August 2026); else 0.
-  std::int64_t average_cores = 0;
+  std::int64_t average_cores;     // the most of a SoC, if the entry fails on fewer 16-bit elements than cores; else 0
 };
 
 // The route of a node, or null if the product has none. `argmax_is_int64` says nothing for operators without argmax.

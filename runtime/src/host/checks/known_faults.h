@@ -19,8 +19,8 @@ namespace poolgrad::host {
 Status CheckGaps(const PoolCall& call, const std::vector<WindowAxis>& windows, const Planes& grad_input,
                  const std::array<AxisSpans, 3>& spans);
 
-// The gradient of an average pool of float16 or bfloat16, which AvgPool3DGrad computes, with fewer elements than cores.
-// `overlap`: whether windows share elements.
+// The gradient of an average pool of float16 or bfloat16, by the operator over three axes, with fewer elements than
+// cores. `overlap`: whether windows share elements.
 Status CheckFewElements(const PoolCall& call, const Planes& grad_output, const Planes& grad_input, bool overlap);
 
 }  // namespace poolgrad::host

@@ -33,7 +33,7 @@ struct Launch {
   Planes PlanesOf(const aclTensor& tensor) const { return host::PlanesOf(tensor, call.entry.axes, false); }
 };
 
-// AvgPool3DGrad and AvgPoolV2Grad have a divisor of 32 bits.
+// The operators with windows of a fixed size have a divisor of 32 bits.
 int64_t Narrowed(int64_t divisor) { return static_cast<int32_t>(static_cast<uint32_t>(divisor)); }
 
 Launch LaunchOf(const PoolCall& call) {

@@ -18,7 +18,7 @@ enum class AverageOperator {
   kAvgPoolV2Grad,  // Ascend 950
   kAvgPool3dGrad,
   kMul,       // one adaptive window: gradOutput * (1 / elements)
-  kAdaptive,  // AdaptiveAvgPool3dGrad, on Ascend 950 AdaptiveAvgPool2dGrad for two axes
+  kAdaptive,  // that over three axes, on Ascend 950 that over two for two axes
 };
 
 // The operator for a call whose tensors and lists passed the checks before.

@@ -24,7 +24,7 @@ struct Conduct {
 };
 
 // Whether the operator of a gradient is tiled in phase 1, which then refuses shapes that do not match; else phase 2
-// does. AdaptiveMaxPool3DGrad is. Atlas A2 and A3 run adaptive windows that do not overlap as MaxPool3DGradWithArgmax.
+// does. An adaptive gradient is. Atlas A2 and A3 run adaptive windows that do not overlap as those of a fixed size.
 bool IsTiledInPhase1(const PoolCall& call);
 
 // Whether two windows of the call share elements; `windows` are those along its axes, none if they are adaptive. No
