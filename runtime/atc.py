@@ -3,7 +3,7 @@
 """Finds ATC on this machine, and the parser plugin that ATC needs for the operators of domain `npu`.
 
 ATC loads every library below the folder `framework` of each folder in ASCEND_CUSTOM_OPP_PATH, and of each vendor in
-ASCEND_OPP_PATH. No library is loaded here: a plugin is recognised by the key of an operator in its bytes.
+ASCEND_OPP_PATH. No library is loaded here: a plugin is recognised by how the keys of its operators begin.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from poolgrad_lowering.dialect import DOMAIN, OPS, VERSION
-
-_KEY = f"{DOMAIN}::{VERSION}::{next(iter(OPS))}".encode()
+_KEY = b"npu::1::"
 _LARGEST = 1 << 26
 """Bytes of a library that is searched; plugins are far smaller."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.dialect.op import SHAPE
+from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
@@ -88,7 +88,7 @@ def shape_operand(node: NodeProto) -> str | None:
     if node.domain != DOMAIN or node.op_type not in OPS:
         return None
     pairs = zip(OPS[node.op_type].inputs, node.input, strict=False)
-    return next((value for operand, value in pairs if operand.type_variable == SHAPE and value), None)
+    return next((value for operand, value in pairs if operand.part is Part.SIZES and value), None)
 
 
 def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) -> ValueTypes:

@@ -17,7 +17,7 @@ from copy import deepcopy
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, OPS, average_window, onnx_window
-from poolgrad_lowering.dialect.op import SHAPE
+from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.ge.atc.pooled_sizes import stored_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
@@ -52,7 +52,7 @@ def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
         return 2 + len(window[0].ints)
     operands = (*OPS[node.op_type].inputs, *OPS[node.op_type].outputs)
     pairs = zip(operands, (*node.input, *node.output), strict=False)
-    tensors = [value for operand, value in pairs if operand.type_variable != SHAPE]
+    tensors = [value for operand, value in pairs if operand.part is not Part.SIZES]
     return next((ranks[value] for value in tensors if value in ranks), None)
 
 

@@ -17,7 +17,7 @@ from poolgrad_lowering.compiler.families.shared.emission import canvas_extents, 
 from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.compiler.rewriting.node_writer import NodeWriter
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.dialect.op import SHAPE
+from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import is_static
 
@@ -28,12 +28,11 @@ def emit(_: Facts, site: Lowered[AveragePoolGradient], taken: set[str]) -> list[
     dx = gradient.dx.value
     writer = NodeWriter(dx.name, taken, dx.scope.opset)
     grad = write_grad(writer, gradient)
-    described = OPS[op.name]
     inputs = []
-    for operand in described.inputs:
-        if operand.type_variable == SHAPE:
+    for operand in OPS[op.name].inputs:
+        if operand.part is Part.SIZES:
             inputs.append(_sizes(writer, site, grad))
-        elif operand.name == "x":
+        elif operand.part is Part.X:
             inputs.append(_zeros(writer, site, grad) if gradient.x is None else gradient.x.value.name)
         else:
             inputs.append(_divided(writer, site, grad))

@@ -11,12 +11,7 @@ from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGra
 from poolgrad_lowering.compiler.families.avg_pool.legality import select_op
 from poolgrad_lowering.compiler.families.family import Family, LoweredPool
 from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.dialect.average_pool_ops import (
-    ADAPTIVE_AVERAGE_2D_GRAD,
-    ADAPTIVE_AVERAGE_GRAD,
-    AVERAGE_2D_GRAD,
-    AVERAGE_3D_GRAD,
-)
+from poolgrad_lowering.dialect.average_pool_ops import AVERAGE_POOL_OPS
 
 if TYPE_CHECKING:
     from poolgrad_lowering.compiler.families.shared.derivation import Derivation
@@ -30,7 +25,7 @@ def _derivation(site: Lowered[AveragePoolGradient]) -> Derivation:
 
 AVERAGE_POOLS = Family[AveragePoolGradient, LoweredPool](
     AveragePoolGradient,
-    (AVERAGE_3D_GRAD, AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD),
+    tuple(op.name for op in AVERAGE_POOL_OPS),
     verify_gradient,
     check_operands,
     select_op,

@@ -12,7 +12,7 @@ from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMa
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, check_operands, verify_gradient
 from poolgrad_lowering.compiler.families.max_pool.legality import select_op
 from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.dialect.max_pool_ops import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
+from poolgrad_lowering.dialect.max_pool_ops import MAX_POOL_OPS
 
 if TYPE_CHECKING:
     from poolgrad_lowering.compiler.families.shared.derivation import Derivation
@@ -26,7 +26,7 @@ def _derivation(site: Lowered[MaxPoolGradient]) -> Derivation:
 
 MAX_POOLS = Family[MaxPoolGradient, LoweredMaxPool](
     MaxPoolGradient,
-    (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD),
+    tuple(op.name for op in MAX_POOL_OPS if op.is_gradient),
     verify_gradient,
     check_operands,
     select_op,
