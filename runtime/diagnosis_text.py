@@ -8,9 +8,6 @@ from collections.abc import Iterator
 
 from poolgrad_lowering.runtime.doctor import Backend, Diagnosis, Operator, Part
 
-_TYPES = {"float32", "float16", "bfloat16"}
-"""The element types for which the provider asks CANN."""
-
 
 def to_text(diagnosis: Diagnosis) -> str:
     """Return lines on every part, every backend, and the backend that `auto` selects."""
@@ -54,21 +51,21 @@ def _details(backend: Backend) -> Iterator[str]:
     for symbol in backend.missing_symbols:
         yield f"missing symbol: {symbol}"
     for operator in backend.operators:
-        yield f"operator: {_operator(operator)}"
+        yield f"operator: {_operator(operator, set(backend.element_types))}"
 
 
-def _operator(operator: Operator) -> str:
+def _operator(operator: Operator, types: set[str]) -> str:
     if not operator.functions:
         return f"{operator.name} cannot run on this product"
-    unusable = {*operator.missing, *(name for name, reasons in operator.refused.items() if reasons.keys() == _TYPES)}
+    unusable = {*operator.missing, *(name for name, reasons in operator.refused.items() if reasons.keys() == types)}
     present = [function for function in operator.functions if function not in unusable]
     parts = [f"runs by {', '.join(present)}"] if present else []
     parts += [f"missing is {', '.join(operator.missing)}"] if operator.missing else []
-    parts += [f"cannot run by {function}{_reasons(reasons)}" for function, reasons in operator.refused.items()]
+    parts += [f"cannot run by {function}{_reasons(reasons, types)}" for function, reasons in operator.refused.items()]
     return f"{operator.name} {'; '.join(parts)}"
 
 
-def _reasons(reasons: dict[str, str]) -> str:
+def _reasons(reasons: dict[str, str], types: set[str]) -> str:
     """The element types with which a function cannot run unless they are all, and the first of the reasons."""
-    types = "" if reasons.keys() == _TYPES else f" with {' and '.join(reasons)}"
-    return f"{types}: {next(iter(reasons.values()))}"
+    refused = "" if reasons.keys() == types else f" with {' and '.join(reasons)}"
+    return f"{refused}: {next(iter(reasons.values()))}"

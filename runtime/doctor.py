@@ -71,7 +71,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend; `problem` is None if sessions can run on it."""
+    """A backend; `problem` is None if sessions can run on it. `element_types` are those for which it asks CANN."""
 
     backend: str
     problem: str | None
@@ -82,6 +82,7 @@ class Backend:
     devices: int | None = None
     soc: str | None = None
     product: str | None = None
+    element_types: list[str] = field(default_factory=list)
     operators: list[Operator] = field(default_factory=list)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from poolgrad_lowering.dialect import Op
+from poolgrad_lowering.dialect import Attribute, Op
 from poolgrad_lowering.dialect.average_window import average_window
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.model.windows import AxisWindow
@@ -61,11 +61,7 @@ class Pooling:
             "divisor_override": self.divisor,
             **self._onnx_window(op),
         }
-        given = {attribute.name: values.get(attribute.name, attribute.default) for attribute in op.attributes}
-        for name, length in ((each.name, each.length) for each in op.attributes if each.length is not None):
-            # Axes that x does not have come first.
-            given[name] = [int(name != "pads")] * (length - len(given[name])) + list(given[name])
-        return given
+        return {each.name: _of_all_axes(each, values.get(each.name, each.default)) for each in op.attributes}
 
     def _onnx_window(self, op: Op) -> dict[str, Any]:
         """The attributes of the function body of an operator with windows."""
@@ -80,3 +76,11 @@ class Pooling:
             count_include_pad=self.count_include_pad,
             divisor=self.divisor,
         )
+
+
+def _of_all_axes(attribute: Attribute, value: Any) -> Any:
+    """Return an attribute's value, of a list with entries for the axes that x does not have, which come first."""
+    if attribute.length is None:
+        return value
+    absent = 0 if attribute.name == "pads" else 1
+    return [absent] * (attribute.length - len(value)) + list(value)

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from onnx import TensorProto
+from onnx.helper import tensor_dtype_to_np_dtype
 
-from poolgrad_lowering.dialect import DOMAIN, VERSION, Op
+from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, Op
 from poolgrad_lowering.dialect.aclnn_functions import Function
-from poolgrad_lowering.dialect.op import Operand
+from poolgrad_lowering.dialect.op import INDEX, VALUE, Operand
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 from poolgrad_lowering.dialect.targets import Target
 from tools.operator_tables.cpp import lines, text_literal
@@ -19,6 +20,14 @@ from tools.operator_tables.products import aclnn_product
 _OPERATORS = """inline constexpr char kDialectDomain[] = "%s";
 inline constexpr int kDialectVersion = %d;
 inline constexpr char kUnsqueezeScalars[] = "%s";
+
+// Of x, y and the gradients, and of argmax.
+inline constexpr ElementType kValueTypes[] = {
+%s
+};
+inline constexpr ElementType kIndexTypes[] = {
+%s
+};
 
 %s
 
@@ -46,7 +55,14 @@ def operator_table(ops: Iterable[Op]) -> str:
         f"inline constexpr Parts {name} = {{{', '.join(f'Part::k{_part(operand)}' for operand in operands)}}};"
         for name, operands in lists.items()
     )
-    return _OPERATORS % (DOMAIN, VERSION, UNSQUEEZE_SCALARS, lines(declared), lines(map(_operator, ops)))
+    types = (lines(map(_element_type, TYPES[variable])) for variable in (VALUE, INDEX))
+    return _OPERATORS % (DOMAIN, VERSION, UNSQUEEZE_SCALARS, *types, lines(declared), lines(map(_operator, ops)))
+
+
+def _element_type(number: int) -> str:
+    name = TensorProto.DataType.Name(number)
+    acl = {"BFLOAT16": "BF16"}.get(name, name)
+    return f'    {{"{tensor_dtype_to_np_dtype(number)}", ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_{name}, ACL_{acl}}},'
 
 
 def _operator(op: Op) -> str:

@@ -14,16 +14,6 @@
 namespace poolgrad::ep {
 namespace {
 
-constexpr ort::ONNXTensorElementDataType kValueTypes[] = {
-    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
-    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
-};
-constexpr ort::ONNXTensorElementDataType kIndexTypes[] = {
-    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
-    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
-};
-
 // onnxruntime infers the types of outputs from those of the inputs alone, so a pool has one type of argmax: the
 // dialect's default. An operator without argmax is offered once.
 bool IsOffered(const DialectOp& op, ort::ONNXTensorElementDataType index) { return ReadsArgmax(op) || !IsInt64(index); }
@@ -40,9 +30,9 @@ class CustomOpDomain {
     Check(ort.api, ort.api.CreateCustomOpDomain(kDialectDomain, &created));
     domain_.reset(created);
     for (const DialectOp& op : kDialectOps) {
-      for (const ort::ONNXTensorElementDataType value : kValueTypes) {
-        for (const ort::ONNXTensorElementDataType index : kIndexTypes) {
-          if (IsOffered(op, index)) Add(std::make_unique<CustomOp>(ort, placement_, op, value, index));
+      for (const ElementType& value : kValueTypes) {
+        for (const ElementType& index : kIndexTypes) {
+          if (IsOffered(op, index.onnx)) Add(std::make_unique<CustomOp>(ort, placement_, op, value.onnx, index.onnx));
         }
       }
     }

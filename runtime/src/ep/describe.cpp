@@ -44,12 +44,10 @@ std::string ToJson(const aclnn::FoundOperator& function) {
 
 // The element types for which the backend refuses a function, each with the reason.
 std::vector<std::pair<std::string, std::string>> RefusalsOf(const Backend& backend, const aclnn::Function& function) {
-  constexpr std::pair<const char*, aclDataType> kValueTypes[] = {
-      {"float32", ACL_FLOAT}, {"float16", ACL_FLOAT16}, {"bfloat16", ACL_BF16}};
   std::vector<std::pair<std::string, std::string>> refusals;
-  for (const auto& [name, type] : kValueTypes) {
-    const std::string refusal = backend.probes().RefusalOf(backend, function, type, /*deterministic=*/false);
-    if (!refusal.empty()) refusals.push_back({name, String(refusal)});
+  for (const ElementType& type : kValueTypes) {
+    const std::string refusal = backend.probes().RefusalOf(backend, function, type.acl, /*deterministic=*/false);
+    if (!refusal.empty()) refusals.push_back({type.name, String(refusal)});
   }
   return refusals;
 }
@@ -100,6 +98,7 @@ std::string DescribeBackend(BackendKind kind) {
   const Findings findings = Look(kind);
   const Backend* backend = findings.backend;
   const auto row = [](const auto& value) { return ToJson(value); };
+  const auto type = [](const ElementType& value) { return String(value.name); };
   const auto op = [&](const DialectOp& value) { return ToJson(value, *backend); };
   return Object({{"backend", String(NameOf(kind))},
                  {"problem", StringOrNull(findings.problem)},
@@ -110,6 +109,7 @@ std::string DescribeBackend(BackendKind kind) {
                  {"devices", backend == nullptr ? "null" : std::to_string(backend->device_count())},
                  {"soc", backend == nullptr ? "null" : StringOrNull(backend->soc_name())},
                  {"product", backend == nullptr ? "null" : String(NameOf(backend->product()))},
+                 {"element_types", ArrayOf(kValueTypes, type)},
                  {"operators", backend == nullptr ? "[]" : ArrayOf(kDialectOps, op)}});
 }
 

@@ -8,7 +8,17 @@
 #include <initializer_list>
 #include <optional>
 
+#include "abi/acl.h"
+#include "abi/ort.h"
+
 namespace poolgrad::ep {
+
+// An element type: its name in texts, and its numbers in ONNX and in CANN.
+struct ElementType {
+  const char* name;
+  ort::ONNXTensorElementDataType onnx;
+  aclDataType acl;
+};
 
 enum class Direction {
   kForward,   // x -> y, argmax

@@ -13,6 +13,17 @@ inline constexpr char kDialectDomain[] = "npu";
 inline constexpr int kDialectVersion = 1;
 inline constexpr char kUnsqueezeScalars[] = "UnsqueezeScalars";
 
+// Of x, y and the gradients, and of argmax.
+inline constexpr ElementType kValueTypes[] = {
+    {"float32", ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ACL_FLOAT},
+    {"float16", ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16, ACL_FLOAT16},
+    {"bfloat16", ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, ACL_BF16},
+};
+inline constexpr ElementType kIndexTypes[] = {
+    {"int32", ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, ACL_INT32},
+    {"int64", ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, ACL_INT64},
+};
+
 inline constexpr Parts kXGradArgmax = {Part::kX, Part::kGrad, Part::kArgmax};
 inline constexpr Parts kY = {Part::kY};
 inline constexpr Parts kX = {Part::kX};

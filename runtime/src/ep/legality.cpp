@@ -2,32 +2,29 @@
 
 #include "ep/legality.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "ep/dialect_table.h"
 #include "ep/pooling.h"
 
 namespace poolgrad::ep {
 
 bool IsValueType(ort::ONNXTensorElementDataType type) {
-  return type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT || type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 ||
-         type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
+  return std::any_of(std::begin(kValueTypes), std::end(kValueTypes),
+                     [&](const ElementType& value) { return value.onnx == type; });
 }
 
 bool IsInt64(ort::ONNXTensorElementDataType type) { return type == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64; }
 
 aclDataType AclType(ort::ONNXTensorElementDataType type) {
-  switch (type) {
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
-      return ACL_FLOAT;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
-      return ACL_FLOAT16;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
-      return ACL_BF16;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
-      return ACL_INT32;
-    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
-      return ACL_INT64;
-    default:
-      return ACL_DT_UNDEFINED;
+  for (const ElementType& value : kValueTypes) {
+    if (value.onnx == type) return value.acl;
   }
+  for (const ElementType& index : kIndexTypes) {
+    if (index.onnx == type) return index.acl;
+  }
+  return ACL_DT_UNDEFINED;
 }
 
 const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Shape& x,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bytes.h"
+#include "ep/dialect_table.h"
 #include "ep/legality.h"
 #include "ep/pooling.h"
 
