@@ -52,8 +52,9 @@ def _row(op: Op, ops: Sequence[Op]) -> str:
 
 
 def _prototype(op: Op, ops: Iterable[Op]) -> tuple[Prototype, str]:
-    """The prototype that an operator is registered with, and its name: of one without, that of another one."""
-    return next((each.prototype, each.name) for each in (op, *ops) if each.prototype is not None)
+    """The prototype that an operator is registered with, and its name: of one without, that of one like it."""
+    alike = (each for each in (op, *ops) if (each.inputs, each.outputs) == (op.inputs, op.outputs))
+    return next((each.prototype, each.name) for each in alike if each.prototype is not None)
 
 
 def _texts(texts: Iterable[str]) -> str:
@@ -68,11 +69,11 @@ def _attributes(attributes: Sequence[Attribute]) -> str:
 def _attribute(attribute: Attribute) -> str:
     """An attribute of an operator in GE, where what is 0 or 1 is a bool."""
     allowed = attribute.allowed or ()
-    is_bool = bool(allowed) and set(allowed) <= {0, 1}
+    is_bool = bool(allowed) and set(allowed) <= {0, 1} and not attribute.of_body
     kind = "Bool" if is_bool else AttributeProto.AttributeType.Name(attribute.type).capitalize()
     if attribute.type == AttributeProto.STRING:
         return f'{{"{attribute.name}", Type::k{kind}, 0, 0, {{}}, {{}}, {text_literal(str(attribute.default))}}}'
-    numbers = attribute.default if isinstance(attribute.default, tuple) else (attribute.default,)
-    default = [] if attribute.default is None or attribute.type == AttributeProto.FLOAT else numbers
-    lists = ", ".join(f"{{{', '.join(map(str, each))}}}" for each in (allowed, default))
+    default = attribute.default if isinstance(attribute.default, tuple) else (attribute.default,)
+    numbers = [int(number) for number in default if number is not None]
+    lists = ", ".join(f"{{{', '.join(map(str, each))}}}" for each in (allowed, numbers))
     return f'{{"{attribute.name}", Type::k{kind}, {attribute.length or 0}, {attribute.minimum or 0}, {lists}, ""}}'

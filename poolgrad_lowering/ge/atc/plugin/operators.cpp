@@ -46,7 +46,7 @@ const std::vector<Operator>& Operators() {
       {"onnx_strides", Type::kInts, 0, 1, {}, {}, ""},
       {"onnx_pads", Type::kInts, 0, 0, {}, {}, ""},
       {"onnx_dilations", Type::kInts, 0, 1, {}, {}, ""},
-      {"onnx_ceil_mode", Type::kBool, 0, 0, {0, 1}, {}, ""}}, false},
+      {"onnx_ceil_mode", Type::kInt, 0, 0, {0, 1}, {}, ""}}, false},
     {"npu::1::MaxPoolWithArgmaxV3", "MaxPoolWithArgmaxV3", {"x"}, {"y", "argmax"},
      Layout::kNchw, {
       {"ksize", Type::kInts, 2, 1, {}, {}, ""},
@@ -61,7 +61,7 @@ const std::vector<Operator>& Operators() {
       {"onnx_strides", Type::kInts, 0, 1, {}, {}, ""},
       {"onnx_pads", Type::kInts, 0, 0, {}, {}, ""},
       {"onnx_dilations", Type::kInts, 0, 1, {}, {}, ""},
-      {"onnx_ceil_mode", Type::kBool, 0, 0, {0, 1}, {}, ""}}, false},
+      {"onnx_ceil_mode", Type::kInt, 0, 0, {0, 1}, {}, ""}}, false},
     {"npu::1::AdaptiveMaxPool3d", "AdaptiveMaxPool3d", {"x"}, {"y", "indices"},
      Layout::kNcdhw, {
       {"output_size", Type::kInts, 3, 1, {}, {}, ""},
@@ -83,7 +83,7 @@ const std::vector<Operator>& Operators() {
       {"onnx_output_padding", Type::kInts, 0, 0, {}, {}, ""},
       {"onnx_counted_pads", Type::kInts, 0, 0, {}, {}, ""},
       {"onnx_uncounted_pads", Type::kInts, 0, 0, {}, {}, ""},
-      {"onnx_divisor", Type::kFloat, 0, 0, {}, {}, ""}}, false},
+      {"onnx_divisor", Type::kFloat, 0, 0, {}, {0}, ""}}, false},
     {"npu::1::AvgPoolV2Grad", "AvgPoolV2Grad", {"orig_input_shape", "input_grad"}, {"out_grad"},
      Layout::kNd, {
       {"ksize", Type::kInts, 4, 1, {}, {}, ""},
@@ -102,7 +102,7 @@ const std::vector<Operator>& Operators() {
       {"onnx_output_padding", Type::kInts, 0, 0, {}, {}, ""},
       {"onnx_counted_pads", Type::kInts, 0, 0, {}, {}, ""},
       {"onnx_uncounted_pads", Type::kInts, 0, 0, {}, {}, ""},
-      {"onnx_divisor", Type::kFloat, 0, 0, {}, {}, ""}}, false},
+      {"onnx_divisor", Type::kFloat, 0, 0, {}, {0}, ""}}, false},
     {"npu::1::AdaptiveAvgPool3dGrad", "AdaptiveAvgPool3dGrad", {"y_grad", "x"}, {"x_grad"},
      Layout::kNd, {
       {"data_format", Type::kString, 0, 0, {}, {}, "NCDHW"}},
