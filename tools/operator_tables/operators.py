@@ -39,7 +39,7 @@ _ROUTES = """inline constexpr Route kRoutes[] = {
 %s
 };"""
 
-_INDEX_TYPES = {
+_INDEX_TYPES: dict[frozenset[int], str] = {
     frozenset((TensorProto.INT32,)): "kInt32",
     frozenset((TensorProto.INT64,)): "kInt64",
     frozenset((TensorProto.INT32, TensorProto.INT64)): "kBoth",
