@@ -3,6 +3,7 @@
 """Skips the few tests that ask more of onnx than its older releases can do; fails each test in which a form fails.
 
 Where tests search with hypothesis, its search for a smaller example has a bound.
+The option `--accept` rewrites what tests have recorded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 from packaging.version import Version
+
+from tests import texts
+from tests.texts import Says
 
 pytest.register_assert_rewrite("tests.generators", "tests.oracles", "tests.patterns.lowering_checks")
 
@@ -41,6 +45,40 @@ _NEEDS: dict[str, tuple[str, str]] = {
     },
 }
 """The first release of onnx with which a test passes, and what older ones lack, by the test's name."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option for expectations that are recorded in files."""
+    parser.addoption("--accept", action="store_true", help="record what is said now where tests compare with a record")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes would overwrite each other's records."""
+    if config.getoption("--accept") and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--accept records in one process: leave out -n")
+
+
+@pytest.fixture(scope="session")
+def accept(pytestconfig: pytest.Config) -> bool:
+    """Whether recorded expectations are rewritten."""
+    return bool(pytestconfig.getoption("--accept"))
+
+
+@pytest.fixture
+def says(request: pytest.FixtureRequest, accept: bool) -> Says:
+    """Compares a sentence with the one recorded for this test, which is marked with the kind and the code."""
+    [(kind, code)] = {(m.name, m.args[0]) for m in request.node.iter_markers() if m.name in texts.KINDS}
+    test = request.node.nodeid
+
+    def compare(sentence: str | None) -> None:
+        assert sentence
+        held = texts.recorded(kind)
+        if accept:
+            texts.record(kind, held | {test: (code, sentence)})
+        else:
+            assert held.get(test) == (code, sentence), texts.HOW_TO_ACCEPT
+
+    return compare
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import registered_schemas
-from poolgrad_lowering.model.diagnostics.codes import Code
+from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from tests.oracles import assert_same_bits, run_ort, run_reference
 
 Array = npt.NDArray[Any]
 Runner = Callable[[ModelProto, Mapping[str, Array]], dict[str, Array]]
-NearMisses = Mapping[str, tuple[Code, str, str | ModelProto]]
-"""By name: the code, the reason, and the model as text or as it is."""
+NearMisses = Mapping[str, tuple[Code, str | ModelProto]]
+"""By name: the code, and the model as text or as it is."""
 
 TARGETS = ("atlas-a2", "atlas-a3", "ascend950")
 SIZES = {"N": 2, "C": 3, "H": 9, "W": 12, "OH": 5, "OW": 6}
@@ -52,18 +53,38 @@ def backward(operands: str = "x, dy, dx_argmax", dx: str = "dx", *, window: str 
 
 
 def near_misses(table: NearMisses) -> list[Any]:
-    """Return a table as parameters (code, reason, model) of a test, each marked with the code it provokes."""
+    """Return a table as parameters (code, model) of a test, each marked with the code it provokes."""
     return [pytest.param(*row, id=name, marks=pytest.mark.refusal(row[0].value)) for name, row in table.items()]
 
 
-def check_refused(source: str | ModelProto, code: Code, reason: str, *, target: str = "atlas-a2") -> None:
-    """Assert that some anchor is refused with this code and reason, none is lowered, and not one byte changes."""
+def check_refused(source: str | ModelProto, code: Code, *, target: str = "atlas-a2") -> str:
+    """Assert that some anchor has this code, none is lowered, and not one byte changes; return the reason."""
     model = onnx.parser.parse_model(source) if isinstance(source, str) else source
     before = model.SerializeToString()
     result = lower(model, target=target)
-    assert (code.value, reason) in [(anchor.code, anchor.reason) for anchor in result.report.anchors]
+    reasons = [anchor.reason for anchor in result.report.anchors if anchor.code == code.value]
+    assert reasons, [anchor.code for anchor in result.report.anchors]
     assert not result.report.lowered
     assert result.model.SerializeToString() == before == model.SerializeToString()
+    return " / ".join(map(str, reasons))
+
+
+@contextmanager
+def refuses(code: Code, names: str = "") -> Iterator[None]:
+    """Assert that a step of the compiler refuses with this code, and names a value or node in its reason."""
+    with pytest.raises(Refuse) as caught:
+        yield
+    assert caught.value.refusal.code is code
+    assert not names or f"'{names}'" in caught.value.refusal.reason
+
+
+def check_stays(model: ModelProto, code: Code, *, target: str = "atlas-a2") -> str:
+    """Assert that the one gradient is lowered and its pool stays, as if no pool were to move; return the reason."""
+    result = lower(model, target=target)
+    [anchor] = result.report.lowered
+    assert (anchor.forward_op, anchor.forward_code) == (None, code.value)
+    assert result.model.SerializeToString() == lower(model, target=target, forward=False).model.SerializeToString()
+    return str(anchor.forward_reason)
 
 
 def node_text(graph: GraphProto) -> str:

@@ -11,6 +11,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.aten_graphs import PLANE_INDICES, adaptive_gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
+from tests.texts import Says
 
 SIZE = "size = Constant <value = int64[2] {4,5}> ()"
 FORWARD = 'y, i = org.pytorch.aten.ATen <operator="adaptive_max_pool2d"> (x, size)'
@@ -96,54 +97,36 @@ def test_indices_of_a_max_pool_made_plane_local() -> None:
 NEAR_MISSES: NearMisses = {
     "indices_as_the_incoming_gradient": (
         Code.DTYPE_MIX,
-        "'i' is int64, the pooled input 'x' float32",
         adaptive_gradient(backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool2d_backward"> (i, x, i)'),
     ),
     "traced_indices": (
         Code.CONSTANT_INDICES,
-        "the indices 'i' are a constant",
         adaptive_gradient(
             "1,1", extent="2,2", forward="i = Constant <value = int64[2,3,1,1] {0,1,2,3,0,1}> ()"
         ).replace("float[2,3,1,1] y, ", ""),
     ),
     "indices_of_another_operator": (
         Code.INDICES_SOURCE,
-        "indices come from 'x', which is not the Indices of a MaxPool",
         adaptive_gradient(forward=FORWARD.replace("adaptive_max", "adaptive_min")),
     ),
-    "indices_of_a_pool_over_three_axes": (
-        Code.POOL_ATTRIBUTES,
-        "'y' has output_size [4, 5]",
-        adaptive_gradient(forward=FORWARD.replace("2d", "3d")),
-    ),
-    "output_size_zero": (
-        Code.POOL_ATTRIBUTES,
-        "'y' has output_size [0, 5]",
-        adaptive_gradient("0,5"),
-    ),
+    "indices_of_a_pool_over_three_axes": (Code.POOL_ATTRIBUTES, adaptive_gradient(forward=FORWARD.replace("2d", "3d"))),
+    "output_size_zero": (Code.POOL_ATTRIBUTES, adaptive_gradient("0,5")),
     "no_indices": (
         Code.ARITY,
-        "ATen 'dx' lacks an operand",
         adaptive_gradient(backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool2d_backward"> (dy, x)'),
     ),
     "another_x": (
         Code.DX_SHAPE,
-        "'dy' is not proven to have the shape of 'x', which 'y' pooled",
         adaptive_gradient(backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool2d_backward"> (dy, dy, i)'),
     ),
-    "no_batch": (
-        Code.UNBATCHED,
-        "'x' has shape [3, 9, 12], no batch axis",
-        adaptive_gradient().replace("float[2,3", "float[3"),
-    ),
+    "no_batch": (Code.UNBATCHED, adaptive_gradient().replace("float[2,3", "float[3")),
     "gradient_of_another_shape": (
         Code.GRAD_SHAPE,
-        "'dy' has shape [2, 3, 4, 5], the pool [2, 3, 5, 4]",
         adaptive_gradient(constant="size = Constant <value = int64[2] {5,4}> ()", outputs="float[2,3,9,12] dx"),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "text"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, text: str) -> None:
-    check_refused(text, code, reason)
+@pytest.mark.parametrize(("code", "text"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, text: str, says: Says) -> None:
+    says(check_refused(text, code))

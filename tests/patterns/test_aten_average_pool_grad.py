@@ -17,6 +17,7 @@ from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_windows_grad
 from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+from tests.texts import Says
 
 X = (2, 3, 9, 12)
 ADAPTIVE = "_adaptive_avg_pool2d_backward"
@@ -206,34 +207,20 @@ def parsed(text: str) -> onnx.ModelProto:
 NEAR_MISSES: NearMisses = {
     "a_kernel_that_is_no_constant": (
         Code.POOL_ATTRIBUTES,
-        "'dx' has arguments that are not constant or out of range",
         gradient(
             backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, x, n, s, p, c, i, )'
         ).replace("x, float", "x, int64[2] n, float"),
     ),
-    "a_divisor_of_zero": (
-        Code.POOL_ATTRIBUTES,
-        "'dx' has arguments that are not constant or out of range",
-        gradient(divisor="d", more="d = Constant <value = int64 {0}> ()"),
-    ),
-    "another_rank": (
-        Code.SPATIAL_RANK,
-        "'x' has shape [2, 9], the pool 2 spatial axes",
-        gradient(shape="2,9", pooled="2,5"),
-    ),
-    "another_number_of_windows": (
-        Code.GRAD_SHAPE,
-        "'dy' has shape [2, 3, 4, 6], the pool [2, 3, 5, 6]",
-        gradient(pooled="2,3,4,6"),
-    ),
+    "a_divisor_of_zero": (Code.POOL_ATTRIBUTES, gradient(divisor="d", more="d = Constant <value = int64 {0}> ()")),
+    "another_rank": (Code.SPATIAL_RANK, gradient(shape="2,9", pooled="2,5")),
+    "another_number_of_windows": (Code.GRAD_SHAPE, gradient(pooled="2,3,4,6")),
     "no_x": (
         Code.ARITY,
-        "avg_pool2d_backward 'dx' lacks an operand",
         gradient(backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, , k, s, p, c, i, )'),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_refused(code: Code, reason: str, model: str) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_refused(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))

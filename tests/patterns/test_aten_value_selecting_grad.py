@@ -14,6 +14,7 @@ from tests.heads import head
 from tests.oracles import assert_same_bits, run_reference
 from tests.patterns.aten_graphs import axis_gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, random_feeds
+from tests.texts import Says
 
 FORWARD = 'y, i = org.pytorch.aten.ATen <operator="max", overload_name="dim"> (x, dim, keep)'
 ARG_MAX = "y = Relu (dy)\ni = ArgMax <axis=2, keepdims=0> (x)"
@@ -175,129 +176,87 @@ def without_result() -> onnx.ModelProto:
     return model
 
 
-ARGUMENTS = "'dx' has arguments that are not constant or out of range"
-MISMATCH = "'dx' reduces another axis, or otherwise, than the maximum of 'x'"
 NEAR_MISSES: NearMisses = {
-    "indices_as_the_incoming_gradient": (
-        Code.DTYPE_MIX,
-        "'i' is int64, the pooled input 'x' float32",
-        axis_gradient(operands="i, dim, i, sizes, keep"),
-    ),
+    "indices_as_the_incoming_gradient": (Code.DTYPE_MIX, axis_gradient(operands="i, dim, i, sizes, keep")),
     "points_of_symbolic_number": (
         Code.UNKNOWN_SHAPE,
-        "'x' of shape [N, H, 12] cannot be folded around axis 1: several sizes are not known",
         axis_gradient(dim="1", inputs="float[N,H,12] x, float[N,12] dy", outputs="float[N,12] y, float[N,H,12] dx"),
     ),
     "an_empty_axis": (
         Code.EMPTY_WINDOW,
-        "'x' of shape [2, 0, 12] has no element",
         axis_gradient(dim="1", inputs="float[2,0,12] x, float[2,12] dy", outputs="float[2,12] y, float[2,0,12] dx"),
     ),
     "axis_of_a_scalar": (
         Code.POOL_ATTRIBUTES,
-        ARGUMENTS,
         axis_gradient(dim="0", inputs="float x, float dy", outputs="float y, float dx"),
     ),
-    "other_axis": (Code.ATTRIBUTE_MISMATCH, MISMATCH, axis_gradient(forward=ARG_MAX.replace("2", "3"))),
+    "other_axis": (Code.ATTRIBUTE_MISMATCH, axis_gradient(forward=ARG_MAX.replace("2", "3"))),
     "axis_kept_in_the_forward_only": (
         Code.ATTRIBUTE_MISMATCH,
-        MISMATCH,
         axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=1")),
     ),
     "axis_from_outside": (
         Code.POOL_ATTRIBUTES,
-        ARGUMENTS,
         axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, int64 given", operands="dy, given, i, sizes, keep"),
     ),
     "flag_from_outside": (
         Code.POOL_ATTRIBUTES,
-        ARGUMENTS,
         axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, bool given", operands="dy, dim, i, sizes, given"),
     ),
     "two_axes": (
         Code.POOL_ATTRIBUTES,
-        ARGUMENTS,
         axis_gradient(between="both = Constant <value = int64[2] {2,3}> ()", operands="dy, both, i, sizes, keep"),
     ),
     "no_flag_whether_the_axis_is_kept": (
         Code.POOL_ATTRIBUTES,
-        ARGUMENTS,
         axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=0.0")),
     ),
     "a_flag_that_runtimes_read_in_different_ways": (
         Code.POOL_ATTRIBUTES,
-        ARGUMENTS,
         axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=2"), keepdim="1"),
     ),
-    "axis_beyond_the_rank": (Code.POOL_ATTRIBUTES, ARGUMENTS, axis_gradient(dim="4")),
+    "axis_beyond_the_rank": (Code.POOL_ATTRIBUTES, axis_gradient(dim="4")),
     "traced_indices": (
         Code.CONSTANT_INDICES,
-        "the indices 'i' are a constant",
         axis_gradient(
             forward="y = Relu (dy)\ni = Constant <value = int64[1,1,2] {0,1}> ()",
             inputs="float[1,1,3,2] x, float[1,1,2] dy",
             outputs="float[1,1,2] y, float[1,1,3,2] dx",
         ),
     ),
-    "median": (
-        Code.INDICES_SOURCE,
-        "indices come from 'i', which are no positions of a maximum over an axis",
-        axis_gradient(forward=FORWARD.replace('"max"', '"median"')),
-    ),
-    "minimum": (
-        Code.INDICES_SOURCE,
-        "indices come from 'i', which are no positions of a maximum over an axis",
-        axis_gradient(forward=ARG_MAX.replace("ArgMax", "ArgMin")),
-    ),
-    "maxima_as_indices": (
-        Code.INDICES_SOURCE,
-        "indices come from 'y', which are no positions of a maximum over an axis",
-        axis_gradient(operands="dy, dim, y, sizes, keep"),
-    ),
+    "median": (Code.INDICES_SOURCE, axis_gradient(forward=FORWARD.replace('"max"', '"median"'))),
+    "minimum": (Code.INDICES_SOURCE, axis_gradient(forward=ARG_MAX.replace("ArgMax", "ArgMin"))),
+    "maxima_as_indices": (Code.INDICES_SOURCE, axis_gradient(operands="dy, dim, y, sizes, keep")),
     "indices_from_outside": (
         Code.INDICES_SOURCE,
-        "indices come from 'given', an input; if a forward graph computes them, merge the two graphs first",
         axis_gradient(
             inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[2,3,12] given", operands="dy, dim, given, sizes, keep"
         ),
     ),
     "other_sizes": (
         Code.DX_SHAPE,
-        "'dx' gives sizes [2, 3, 10, 12], 'x' has [2, 3, 9, 12]",
         axis_gradient(
             sizes="sizes = Constant <value = int64[4] {2,3,10,12}> ()", outputs="float[2,3,12] y, float[2,3,10,12] dx"
         ),
     ),
     "sizes_from_outside": (
         Code.DX_SHAPE,
-        "'dx' gives sizes unknown, 'x' has [2, 3, 9, 12]",
         axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[4] given", operands="dy, dim, i, given, keep"),
     ),
-    "gradient_of_another_shape": (
-        Code.GRAD_SHAPE,
-        "'dy' has shape [2, 3, 13], the pool [2, 3, 12]",
-        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,13] dy"),
-    ),
-    "gradient_of_another_type": (
-        Code.DTYPE_MIX,
-        "'dy' is float16, the pooled input 'x' float32",
-        axis_gradient(inputs="float[2,3,9,12] x, float16[2,3,12] dy"),
-    ),
+    "gradient_of_another_shape": (Code.GRAD_SHAPE, axis_gradient(inputs="float[2,3,9,12] x, float[2,3,13] dy")),
+    "gradient_of_another_type": (Code.DTYPE_MIX, axis_gradient(inputs="float[2,3,9,12] x, float16[2,3,12] dy")),
     "symbolic_rows": (
         Code.UNKNOWN_SHAPE,
-        "'i' cannot be converted to plane-local indices for [2, 3, 9, W]: sizes are not known",
         axis_gradient(inputs="float[2,3,9,W] x, float[2,3,W] dy", outputs="float[2,3,W] y, float[2,3,9,W] dx"),
     ),
     "unknown_shape": (
         Code.UNKNOWN_SHAPE,
-        "the shape of 'v' is not known",
         axis_gradient(
             forward=f'v = org.pytorch.aten.ATen <operator="silu"> (x)\n{FORWARD.replace("(x", "(v")}',
         ),
     ),
     "unknown_type": (
         Code.UNKNOWN_DTYPE,
-        "the element type of 'x' is not known",
         head(17, "local")
         + """
         g (float[2,3,9,12] x, float[2,3,12] dy) => (float[2,3,9,12] dx) { dx = Identity (x) }
@@ -308,11 +267,11 @@ NEAR_MISSES: NearMisses = {
             """
         + axis_gradient().split("{", 1)[1],
     ),
-    "no_operand": (Code.ARITY, "ATen 'dx' lacks an operand", axis_gradient(operands="dy, dim")),
-    "no_result": (Code.ARITY, "ATen '' lacks an operand", without_result()),
+    "no_operand": (Code.ARITY, axis_gradient(operands="dy, dim")),
+    "no_result": (Code.ARITY, without_result()),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "text"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, text: str | onnx.ModelProto) -> None:
-    check_refused(text, code, reason)
+@pytest.mark.parametrize(("code", "text"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, text: str | onnx.ModelProto, says: Says) -> None:
+    says(check_refused(text, code))

@@ -11,6 +11,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lowering_checks import check_refused
+from tests.texts import Says
 
 
 def training(layer: str, y: str = 'y="loss"') -> str:
@@ -25,12 +26,8 @@ def training(layer: str, y: str = 'y="loss"') -> str:
 
 
 @pytest.mark.refusal(Code.IMPLICIT_GRADIENT.value)
-def test_pool_in_between() -> None:
-    check_refused(
-        training("MaxPool <kernel_shape=[2,2], strides=[2,2]>"),
-        Code.IMPLICIT_GRADIENT,
-        "Gradient 'dx' differentiates 'loss' through MaxPool 'h', and no node computes that",
-    )
+def test_pool_in_between(says: Says) -> None:
+    says(check_refused(training("MaxPool <kernel_shape=[2,2], strides=[2,2]>"), Code.IMPLICIT_GRADIENT))
 
 
 OWN_OPERATOR = """

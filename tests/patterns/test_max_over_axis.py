@@ -16,6 +16,7 @@ from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import NearMisses, backward, check_refused, near_misses, node_text, random_feeds
 from tests.patterns.reductions import axis_max, global_max
+from tests.texts import Says
 
 FORWARD = """y = ReduceMax <keepdims=0> (x, axes)
     a = ArgMax <axis=3, keepdims=0, select_last_index=0> (x)
@@ -333,74 +334,36 @@ def test_a_view_that_is_reduced() -> None:
 NEAR_MISSES: NearMisses = {
     "along_another_axis_of_channels": (
         Code.ROWS_NOT_PLANES,
-        "[2, 1, 3, 3] onto [2, 3, 3, 3] is not proven to go along axis 1 of [2, 3, 3, 3]",
         over_axis(1, "2,3,3,3", scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'),
     ),
-    "between_two_symbolic_sizes": (
-        Code.UNKNOWN_SHAPE,
-        "'x' of shape [N, H, 5] cannot be folded around axis 1: several sizes are not known",
-        over_axis(1, "N,H,5", canvas=LIKE_X),
-    ),
-    "of_a_symbolic_size": (
-        Code.UNKNOWN_SHAPE,
-        "'r' cannot be converted to plane-local indices for [2, 1, N, 5]: sizes are not known",
-        over_axis(1, "2,N,5", canvas=LIKE_X),
-    ),
-    "before_a_symbolic_size": (
-        Code.UNKNOWN_SHAPE,
-        "'r' cannot be converted to plane-local indices for [1, 1, 4, 5*N]: sizes are not known",
-        over_axis(0, "4,N,5", canvas=LIKE_X),
-    ),
-    "of_an_empty_axis": (
-        Code.EMPTY_WINDOW,
-        "'x' of shape [2, 0, 4] has no element",
-        over_axis(1, "2,0,4"),
-    ),
-    "of_no_lines": (
-        Code.EMPTY_WINDOW,
-        "'x' of shape [0, 3, 4] has no element",
-        over_axis(1, "0,3,4"),
-    ),
+    "between_two_symbolic_sizes": (Code.UNKNOWN_SHAPE, over_axis(1, "N,H,5", canvas=LIKE_X)),
+    "of_a_symbolic_size": (Code.UNKNOWN_SHAPE, over_axis(1, "2,N,5", canvas=LIKE_X)),
+    "before_a_symbolic_size": (Code.UNKNOWN_SHAPE, over_axis(0, "4,N,5", canvas=LIKE_X)),
+    "of_an_empty_axis": (Code.EMPTY_WINDOW, over_axis(1, "2,0,4")),
+    "of_no_lines": (Code.EMPTY_WINDOW, over_axis(1, "0,3,4")),
     "axis_beyond_the_rank": (
         Code.UNKNOWN_SHAPE,
-        "the shape that ArgMax 'a' reduces is not known",
         over_axis(1, "7", dropped="7", maximum="a = ArgMax <axis=1, keepdims=0> (x)"),
     ),
     "onto_a_longer_line_of_channels": (
         Code.ROWS_NOT_PLANES,
-        "[2, 1, 4] onto [2, 4, 4] is not proven to go along axis 1 of [2, 3, 4]",
         over_axis(
             1, "2,3,4", outputs="float[2,4] y, float[2,4,4] dx", constants={"x_shape": "int64[3] x_shape = {2, 4, 4}"}
         ),
     ),
-    "double_precision_over_channels": (
-        Code.DTYPE,
-        "'x' is float64; Ascend supports float32, float16 and bfloat16",
-        over_axis(1, "2,3,4", element="double"),
-    ),
+    "double_precision_over_channels": (Code.DTYPE, over_axis(1, "2,3,4", element="double")),
     "last_of_equal_maxima": (
         Code.LAST_MAXIMUM,
-        "ArgMax 'a' selects the last of equal maxima",
         axis_max(maximum="a = ArgMax <axis=3, keepdims=0, select_last_index=1> (x)"),
     ),
-    "multiplied": (
-        Code.REDUCTION,
-        "ScatterElements 'dx' has reduction=mul, not add or none",
-        axis_max(scatter='dx = ScatterElements <axis=3, reduction="mul"> (z, r, u)'),
-    ),
-    "onto_ones": (
-        Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
-        axis_max(constants={"zero": "float zero = {1}"}),
-    ),
+    "multiplied": (Code.REDUCTION, axis_max(scatter='dx = ScatterElements <axis=3, reduction="mul"> (z, r, u)')),
+    "onto_ones": (Code.BASE_NOT_ZERO, axis_max(constants={"zero": "float zero = {1}"})),
     "along_another_axis": (
         Code.ROWS_NOT_PLANES,
-        "[2, 3, 4, 1] onto [2, 3, 4, 5] is not proven to go along axis 3 of [2, 3, 4, 5]",
         axis_max(scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'),
     ),
     "over_longer_rows": (
         Code.ROWS_NOT_PLANES,
-        "[6, 1] onto [6, 6] is not proven to go along axis 2 of [2, 3, 5]",
         over_rows(
             "2,3,5",
             "2,3,1",
@@ -411,12 +374,10 @@ NEAR_MISSES: NearMisses = {
     ),
     "down_the_rows": (
         Code.ROWS_NOT_PLANES,
-        "[6, 1] onto [6, 5] is not proven to go along axis 2 of [2, 3, 5]",
         over_rows("2,3,5", "2,3,1", "6,5", scatter="s = ScatterElements <axis=0> (z, r, u)\ndx = Reshape (s, x_shape)"),
     ),
     "of_another_axis_over_rows": (
         Code.ROWS_NOT_PLANES,
-        "[10, 1] onto [10, 3] is not proven to go along axis 1 of [2, 3, 5]",
         over_rows(
             "2,3,5",
             "2,1,5",
@@ -427,7 +388,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "onto_a_longer_axis": (
         Code.ROWS_NOT_PLANES,
-        "[2, 3, 4, 1] onto [2, 3, 4, 6] is not proven to go along axis 3 of [2, 3, 4, 5]",
         axis_max(
             outputs="float[2,3,4] y, float[2,3,4,6] dx",
             constants={"x_shape": "int64[4] canvas_shape = {2, 3, 4, 6}"},
@@ -436,7 +396,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "along_two_axes_of_which_one_is_symbolic": (
         Code.UNKNOWN_SHAPE,
-        "'r' cannot be converted to plane-local indices for [2, 3, H, 5]: sizes are not known",
         axis_max(
             inputs="float[2,3,H,5] x, float[2,3,H] dy",
             outputs="float[2,3,H] y, float[2,3,H,5] dx",
@@ -445,12 +404,11 @@ NEAR_MISSES: NearMisses = {
     ),
     "base_of_unknown_shape": (
         Code.UNKNOWN_SHAPE,
-        "the shapes of ScatterElements 'dx' are not known",
         axis_max(inputs="float[2,3,4,5] x, float[2,3,4] dy, int64[k] shape", canvas="z = ConstantOfShape (shape)"),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "source"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, source: str) -> None:
-    check_refused(source, code, reason)
+@pytest.mark.parametrize(("code", "source"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, source: str, says: Says) -> None:
+    says(check_refused(source, code))

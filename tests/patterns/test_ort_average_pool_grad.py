@@ -15,6 +15,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+from tests.texts import Says
 
 PADDED = "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"
 
@@ -207,8 +208,7 @@ def test_the_pool_that_it_is_named_after() -> None:
         w = AveragePool <kernel_shape=[2], strides=[2]> (x)
         dx = AveragePoolGrad <kernel_shape=[2], strides=[2]> (dy)
     }""")
-    reason = "no value has the shape [N, 1, L] of the pooled input of 'dx'"
-    check_refused(model, Code.UNKNOWN_SHAPE, reason)
+    check_refused(model, Code.UNKNOWN_SHAPE)
     model.graph.node[0].name, model.graph.node[2].name = "/first", "/first_Grad/AveragePoolGrad_0"
     expected = of_pool((2, 1, 8), (2,), (2,))
     check_average(model, expected, op="AvgPool3DGrad", sizes={"N": 2, "H": 9, "L": 8})
@@ -224,7 +224,7 @@ def test_pools_over_inputs_of_unknown_shapes() -> None:
     }""")
     for value in model.graph.input[:2]:
         value.type.tensor_type.ClearField("shape")
-    check_refused(model, Code.UNKNOWN_SHAPE, "no value has the shape [N, 1, H] of the pooled input of 'dx'")
+    check_refused(model, Code.UNKNOWN_SHAPE)
 
 
 @pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
@@ -245,63 +245,41 @@ def test_half_types_are_divided_in_float32(target: str) -> None:
 NEAR_MISSES: NearMisses = {
     "no_elements_to_pool": (
         Code.OUTPUT_SIZE,
-        "on spatial axis 0 no window fits into 0 elements",
         gradient(attributes="kernel_shape=[2,2]", shape="1,1,0,4", pooled="1,1,0,3"),
     ),
     "no_sizes": (
         Code.UNKNOWN_SHAPE,
-        "neither the shape of 'd' nor that of its pool's input is known",
         gradient(pool="y = Identity (dy)", backward="d = AveragePoolGrad <{}> (dy) dx = Identity (d)").replace(
             "float[2,3,9,12] dx", "float[a] dx"
         ),
     ),
-    "two_inputs": (
-        Code.ARITY,
-        "AveragePoolGrad takes dY, here it has 2 inputs",
-        gradient(backward="dx = AveragePoolGrad <{}> (dy, x)"),
-    ),
-    "no_kernel": (
-        Code.POOL_ATTRIBUTES,
-        "AveragePoolGrad 'dx' has missing or malformed attributes",
-        gradient(backward="dx = AveragePoolGrad <strides=[2,2]> (dy)"),
-    ),
+    "two_inputs": (Code.ARITY, gradient(backward="dx = AveragePoolGrad <{}> (dy, x)")),
+    "no_kernel": (Code.POOL_ATTRIBUTES, gradient(backward="dx = AveragePoolGrad <strides=[2,2]> (dy)")),
     "dilation": (
         Code.DILATED_AVERAGE,
-        "on spatial axis 0 the windows have dilation 2",
         gradient(attributes="kernel_shape=[3,3], dilations=[2,2]", pooled="2,3,5,8", opset=19),
     ),
-    "another_number_of_windows": (
-        Code.GRAD_SHAPE,
-        "'dy' has shape [2, 3, 5, 5], the pool [2, 3, 5, 6]",
-        gradient(pool="y = Identity (dy)", pooled="2,3,5,5"),
-    ),
+    "another_number_of_windows": (Code.GRAD_SHAPE, gradient(pool="y = Identity (dy)", pooled="2,3,5,5")),
     "four_axes": (
         Code.SPATIAL_RANK,
-        "the pool has 4 spatial axes; Ascend supports 1 to 3",
         gradient(attributes="kernel_shape=[2,2,2,2]", shape="1,1,3,3,3,3", pooled="1,1,2,2,2,2"),
     ),
-    "double": (
-        Code.DTYPE,
-        "'dy' is float64; Ascend supports float32, float16 and bfloat16",
-        gradient(elements="double"),
-    ),
+    "double": (Code.DTYPE, gradient(elements="double")),
     "unequal_pads_of_symbolic_sizes": (
         Code.SYMBOLIC_CANVAS,
-        "pads (0, 1) need a canvas, but a size is symbolic",
         gradient(attributes="kernel_shape=[3,3], strides=[2,2], pads=[0,0,1,1]", shape="2,3,H,12", pooled="2,3,OH,6"),
     ),
     "an_empty_window": (
         Code.EMPTY_WINDOW,
-        "on spatial axis 0 a window contains no element",
         gradient(attributes="kernel_shape=[3,3], pads=[3,1,1,1]", pooled="2,3,11,12"),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_refused(code: Code, reason: str, model: str) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_refused(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))
 
 
 def test_no_operator_on_other_products() -> None:
-    check_refused(gradient(), Code.TARGET, "Atlas training has no AvgPool3DGrad", target="atlas-training")
+    check_refused(gradient(), Code.TARGET, target="atlas-training")

@@ -12,6 +12,7 @@ from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lookalikes.maxpoolgrad import gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+from tests.texts import Says
 
 
 def one_input() -> ModelProto:
@@ -43,67 +44,28 @@ def in_functions(nodes: str) -> str:
 
 NEAR_MISSES: NearMisses = {
     # the node
-    "no_indices": (Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has 1 inputs", one_input()),
-    "indices_left_out": (Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has 2 inputs", left_out_indices()),
-    "two_inputs_too_many": (
-        Code.ARITY,
-        "MaxPoolGrad takes dY and Indices, here it has 4 inputs",
-        gradient(indices="i, x, y"),
-    ),
-    "other_kernel": (
-        Code.ATTRIBUTE_MISMATCH,
-        "kernel_shape is [2, 2] here and [3, 3] on MaxPool 'y'",
-        gradient(attributes="<kernel_shape=[2,2]>"),
-    ),
-    "other_pads": (
-        Code.ATTRIBUTE_MISMATCH,
-        "pads is [0, 1, 0, 1] here and [1, 1, 1, 1] on MaxPool 'y'",
-        gradient(attributes="<kernel_shape=[3,3], strides=[2,2], pads=[0,1,0,1]>"),
-    ),
-    "other_strides": (
-        Code.ATTRIBUTE_MISMATCH,
-        "strides is [2, 1] here and [2, 2] on MaxPool 'y'",
-        gradient(attributes="<strides=[2,1]>"),
-    ),
-    "other_dilations": (
-        Code.ATTRIBUTE_MISMATCH,
-        "dilations is [1, 2] here and [1, 1] on MaxPool 'y'",
-        gradient(attributes="<dilations=[1,2]>"),
-    ),
-    "other_automatic_pads": (
-        Code.ATTRIBUTE_MISMATCH,
-        "auto_pad is SAME_UPPER here and NOTSET on MaxPool 'y'",
-        gradient(attributes='<auto_pad="SAME_UPPER">'),
-    ),
-    "other_order_of_the_indices": (
-        Code.ATTRIBUTE_MISMATCH,
-        "storage_order is 1 here and 0 on MaxPool 'y'",
-        gradient(attributes="<storage_order=1>"),
-    ),
-    "other_rounding": (
-        Code.ATTRIBUTE_MISMATCH,
-        "ceil_mode is 1 here and 0 on MaxPool 'y'",
-        gradient(attributes="<ceil_mode=1>"),
-    ),
+    "no_indices": (Code.ARITY, one_input()),
+    "indices_left_out": (Code.ARITY, left_out_indices()),
+    "two_inputs_too_many": (Code.ARITY, gradient(indices="i, x, y")),
+    "other_kernel": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<kernel_shape=[2,2]>")),
+    "other_pads": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<kernel_shape=[3,3], strides=[2,2], pads=[0,1,0,1]>")),
+    "other_strides": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<strides=[2,1]>")),
+    "other_dilations": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<dilations=[1,2]>")),
+    "other_automatic_pads": (Code.ATTRIBUTE_MISMATCH, gradient(attributes='<auto_pad="SAME_UPPER">')),
+    "other_order_of_the_indices": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<storage_order=1>")),
+    "other_rounding": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<ceil_mode=1>")),
     # the indices
     "indices_from_outside": (
         Code.INDICES_SOURCE,
-        "indices come from 'given', an input; if a forward graph computes them, merge the two graphs first",
         gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"),
     ),
     "indices_given_to_a_function": (
         Code.INDICES_SOURCE,
-        "indices come from 'i', an input or result of a function; inline the model's functions first",
         in_functions("y, i = MaxPool <kernel_shape=[2,2]> (x)\ndx = own.Back (dy, i)"),
     ),
-    "indices_of_a_function": (
-        Code.INDICES_SOURCE,
-        "indices come from 'i', an input or result of a function; inline the model's functions first",
-        in_functions("y, i = own.Pool (x)\ndx = MaxPoolGrad (dy, i)"),
-    ),
+    "indices_of_a_function": (Code.INDICES_SOURCE, in_functions("y, i = own.Pool (x)\ndx = MaxPoolGrad (dy, i)")),
     "indices_of_two_pools": (
         Code.INDICES_ALTERED,
-        "Max 'm' changes the Indices of MaxPool 'y'",
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,9,12] x2, float[2,3,5,6] dy",
             between="y2, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x2)\nm = Max (i, j)",
@@ -112,17 +74,14 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_shifted": (
         Code.PLANE_BASE,
-        "Sub 'j' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(between="one = Constant <value = int64 {1}> ()\nj = Sub (i, one)", indices="j"),
     ),
     "indices_of_a_plane": (
         Code.INDICES_NUMBERING,
-        "'j' counts inside planes, MaxPoolGrad over the whole tensor",
         gradient(between="plane = Constant <value = int64 {108}> ()\nj = Mod (i, plane)", indices="j"),
     ),
     "indices_with_a_table_of_other_integers": (
         Code.PLANE_BASE,
-        "Add 'm' is not proven to give the Indices of MaxPool 'y' their plane's first index",
         gradient(
             between="""plane = Constant <value = int64 {108}> ()
                 j = Mod (i, plane)
@@ -134,7 +93,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_with_a_table_for_planes_of_any_size": (
         Code.PLANE_BASE,
-        "Add 'k' is not proven to give the Indices of MaxPool 'y' their plane's first index",
         gradient(
             inputs="float[2,3,H,12] x, float[2,3,P,6] dy",
             between="""all, every = MaxPool <kernel_shape=[1,1]> (x)
@@ -151,27 +109,13 @@ NEAR_MISSES: NearMisses = {
     # the forward pool
     "column_major": (
         Code.STORAGE_ORDER,
-        "MaxPool 'y' has storage_order=1",
         gradient(pool="kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1"),
     ),
-    "no_kernel_shape": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPool 'y' has missing or malformed attributes",
-        without_kernel(),
-    ),
-    "kernel_of_another_rank": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPool 'y' has 3 spatial axes, 'x' has others",
-        gradient(pool="kernel_shape=[3,3,3]", attributes=""),
-    ),
-    "no_spatial_axes": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPool 'y' has missing or malformed attributes",
-        gradient(pool="kernel_shape: ints = []", attributes=""),
-    ),
+    "no_kernel_shape": (Code.POOL_ATTRIBUTES, without_kernel()),
+    "kernel_of_another_rank": (Code.POOL_ATTRIBUTES, gradient(pool="kernel_shape=[3,3,3]", attributes="")),
+    "no_spatial_axes": (Code.POOL_ATTRIBUTES, gradient(pool="kernel_shape: ints = []", attributes="")),
     "x_means_something_else_in_the_branch": (
         Code.SHADOWED_NAME,
-        "'x' is redefined in main/dx.then_branch",
         head(17)
         + """
         g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) {
@@ -185,36 +129,26 @@ NEAR_MISSES: NearMisses = {
         }""",
     ),
     # the operands
-    "gradient_of_another_shape": (
-        Code.GRAD_SHAPE,
-        "'dy' has shape [2, 3, 5, 7], the pool [2, 3, 5, 6]",
-        gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy"),
-    ),
+    "gradient_of_another_shape": (Code.GRAD_SHAPE, gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy")),
     "indices_as_rows": (
         Code.GRAD_SHAPE,
-        "'r' has shape [6, 30], the pool [2, 3, 5, 6]",
         gradient(
             inputs="float[2,3,9,12] x, float[6,30] dy",
             between="rows = Constant <value = int64[2] {6, 30}> ()\nr = Reshape (i, rows)",
             indices="r",
         ),
     ),
-    "result_of_another_shape": (
-        Code.DX_SHAPE,
-        "'dx' has shape [2, 3, 12, 9], the pool [2, 3, 9, 12]",
-        gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
-    ),
+    "result_of_another_shape": (Code.DX_SHAPE, gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx")),
     "gradient_of_another_type": (
         Code.DTYPE_MIX,
-        "'dy' is float16, the pooled input 'x' float32",
         gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float[2,3,5,6] y, float16[2,3,9,12] dx"),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str | ModelProto) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str | ModelProto, says: Says) -> None:
+    says(check_refused(model, code))
 
 
 def test_another_domain_is_no_anchor() -> None:

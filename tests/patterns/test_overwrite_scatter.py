@@ -22,6 +22,7 @@ from tests.patterns.lowering_checks import (
     random_feeds,
 )
 from tests.patterns.test_torch_scatter_add_nd import FIRST, repeated
+from tests.texts import Says
 
 TILES = {
     "inputs": "float[2,3,9,12] x, float[2,3,3,4] dy",
@@ -138,12 +139,10 @@ def test_negative_zero_is_what_differs(bits: int, scatter: str) -> None:
     assert (before, after) == (bits, 0)
 
 
-OVERLAP = "ScatterElements 's' overwrites, and windows of MaxPool 'y' overlap on spatial axis 0"
 NEAR_MISSES: NearMisses = {
-    "overlapping_windows": (Code.OVERLAPPING_OVERWRITE, OVERLAP, gradient(scatter=PLAIN)),
+    "overlapping_windows": (Code.OVERLAPPING_OVERWRITE, gradient(scatter=PLAIN)),
     "overlap_on_one_axis": (
         Code.OVERLAPPING_OVERWRITE,
-        "ScatterElements 's' overwrites, and windows of MaxPool 'y' overlap on spatial axis 1",
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,3,6] dy",
             outputs="float[2,3,3,6] y, float[2,3,9,12] dx",
@@ -154,7 +153,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "overlap_by_dilation": (
         Code.OVERLAPPING_OVERWRITE,
-        OVERLAP,
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,4,5] dy",
             outputs="float[2,3,4,5] y, float[2,3,9,12] dx",
@@ -163,19 +161,13 @@ NEAR_MISSES: NearMisses = {
             constants={"row_shape": "int64[2] row_shape = {6, 20}"},
         ),
     ),
-    "nd_overlapping": (
-        Code.OVERLAPPING_OVERWRITE,
-        OVERLAP.replace("ScatterElements", "ScatterND"),
-        gradient(**ND, scatter="s = ScatterND (z, v, u)", constants=FLAT),
-    ),
+    "nd_overlapping": (Code.OVERLAPPING_OVERWRITE, gradient(**ND, scatter="s = ScatterND (z, v, u)", constants=FLAT)),
     "tiles_onto_ones": (
         Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
         gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE | {"zero": "float zero = {1}"}),
     ),
     "tiles_on_a_larger_canvas": (
         Code.ROW_LENGTH,
-        "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
         gradient(
             **TILES | {"outputs": "float[2,3,3,4] y, float[6,109] dx"},
             scatter=PLAIN,
@@ -185,7 +177,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "tiles_column_major": (
         Code.STORAGE_ORDER,
-        "MaxPool 'y' has storage_order=1",
         gradient(
             **TILES | {"pool": "y, i = MaxPool <kernel_shape=[3,3], strides=[3,3], storage_order=1> (x)"},
             scatter=PLAIN,
@@ -194,17 +185,15 @@ NEAR_MISSES: NearMisses = {
     ),
     "tiles_take_the_maximum": (
         Code.REDUCTION,
-        "ScatterND 's' has reduction=max, not add",
         gradient(**TILES, **ND, scatter='s = ScatterND <reduction="max"> (z, v, u)', constants=FLAT),
     ),
     "labels": (
         Code.INDICES_SOURCE,
-        "indices come from 'r', an input; if a forward graph computes them, merge the two graphs first",
         gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] r", rows="", scatter=PLAIN),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))

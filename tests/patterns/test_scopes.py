@@ -161,7 +161,7 @@ def test_a_function_that_nobody_calls() -> None:
     model = in_a_function("ort_max_pool_grad")
     del model.graph.node[:]
     model.graph.node.append(onnx.helper.make_node("Neg", ["x"], ["dx"]))
-    check_refused(model, Code.UNKNOWN_DTYPE, "the element type of 'x' is not known")
+    check_refused(model, Code.UNKNOWN_DTYPE)
 
 
 @pytest.mark.refusal(Code.UNKNOWN_DTYPE.value)
@@ -174,7 +174,7 @@ def test_callers_that_disagree_on_the_type() -> None:
     ]
     for node in reversed(nodes):
         model.graph.node.insert(0, node)
-    check_refused(model, Code.UNKNOWN_DTYPE, "the element type of 'x' is not known")
+    check_refused(model, Code.UNKNOWN_DTYPE)
 
 
 def test_callers_that_disagree_on_a_size() -> None:

@@ -37,8 +37,4 @@ MALFORMED = {
 @pytest.mark.refusal("pool-attributes")
 @pytest.mark.parametrize("attributes", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_attributes(attributes: str) -> None:
-    check_refused(
-        gradient(attributes=attributes),
-        Code.POOL_ATTRIBUTES,
-        "MaxPoolGrad 'dx' has missing or malformed attributes",
-    )
+    check_refused(gradient(attributes=attributes), Code.POOL_ATTRIBUTES)

@@ -10,6 +10,7 @@ import pytest
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
+from tests.texts import Says
 
 POOL = "<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>"
 SAME = 'ksize=[1,3,3,1], strides=[1,2,2,1], padding="SAME"'
@@ -217,12 +218,12 @@ WINDOWS_NOT_KNOWN = {
 @pytest.mark.parametrize("source", WINDOWS_NOT_KNOWN.values(), ids=WINDOWS_NOT_KNOWN)
 @pytest.mark.refusal(Code.POOL_ATTRIBUTES.value)
 def test_windows_as_inputs_that_are_not_known(source: str) -> None:
-    check_refused(source, Code.POOL_ATTRIBUTES, "MaxPoolGradV2 'dx' has missing or malformed attributes")
+    check_refused(source, Code.POOL_ATTRIBUTES)
 
 
 def test_other_windows_as_inputs() -> None:
     source = second(WINDOWS.replace("{1,3,3,1}", "{1,3,4,1}"))
-    check_refused(source, Code.ATTRIBUTE_MISMATCH, OTHER.replace("MaxPoolGrad ", "MaxPoolGradV2 "))
+    check_refused(source, Code.ATTRIBUTE_MISMATCH)
 
 
 def test_two_gradients_share_the_indices() -> None:
@@ -266,11 +267,9 @@ def left_out_gradient() -> onnx.ModelProto:
     return model
 
 
-OTHER = "the windows of MaxPoolGrad 'dx' are not proven to be those of MaxPool 'm'"
 NEAR_MISSES: NearMisses = {
     "y_is_an_input": (
         Code.NO_FORWARD_POOL,
-        "'y' is not the output of a MaxPool",
         gradient(
             before="",
             pool="",
@@ -281,14 +280,12 @@ NEAR_MISSES: NearMisses = {
     ),
     "y_is_the_indices": (
         Code.NO_FORWARD_POOL,
-        "'y' is not the output of a MaxPool",
         gradient(
             pool=f"n, i = MaxPool {POOL} (t)\nm = Cast <to=1> (i)",
         ),
     ),
     "y_is_the_indices_as_they_are": (
         Code.NO_FORWARD_POOL,
-        "'y' is not the output of a MaxPool",
         gradient(
             pool=f"n, m = MaxPool {POOL} (t)",
             outputs="int64[2,5,6,3] y, float[2,9,11,3] dx",
@@ -296,7 +293,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "y_is_transposed_otherwise": (
         Code.NO_FORWARD_POOL,
-        "'y' is not the output of a MaxPool",
         gradient(
             before="t = Transpose <perm=[0,3,2,1]> (x)",
             after="y = Transpose <perm=[0,3,2,1]> (m)",
@@ -304,48 +300,34 @@ NEAR_MISSES: NearMisses = {
     ),
     "pool_over_another_tensor": (
         Code.NO_FORWARD_POOL,
-        "MaxPool 'm' is not over 'x' in channels-last order",
         gradient(before="r = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (r)"),
     ),
     "pool_over_x_transposed_otherwise": (
         Code.NO_FORWARD_POOL,
-        "MaxPool 'm' is not over 'x' in channels-last order",
         gradient(
             before="t = Transpose <perm=[0,3,2,1]> (x)",
             inputs="float[2,9,9,3] x, float[2,5,5,3] dy",
             outputs="float[2,5,5,3] y, float[2,9,9,3] dx",
         ),
     ),
-    "pool_before_there_were_indices": (
-        Code.OPSET,
-        "MaxPool 'm' has no Indices below opset 8",
-        gradient(imports='"" : 7'),
-    ),
-    "pool_since_there_are_indices": (
-        Code.OPSET,
-        "npu.MaxPool3DGradWithArgmax: no body for FLOAT at opset 8; convert the model to opset 9 or newer.",
-        gradient(imports='"" : 8'),
-    ),
-    "other_kernel": (Code.ATTRIBUTE_MISMATCH, OTHER, gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,4,1]"))),
-    "other_padding": (Code.ATTRIBUTE_MISMATCH, OTHER, gradient(attributes=SAME.replace("SAME", "VALID"))),
+    "pool_before_there_were_indices": (Code.OPSET, gradient(imports='"" : 7')),
+    "pool_since_there_are_indices": (Code.OPSET, gradient(imports='"" : 8')),
+    "other_kernel": (Code.ATTRIBUTE_MISMATCH, gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,4,1]"))),
+    "other_padding": (Code.ATTRIBUTE_MISMATCH, gradient(attributes=SAME.replace("SAME", "VALID"))),
     "other_explicit_paddings": (
         Code.ATTRIBUTE_MISMATCH,
-        OTHER,
         gradient(attributes=SAME.replace('"SAME"', '"EXPLICIT", explicit_paddings=[0,0,1,1,2,0,0,0]')),
     ),
     "dilated_pool": (
         Code.ATTRIBUTE_MISMATCH,
-        OTHER,
         gradient(pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,2]> (t)"),
     ),
     "pads_of_a_symbolic_size": (
         Code.ATTRIBUTE_MISMATCH,
-        OTHER,
         gradient(inputs="float[2,H,11,3] x, float[2,h,6,3] dy", outputs="float[2,h,6,3] y, float[2,H,11,3] dx"),
     ),
     "pads_unknown_to_both": (
         Code.AUTO_PAD_SYMBOLIC,
-        "auto_pad=SAME_UPPER on spatial axis 0 of symbolic size H",
         gradient(
             pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)',
             inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
@@ -354,7 +336,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "padded_at_the_other_end": (
         Code.ATTRIBUTE_MISMATCH,
-        OTHER,
         gradient(
             pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_LOWER"> (t)',
             inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
@@ -363,7 +344,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "rounded_up": (
         Code.ATTRIBUTE_MISMATCH,
-        OTHER,
         gradient(
             attributes=SAME.replace("SAME", "VALID"),
             pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], ceil_mode=1> (t)",
@@ -371,7 +351,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "three_axes_of_two": (
         Code.ATTRIBUTE_MISMATCH,
-        OTHER.replace("'m'", "'y'"),
         gradient(
             attributes='ksize=[1,1,3,3,3], strides=[1,1,2,2,2], padding="SAME", data_format="NCDHW"',
             before="",
@@ -383,7 +362,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "another_tensor_channels_first": (
         Code.NO_FORWARD_POOL,
-        "MaxPool 'y' is not over 'x' in the same order",
         gradient(
             attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
             before="t = Relu (x)",
@@ -393,46 +371,22 @@ NEAR_MISSES: NearMisses = {
             outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
         ),
     ),
-    "pools_over_channels": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPoolGrad 'dx' has missing or malformed attributes",
-        gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]")),
-    ),
-    "gradient_of_another_shape": (
-        Code.GRAD_SHAPE,
-        "'dy' has shape [2, 6, 5, 3], the pool [2, 5, 6, 3]",
-        gradient(inputs="float[2,9,11,3] x, float[2,6,5,3] dy"),
-    ),
-    "result_of_another_shape": (
-        Code.DX_SHAPE,
-        "'dx' has shape [2, 11, 9, 3], the pool [2, 9, 11, 3]",
-        gradient(outputs="float[2,5,6,3] y, float[2,11,9,3] dx"),
-    ),
-    "gradient_of_another_type": (
-        Code.DTYPE_MIX,
-        "'dy' is float16, the pooled input 't' float32",
-        gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy"),
-    ),
-    "no_gradient": (
-        Code.ARITY,
-        "MaxPoolGrad 'dx' lacks an input",
-        left_out_gradient(),
-    ),
-    "no_y": (
-        Code.ARITY,
-        "MaxPoolGrad 'dx' lacks an input",
-        gradient(gradient="dx = MaxPoolGrad <{}> (x, , dy)"),
-    ),
+    "pools_over_channels": (Code.POOL_ATTRIBUTES, gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]"))),
+    "gradient_of_another_shape": (Code.GRAD_SHAPE, gradient(inputs="float[2,9,11,3] x, float[2,6,5,3] dy")),
+    "result_of_another_shape": (Code.DX_SHAPE, gradient(outputs="float[2,5,6,3] y, float[2,11,9,3] dx")),
+    "gradient_of_another_type": (Code.DTYPE_MIX, gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy")),
+    "no_gradient": (Code.ARITY, left_out_gradient()),
+    "no_y": (Code.ARITY, gradient(gradient="dx = MaxPoolGrad <{}> (x, , dy)")),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str | onnx.ModelProto) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str | onnx.ModelProto, says: Says) -> None:
+    says(check_refused(model, code))
 
 
 @pytest.mark.refusal("arity")
-def test_no_output() -> None:
+def test_no_output(says: Says) -> None:
     model = onnx.parser.parse_model(gradient(outputs="float[2,5,6,3] y"))
     del model.graph.node[-1].output[:]
-    check_refused(model, Code.ARITY, "MaxPoolGrad '' has no output")
+    says(check_refused(model, Code.ARITY))

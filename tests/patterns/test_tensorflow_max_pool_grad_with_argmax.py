@@ -13,6 +13,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
+from tests.texts import Says
 
 _STEPS = {
     "before": "t = Transpose <perm=[0,3,1,2]> (x)",
@@ -138,12 +139,9 @@ def test_only_image() -> None:
     check_lowered(source, LOWERED.format(before=BEFORE))
 
 
-UNPROVEN = "'a' is not proven to be the Indices of MaxPool 'm' counted channels last"
-CUT = "Cast 'a' may cut the Indices of MaxPool 'm' short"
 NEAR_MISSES: NearMisses = {
     "argmax_is_an_input": (
         Code.NO_FORWARD_POOL,
-        "'a' does not come from the Indices of a MaxPool",
         gradient(
             "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2,2,3,3] a",
             position="",
@@ -153,12 +151,10 @@ NEAR_MISSES: NearMisses = {
     ),
     "argmax_of_the_pooled_values": (
         Code.NO_FORWARD_POOL,
-        "'a' does not come from the Indices of a MaxPool",
         gradient(position="l = Transpose <perm=[0,2,3,1]> (m)\nq = Mod <fmod=1> (l, plane)\nd = Mul (q, depth)"),
     ),
     "cut_short": (
         Code.INDICES_ALTERED,
-        CUT,
         gradient(
             "float[1,32768,16384,5] x, float[1,16384,8192,5] dy",
             channels="int64[5] channels = {0, 1, 2, 3, 4}",
@@ -167,14 +163,12 @@ NEAR_MISSES: NearMisses = {
     ),
     "of_symbolic_size": (
         Code.INDICES_ALTERED,
-        CUT,
         gradient("float[2,H,W,3] x, float[2,P,Q,3] dy", channel="e = Add (d, channels)\na = Cast <to=6> (e)").replace(
             "float[2,2,3,3] y, float[2,4,6,3] dx", "float[2,P,Q,3] y, float[2,H,W,3] dx"
         ),
     ),
     "indices_of_a_symbolic_batch": (
         Code.INDICES_ALTERED,
-        CUT.replace("'a'", "'l'"),
         gradient(
             "float[N,4,6,3] x, float[N,2,3,3] dy",
             sizes="",
@@ -182,59 +176,39 @@ NEAR_MISSES: NearMisses = {
             channels="int32[3] channels = {0, 1, 2}, int32[1] plane = {24}, int32 depth = {3}",
         ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[N,2,3,3] y, float[N,4,6,3] dx"),
     ),
-    "as_int16": (
-        Code.INDICES_NUMBERING,
-        UNPROVEN,
-        gradient(channel="e = Add (d, channels)\na = Cast <to=5> (e)"),
-    ),
+    "as_int16": (Code.INDICES_NUMBERING, gradient(channel="e = Add (d, channels)\na = Cast <to=5> (e)")),
     "batch_is_not_counted": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(gradient=_STEPS["gradient"].replace("index=0", "index=1")),
     ),
     "batch_is_counted_after_all": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(batch=_WITH_BATCH["batch"], gradient=_WITH_BATCH["gradient"].replace("index=1", "index=0")),
     ),
-    "channels_in_another_order": (
-        Code.INDICES_NUMBERING,
-        UNPROVEN,
-        gradient(channels="int64[3] channels = {0, 2, 1}"),
-    ),
+    "channels_in_another_order": (Code.INDICES_NUMBERING, gradient(channels="int64[3] channels = {0, 2, 1}")),
     "channels_are_not_added": (
         Code.INDICES_NUMBERING,
-        "'d' is not proven to be the Indices of MaxPool 'm' counted channels last",
         gradient(channel="", gradient=_STEPS["gradient"].replace("dy, a", "dy, d")),
     ),
-    "channels_twice": (
-        Code.INDICES_NUMBERING,
-        UNPROVEN,
-        gradient(channel="e = Add (d, channels)\na = Add (e, channels)"),
-    ),
+    "channels_twice": (Code.INDICES_NUMBERING, gradient(channel="e = Add (d, channels)\na = Add (e, channels)")),
     "remainder_by_another_size": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(sizes="s = Shape (x)\ncount, height, width, depth = Split <axis=0> (s)\nplane = Mul (height, depth)"),
     ),
     "times_another_size": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, width)"),
     ),
     "indices_transposed_otherwise": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(position="l = Transpose <perm=[0,3,2,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depth)"),
     ),
     "examples_counted_from_one": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(**_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(step, n, step)")}),
     ),
     "images_counted_by_another_constant": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(
             channels="int64[3] channels = {0, 1, 2}, int64[2,1,1,1] o = {0, 71}",
             batch="argmax = Add (a, o)",
@@ -243,7 +217,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "images_counted_along_the_rows": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(
             channels="int64[3] channels = {0, 1, 2}, int64[1,2,1,1] o = {0, 72}",
             batch="argmax = Add (a, o)",
@@ -252,7 +225,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "examples_along_another_axis": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(
             channels="int64[3] channels = {0, 1, 2}, int64[2] few = {1, 2}",
             **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(r, few)")},
@@ -260,47 +232,33 @@ NEAR_MISSES: NearMisses = {
     ),
     "times_a_size_for_each_channel": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(
             channels="int64[3] channels = {0, 1, 2}, int64[3] depths = {1, 1, 3}",
             position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depths)",
         ),
     ),
-    "channels_taken_off": (
-        Code.NO_FORWARD_POOL,
-        "'a' does not come from the Indices of a MaxPool",
-        gradient(channel="a = Sub (d, channels)"),
-    ),
-    "nothing_is_added": (Code.INDICES_NUMBERING, UNPROVEN, gradient(channel="a = Add (d, )")),
-    "added_to_nothing": (Code.INDICES_NUMBERING, UNPROVEN, gradient(channel="a = Add (, d)")),
-    "remainder_of_nothing": (
-        Code.INDICES_NUMBERING,
-        UNPROVEN,
-        gradient(channel="none = Mod (, plane)\na = Add (d, none)"),
-    ),
+    "channels_taken_off": (Code.NO_FORWARD_POOL, gradient(channel="a = Sub (d, channels)")),
+    "nothing_is_added": (Code.INDICES_NUMBERING, gradient(channel="a = Add (d, )")),
+    "added_to_nothing": (Code.INDICES_NUMBERING, gradient(channel="a = Add (, d)")),
+    "remainder_of_nothing": (Code.INDICES_NUMBERING, gradient(channel="none = Mod (, plane)\na = Add (d, none)")),
     "channels_from_outside": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient("float[2,4,6,3] x, float[2,2,3,3] dy, int64[3] given", channel="a = Add (d, given)"),
     ),
     "deeper_than_converters_write": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(channels=_ONE, channel="e = Add (d, channels)\n" + products("e", "a", 7)),
     ),
     "deeper_in_front_of_a_sum": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(channels=_ONE, channel=products("d", "e", 7) + "\na = Add (e, channels)"),
     ),
     "deeper_behind_a_sum": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(channels=_ONE, channel=products("d", "e", 7) + "\na = Add (channels, e)"),
     ),
     "images_counted_in_another_order": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(
             "float[3,4,6,3] x, float[3,2,3,3] dy",
             channels="int64[3] channels = {0, 1, 2}, int64[1] one = {1}",
@@ -310,7 +268,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "images_counted_along_rows_and_columns": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(
             "float[6,4,4,3] x, float[6,2,2,3] dy",
             **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("Unsqueeze", "Reshape")},
@@ -318,7 +275,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "images_from_outside": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(
             "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2] given",
             **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(given, others)")},
@@ -326,12 +282,10 @@ NEAR_MISSES: NearMisses = {
     ),
     "images_counted_without_a_step": (
         Code.INDICES_NUMBERING,
-        UNPROVEN.replace("'a'", "'argmax'"),
         gradient(**_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(start, n)")}),
     ),
     "pool_of_one_axis": (
         Code.INDICES_NUMBERING,
-        UNPROVEN,
         gradient(
             "float[2,4,6,3] x, float[2,2,3,3] dy, float[24] line",
             pool="m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (line)",
@@ -339,7 +293,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "channels_first": (
         Code.POOL_ATTRIBUTES,
-        "MaxPoolGradWithArgmax 'dx' is not channels last",
         gradient(
             "float[2,3,4,6] x, float[2,3,2,3] dy",
             sizes="",
@@ -353,30 +306,20 @@ NEAR_MISSES: NearMisses = {
     ),
     "pool_over_another_tensor": (
         Code.NO_FORWARD_POOL,
-        "MaxPool 'm' is not over 'x' in channels-last order",
         gradient(before="z = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (z)"),
     ),
     "other_windows": (
         Code.ATTRIBUTE_MISMATCH,
-        "the windows of MaxPoolGradWithArgmax 'dx' are not proven to be those of MaxPool 'm'",
         gradient(gradient=_STEPS["gradient"].replace("ksize=[1,2,2,1]", "ksize=[1,2,3,1]")),
     ),
-    "no_windows": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPoolGradWithArgmax 'dx' has missing or malformed attributes",
-        gradient(gradient="dx = MaxPoolGradWithArgmax (x, dy, a)"),
-    ),
-    "no_argmax": (
-        Code.ARITY,
-        "MaxPoolGradWithArgmax 'dx' lacks an input",
-        gradient(gradient=_STEPS["gradient"].replace(", a)", ")")),
-    ),
+    "no_windows": (Code.POOL_ATTRIBUTES, gradient(gradient="dx = MaxPoolGradWithArgmax (x, dy, a)")),
+    "no_argmax": (Code.ARITY, gradient(gradient=_STEPS["gradient"].replace(", a)", ")"))),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))
 
 
 def test_an_operator_of_the_models_own_is_no_anchor() -> None:

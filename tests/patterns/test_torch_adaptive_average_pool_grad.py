@@ -19,6 +19,7 @@ from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_windows_grad
 from tests.patterns.average_checks import check_average
 from tests.patterns.lowering_checks import check_refused
+from tests.texts import Says
 
 X, COUNTS = (2, 3, 7, 8), (3, 5)
 Ints = npt.NDArray[np.int64]
@@ -119,17 +120,12 @@ LESS[1, 1] -= 1
         pytest.param(gradient(divisors=LESS), id="a divisor", marks=pytest.mark.refusal("window-tables")),
     ],
 )
-def test_other_tables_are_refused(model: onnx.ModelProto) -> None:
-    check_refused(
-        model, Code.WINDOW_TABLES, "the tables of 'sums' are not those of adaptive pooling from [7, 8] to [3, 5]"
-    )
+def test_other_tables_are_refused(model: onnx.ModelProto, says: Says) -> None:
+    says(check_refused(model, Code.WINDOW_TABLES))
 
 
 def test_another_plane_is_refused() -> None:
-    model = gradient(sizes=(8, 7))
-    check_refused(
-        model, Code.WINDOW_TABLES, "the tables of 'sums' are not those of adaptive pooling from [8, 7] to [3, 5]"
-    )
+    check_refused(gradient(sizes=(8, 7)), Code.WINDOW_TABLES)
 
 
 @pytest.mark.parametrize("changed", [{"fill": 1.0}, {"axis": 0}])

@@ -17,6 +17,7 @@ from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.average_checks import Array, check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+from tests.texts import Says
 
 
 def floats(values: Sequence[float], shape: str) -> str:
@@ -320,96 +321,59 @@ def test_no_anchors(name: str) -> None:
     assert lower(onnx.parser.parse_model(LEFT[name])).report.anchors == ()
 
 
-MIXED = "ConvTranspose 'sums' mixes channels, adds a bias, or has weights that are not above 0"
 UNRELATED = {
-    "an upsampling": (gradient(**DEPTHWISE), "ConvTranspose 'sums' adds what nothing divides"),
-    "by other weights": (
-        gradient(**{**DEPTHWISE, "weight": f"w = Constant <value = {floats([0.5] * 27, '3,1,3,3')}> ()"}),
-        "what ConvTranspose 'sums' adds is divided by 2.0, and no pool has such windows",
+    "an upsampling": gradient(**DEPTHWISE),
+    "by other weights": gradient(
+        **{**DEPTHWISE, "weight": f"w = Constant <value = {floats([0.5] * 27, '3,1,3,3')}> ()"}
     ),
-    "weights of two": (
-        gradient(
-            divide="mean = Identity (dy)",
-            weight="ws = Constant <value_ints = [1,1,3,3]> () w = ConstantOfShape <value = float[1] {2.0}> (ws)",
-        ),
-        "what ConvTranspose 'sums' adds is divided by 0.5, and no pool has such windows",
+    "weights of two": gradient(
+        divide="mean = Identity (dy)",
+        weight="ws = Constant <value_ints = [1,1,3,3]> () w = ConstantOfShape <value = float[1] {2.0}> (ws)",
     ),
-    "weights of zero": (gradient(weight=f"w = Constant <value = {floats([0.0] * 9, '1,1,3,3')}> ()"), MIXED),
-    "several channels from one": (
-        gradient(
-            weight=f"w = Constant <value = {floats([1.0] * 18, '1,2,3,3')}> ()",
-            cut="x = Identity (sums)",
-            end="dx = Identity (x)",
-            shape="6,2,11,13",
-        ),
-        MIXED,
+    "weights of zero": gradient(weight=f"w = Constant <value = {floats([0.0] * 9, '1,1,3,3')}> ()"),
+    "several channels from one": gradient(
+        weight=f"w = Constant <value = {floats([1.0] * 18, '1,2,3,3')}> ()",
+        cut="x = Identity (sums)",
+        end="dx = Identity (x)",
+        shape="6,2,11,13",
     ),
 }
 
 
 @pytest.mark.refusal(Code.UNRELATED_UPSAMPLING.value)
 @pytest.mark.parametrize("name", UNRELATED)
-def test_unrelated(name: str) -> None:
+def test_unrelated(name: str, says: Says) -> None:
     """A layer with equal weights does not count as refused."""
-    text, reason = UNRELATED[name]
-    [anchor] = lower(onnx.parser.parse_model(text)).report.anchors
-    assert (anchor.status, anchor.code, anchor.reason) == ("unrelated", "unrelated-upsampling", reason)
+    [anchor] = lower(onnx.parser.parse_model(UNRELATED[name])).report.anchors
+    assert (anchor.status, anchor.code) == ("unrelated", "unrelated-upsampling")
+    says(anchor.reason)
 
 
 @pytest.mark.refusal(Code.OUTPUT_SIZE.value)
-def test_no_windows_along_an_axis() -> None:
-    model = onnx.parser.parse_model(
-        gradient(pooled="2,3,0,6", planes="6,1,0,6", divisors="d = Constant <value = float {9.0}> ()")
-    )
-    reason = "ConvTranspose 'sums' has no element along an axis: [0, 6] windows"
-    assert (Code.OUTPUT_SIZE.value, reason) in [(each.code, each.reason) for each in lower(model).report.anchors]
+def test_no_windows_along_an_axis(says: Says) -> None:
+    text = gradient(pooled="2,3,0,6", planes="6,1,0,6", divisors="d = Constant <value = float {9.0}> ()")
+    says(check_refused(text, Code.OUTPUT_SIZE))
 
 
 ODD = f"d = Constant <value = {floats([9.0] * 29 + [8.0], '5,6')}> ()"
 NEAR_MISSES: NearMisses = {
-    "other_divisors": (
-        Code.AVERAGE_DIVISORS,
-        "the gradient is divided by 9.0, … before ConvTranspose 'sums', its windows have 3×3 elements",
-        gradient(divisors=ODD),
-    ),
-    "a_fraction": (
-        Code.AVERAGE_DIVISORS,
-        "the gradient is divided by 4.5, … before ConvTranspose 'sums', its windows have 3×3 elements",
-        gradient(divisors="d = Constant <value = float {4.5}> ()"),
-    ),
+    "other_divisors": (Code.AVERAGE_DIVISORS, gradient(divisors=ODD)),
+    "a_fraction": (Code.AVERAGE_DIVISORS, gradient(divisors="d = Constant <value = float {4.5}> ()")),
     "a_divisor_that_float32_does_not_hold": (
         Code.AVERAGE_DIVISORS,
-        "the divisor of all windows is 1099511627776; a divisor of Ascend's operators is at most 16777216",
         gradient(divisors="d = Constant <value = float {1099511627776.0}> ()"),
     ),
-    "dilation": (
-        Code.DILATED_AVERAGE,
-        "ConvTranspose 'sums' has dilations [2, 1]",
-        gradient(attributes="strides = [2,2], dilations = [2,1]"),
-    ),
-    "auto_pad": (
-        Code.POOL_ATTRIBUTES,
-        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
-        gradient(attributes='strides = [2,2], auto_pad = "SAME_UPPER"'),
-    ),
-    "strides_of_another_rank": (
-        Code.POOL_ATTRIBUTES,
-        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
-        gradient(attributes="strides = [2]"),
-    ),
-    "pads_of_another_rank": (
-        Code.POOL_ATTRIBUTES,
-        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
-        gradient(attributes="strides = [2,2], pads = [0]"),
-    ),
+    "dilation": (Code.DILATED_AVERAGE, gradient(attributes="strides = [2,2], dilations = [2,1]")),
+    "auto_pad": (Code.POOL_ATTRIBUTES, gradient(attributes='strides = [2,2], auto_pad = "SAME_UPPER"')),
+    "strides_of_another_rank": (Code.POOL_ATTRIBUTES, gradient(attributes="strides = [2]")),
+    "pads_of_another_rank": (Code.POOL_ATTRIBUTES, gradient(attributes="strides = [2,2], pads = [0]")),
     "output_padding_of_another_rank": (
         Code.POOL_ATTRIBUTES,
-        "ConvTranspose 'sums' has symbolic spatial sizes, or attributes with which its windows are not read",
         gradient(attributes="strides = [2,2], output_padding = [0]"),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_refused(code: Code, reason: str, model: str) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_refused(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))

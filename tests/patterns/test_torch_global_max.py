@@ -21,6 +21,7 @@ from tests.patterns.lowering_checks import (
     random_feeds,
 )
 from tests.patterns.reductions import global_max
+from tests.texts import Says
 
 WINDOW = "ksize=[1,4,5], strides=[1,4,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
 FORWARD = "y = ReduceMax <keepdims=1> (x, axes)"
@@ -202,27 +203,16 @@ def test_against_torch(ties: bool) -> None:
 NEAR_MISSES: NearMisses = {
     "last_of_equal_maxima": (
         Code.LAST_MAXIMUM,
-        "ArgMax 'a' selects the last of equal maxima",
         global_max(maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (f)"),
     ),
     "maximum_of_what_is_there": (
         Code.REDUCTION,
-        "ScatterElements 's' has reduction=max, not add or none",
         global_max(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'),
     ),
-    "rows_exchanged": (
-        Code.ROWS_NOT_PLANES,
-        "'r' is not proven to keep each entry of ScatterND 's' in its row",
-        by_rows("1, 0, 2, 3, 4, 5"),
-    ),
-    "onto_ones": (
-        Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
-        global_max(constants={"zero": "float zero = {1}"}),
-    ),
+    "rows_exchanged": (Code.ROWS_NOT_PLANES, by_rows("1, 0, 2, 3, 4, 5")),
+    "onto_ones": (Code.BASE_NOT_ZERO, global_max(constants={"zero": "float zero = {1}"})),
     "along_the_rows": (
         Code.ROWS_NOT_PLANES,
-        "ScatterElements 's' does not scatter along the last axis",
         global_max(
             scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
             constants={"canvas_shape": "int64[2] canvas_shape = {20, 6}"},
@@ -230,7 +220,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "one_row_for_all": (
         Code.ROWS_NOT_PLANES,
-        "rows of [1, 6] onto [1, 20] are not proven to be the planes of [2, 3, 4, 5]",
         global_max(
             constants={
                 "row_shape": "int64[2] row_shape = {1, 6}",
@@ -242,7 +231,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "wider_rows": (
         Code.ROW_LENGTH,
-        "rows have 21 elements, a plane of [2, 3, 4, 5] has 20",
         global_max(
             constants={"canvas_shape": "int64[2] canvas_shape = {6, 21}"},
             outputs="float[2,3,1,1] y, float[6,21] s",
@@ -251,33 +239,26 @@ NEAR_MISSES: NearMisses = {
     ),
     "result_in_another_shape": (
         Code.DX_SHAPE,
-        "'dx' has shape [3, 2, 4, 5], the pooled input [2, 3, 4, 5]",
         global_max(
             constants={"x_shape": "int64[4] x_shape = {3, 2, 4, 5}"}, outputs="float[2,3,1,1] y, float[3,2,4,5] dx"
         ),
     ),
     "double_precision": (
         Code.DTYPE,
-        "'x' is float64; Ascend supports float32, float16 and bfloat16",
         global_max(
             inputs="double[2,3,4,5] x, double[2,3,1,1] dy",
             outputs="double[2,3,1,1] y, double[2,3,4,5] dx",
             constants={"zero": "double zero = {0}"},
         ),
     ),
-    "minimum": (
-        Code.UNRELATED_INDICES,
-        "no pool computes the indices 'r': ArgMin 'a' finds other positions than those of maxima",
-        global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)"),
-    ),
+    "minimum": (Code.UNRELATED_INDICES, global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)")),
     "unknown_shape": (
         Code.UNKNOWN_SHAPE,
-        "the shape that ArgMax 'a' reduces is not known",
         global_max(inputs="float[2,3,4,5] x, float[2,3,1,1] dy, int64[k] flat", flat="f = Reshape (x, flat)"),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "source"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, source: str) -> None:
-    check_refused(source, code, reason)
+@pytest.mark.parametrize(("code", "source"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, source: str, says: Says) -> None:
+    says(check_refused(source, code))

@@ -12,6 +12,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
+from tests.texts import Says
 
 LOWERED = f"""y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
     y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
@@ -176,29 +177,15 @@ def unlike(numbers: list[int], position: int, number: int) -> list[int]:
     return [*numbers[:position], number, *numbers[position + 1 :]]
 
 
-OWN_ROWS = "'v' is not proven to keep each entry of ScatterND 's' in its row"
 BATCH_AND_CHANNEL = "r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (batch, channel, w)"
 PAIRS = "int64[3] pairs = {3, 30, 2}, int64[2] halves = {3, 30}"
 NEAR_MISSES: NearMisses = {
     # the table of each plane's first index
-    "one_base_is_another": (
-        Code.PLANE_BASE,
-        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
-        flat(f"int64[2,3,1,1] base = {{{repeated(unlike(FIRST, 5, 432))}}}"),
-    ),
-    "base_along_the_channels_alone": (
-        Code.PLANE_BASE,
-        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
-        flat(f"int64[1,3,1,1] base = {{{repeated(FIRST[:3])}}}"),
-    ),
-    "base_along_the_width": (
-        Code.PLANE_BASE,
-        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
-        flat(f"int64[1,1,1,6] base = {{{repeated(FIRST)}}}"),
-    ),
+    "one_base_is_another": (Code.PLANE_BASE, flat(f"int64[2,3,1,1] base = {{{repeated(unlike(FIRST, 5, 432))}}}")),
+    "base_along_the_channels_alone": (Code.PLANE_BASE, flat(f"int64[1,3,1,1] base = {{{repeated(FIRST[:3])}}}")),
+    "base_along_the_width": (Code.PLANE_BASE, flat(f"int64[1,1,1,6] base = {{{repeated(FIRST)}}}")),
     "base_is_an_input": (
         Code.PLANE_BASE,
-        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
         flat(
             "int64 unused = {0}",
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,1,1] base",
@@ -206,28 +193,17 @@ NEAR_MISSES: NearMisses = {
     ),
     "base_on_whole_tensor_indices": (
         Code.PLANE_BASE,
-        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
         flat(rows="a = Add (i, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"),
     ),
-    "no_base": (
-        Code.ROWS_NOT_PLANES,
-        "rows of [180] onto [648] are not proven to be the planes of [2, 3, 9, 12]",
-        flat(rows="w = Reshape (p, row_shape)\nv = Unsqueeze (w, last)"),
-    ),
+    "no_base": (Code.ROWS_NOT_PLANES, flat(rows="w = Reshape (p, row_shape)\nv = Unsqueeze (w, last)")),
     # the table of rows
     "one_row_is_another": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"),
     ),
-    "one_row_without_axes": (
-        Code.UNKNOWN_SHAPE,
-        "the shapes of ScatterND 's' are not known",
-        by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"}),
-    ),
+    "one_row_without_axes": (Code.UNKNOWN_SHAPE, by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"})),
     "one_channel_is_another": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
             THREE_AXES | {"channel": f"int64[2,3,30,1] channel = {{{repeated([0, 1, 2, 0, 2, 1], 30)}}}"},
@@ -236,7 +212,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "channels_are_an_input": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
             {**THREE_AXES, "channel": "int64 unused = {0}"},
@@ -246,7 +221,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "channels_of_fewer_axes": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
             THREE_AXES | {"channel": "int64[1,3,1,1] channel = {0, 1, 2}"},
@@ -255,7 +229,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "rows_of_unknown_length": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,k,1] more",
             rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (more, w)",
@@ -263,17 +236,14 @@ NEAR_MISSES: NearMisses = {
     ),
     "pairs_of_positions": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(PAIRS, rows="v = Reshape (p, pairs)", updates="u = Reshape (dy, halves)"),
     ),
     "pairs_of_positions_joined_to_nothing": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(PAIRS, rows="w = Reshape (p, pairs)\nv = Concat <axis=-1> (w)", updates="u = Reshape (dy, halves)"),
     ),
     "a_batch_and_pairs_of_positions": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             f"int64[2,3,15,1] batch = {{{repeated([0, 1], 45)}}}",
             {
@@ -286,7 +256,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "entries_of_more_axes_than_the_rows": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             f"int64[1,1,180,1] table = {{{repeated([0], 180)}}}",
             {"row_shape": "int64[3] row_shape = {1, 1, 180}", "canvas_shape": "int64[2] canvas_shape = {1, 648}"},
@@ -295,7 +264,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "tables_below_each_other": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             f"int64[3,30,2] table = {{{repeated([0], 180)}}}",
             {"pairs": "int64[3] pairs = {3, 30, 2}"},
@@ -304,7 +272,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "positions_joined_to_others_for_elements": (
         Code.INDICES_SOURCE,
-        "indices come from 'others', which is not the Indices of a MaxPool",
         gradient(
             constants={"others": f"int64[6,30] others = {{{repeated([0], 180)}}}"},
             rows="q = Reshape (p, row_shape)\nr = Concat <axis=1> (others, q)",
@@ -313,12 +280,10 @@ NEAR_MISSES: NearMisses = {
     ),
     "rows_are_an_input": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows("int64 unused = {0}", inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30,1] table"),
     ),
     "channel_before_batch": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         by_rows(
             f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
             THREE_AXES | {"canvas_shape": "int64[3] canvas_shape = {3, 2, 108}"},
@@ -327,7 +292,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "rows_of_a_larger_canvas": (
         Code.ROW_LENGTH,
-        "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
         by_rows(
             constants={"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
             outputs="float[2,3,5,6] y, float[6,109] dx",
@@ -336,65 +300,43 @@ NEAR_MISSES: NearMisses = {
     ),
     "whole_tensor_indices_on_rows": (
         Code.INDICES_NUMBERING,
-        "ScatterND 's' uses whole-tensor Indices on rows of [6, 108]",
         by_rows(rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)"),
     ),
     # the scatter
     "slices": (
         Code.ROWS_NOT_PLANES,
-        "ScatterND 's' writes slices of [648, 1], not single elements",
         flat(
             f"{BASE}, int64[2] slices = {{-1, 1}}, int64[2] canvas_slices = {{648, 1}}",
             canvas="z = Expand (zero, canvas_slices)",
             updates="u = Reshape (dy, slices)",
         ),
     ),
-    "maximum": (
-        Code.REDUCTION,
-        "ScatterND 's' has reduction=max, not add",
-        flat(scatter='s = ScatterND <reduction="max"> (z, v, u)'),
-    ),
-    "onto_ones": (
-        Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
-        flat(f"{BASE}, float one = {{1}}", canvas="z = Expand (one, canvas_shape)"),
-    ),
+    "maximum": (Code.REDUCTION, flat(scatter='s = ScatterND <reduction="max"> (z, v, u)')),
+    "onto_ones": (Code.BASE_NOT_ZERO, flat(f"{BASE}, float one = {{1}}", canvas="z = Expand (one, canvas_shape)")),
     "no_pool": (
         Code.INDICES_SOURCE,
-        "indices come from 'v', an input; if a forward graph computes them, merge the two graphs first",
         flat(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[180,1] v",
             rows="",
         ),
     ),
-    "no_updates": (
-        Code.ARITY,
-        "ScatterND 's' lacks an input",
-        flat(scatter='s = ScatterND <reduction="add"> (z, v)'),
-    ),
+    "no_updates": (Code.ARITY, flat(scatter='s = ScatterND <reduction="add"> (z, v)')),
     "other_entries_in_front": (
         Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
         symbolic("v = Concat <axis=0> (foreign, w)", "int64[f,1] foreign"),
     ),
     "other_entries_behind_those_of_the_pool": (
         Code.INDICES_SOURCE,
-        "indices come from 'foreign', an input; if a forward graph computes them, merge the two graphs first",
         symbolic("v = Concat <axis=0> (w, foreign)", "int64[f,1] foreign"),
     ),
-    "entries_of_the_pool_twice": (
-        Code.ROWS_NOT_PLANES,
-        OWN_ROWS,
-        symbolic("v = Concat <axis=-2> (w, w)"),
-    ),
+    "entries_of_the_pool_twice": (Code.ROWS_NOT_PLANES, symbolic("v = Concat <axis=-2> (w, w)")),
     "rows_of_unknown_shape": (
         Code.UNKNOWN_SHAPE,
-        "the shapes of ScatterND 's' are not known",
         flat(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[k] m", canvas="z = Expand (zero, m)"),
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))

@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
+from tests.texts import Says
 
 WHOLE: dict[str, Any] = {"companion": "", "first": "", "plane_local": "", "rows": "r = Reshape (i, row_shape)"}
 ONE_NEGATIVE_ZERO = f"float[6,108] z = {{{', '.join(['0'] * 647)}, -0.0}}"
@@ -55,54 +56,32 @@ def onto_rows(sizes: str) -> dict[str, Any]:
 
 NEAR_MISSES: NearMisses = {
     # the scatter
-    "maximum": (
-        Code.REDUCTION,
-        "ScatterElements 's' has reduction=max, not add",
-        gradient(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'),
-    ),
-    "no_updates": (
-        Code.ARITY,
-        "ScatterElements 's' lacks an input",
-        gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r)'),
-    ),
+    "maximum": (Code.REDUCTION, gradient(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)')),
+    "no_updates": (Code.ARITY, gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r)')),
     "no_base": (
         Code.ARITY,
-        "ScatterElements 's' lacks an input",
         gradient(scatter="s = ScatterElements <axis=1, reduction=\"add\"> ('', r, u)").replace("''", ""),
     ),
     "no_positions": (
         Code.ARITY,
-        "ScatterElements 's' lacks an input",
         gradient(scatter="s = ScatterElements <axis=1, reduction=\"add\"> (z, '', u)").replace("''", ""),
     ),
     "dilated_windows_of_the_same_size": (
         Code.POOL_ATTRIBUTES,
-        "MaxPool 'y' has auto_pad=SAME_UPPER with pads, dilations or gaps, which runtimes pad differently",
         gradient(pool='y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], dilations=[2,2], auto_pad="SAME_UPPER"> (x)'),
     ),
-    "whole_tensor_indices_onto_one_of_two_rows": (
-        Code.INDICES_NUMBERING,
-        "ScatterElements 's' uses whole-tensor Indices on rows of [2, 648]",
-        gradient(**onto_rows("2, 648")),
-    ),
-    "whole_tensor_indices_onto_a_longer_row": (
-        Code.INDICES_NUMBERING,
-        "ScatterElements 's' uses whole-tensor Indices on rows of [1, 649]",
-        gradient(**onto_rows("1, 649")),
-    ),
+    "whole_tensor_indices_onto_one_of_two_rows": (Code.INDICES_NUMBERING, gradient(**onto_rows("2, 648"))),
+    "whole_tensor_indices_onto_a_longer_row": (Code.INDICES_NUMBERING, gradient(**onto_rows("1, 649"))),
     "more_updates_than_indices": (
         Code.GRAD_SHAPE,
-        "'z' has shape [6, 108], the pool [2, 3, 5, 6]",
         gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, z)'),
     ),
     "along_the_rows": (
         Code.ROWS_NOT_PLANES,
-        "ScatterElements 's' does not scatter along the last axis",
         gradient(scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
     ),
     "rows_hold_several_planes": (
         Code.ROWS_NOT_PLANES,
-        "rows of [2, 90] onto [2, 324] are not proven to be the planes of [2, 3, 9, 12]",
         gradient(
             constants={
                 "row_shape": "int64[2] row_shape = {2, 90}",
@@ -112,7 +91,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "fewer_rows_than_the_base": (
         Code.ROWS_NOT_PLANES,
-        "rows of [6, 30] onto [7, 108] are not proven to be the planes of [2, 3, 9, 12]",
         gradient(
             outputs="float[2,3,5,6] y, float[7,108] dx",
             result="dx = Identity (s)",
@@ -121,7 +99,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "rows_in_another_arrangement": (
         Code.ROWS_NOT_PLANES,
-        "rows of [3, 2, 30] onto [2, 3, 108] are not proven to be the planes of [2, 3, 9, 12]",
         gradient(
             scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
             constants={
@@ -132,7 +109,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "batch_of_another_name": (
         Code.ROWS_NOT_PLANES,
-        "rows of [3*N, 30] onto [3*M, 108] are not proven to be the planes of [N, 3, 9, 12]",
         gradient(
             inputs="float[N,3,9,12] x, float[N,3,5,6] dy, float[M] other",
             outputs="float[N,3,5,6] y, float[N,3,9,12] dx",
@@ -147,7 +123,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "rows_longer_than_a_plane": (
         Code.ROW_LENGTH,
-        "rows have 200 elements, a plane of [2, 3, 9, 12] has 108",
         gradient(
             outputs="float[2,3,5,6] y, float[6,200] dx",
             result="dx = Identity (s)",
@@ -156,45 +131,22 @@ NEAR_MISSES: NearMisses = {
     ),
     "rows_of_unknown_shape": (
         Code.UNKNOWN_SHAPE,
-        "the shapes of ScatterElements 's' are not known",
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[K] any_shape",
             canvas="z = ConstantOfShape (any_shape)",
         ),
     ),
     # the base
-    "onto_ones": (
-        Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
-        gradient(constants={"zero": "float zero = {1}"}),
-    ),
-    "onto_ones_stored": (Code.BASE_NOT_ZERO, "'z' is not proven to be all zero", onto(1.0)),
-    "onto_negative_zeros": (Code.BASE_NOT_ZERO, "'z' is not proven to be all zero", onto(-0.0)),
-    "onto_one_negative_zero": (
-        Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
-        gradient(canvas="", constants={"zero": ONE_NEGATIVE_ZERO}),
-    ),
-    "onto_an_activation": (
-        Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
-        gradient(canvas="z = Reshape (x, canvas_shape)"),
-    ),
-    "onto_zeros_that_a_caller_can_override": (
-        Code.INPUT_DEFAULT,
-        "'z' is an input of the graph with a default, which a caller can override",
-        overridable_base(),
-    ),
-    "onto_zeros_in_another_file": (
-        Code.EXTERNAL_DATA,
-        "'z': external data 'absent.bin' cannot be read, as the model's folder is not known: pass the folder to lower "
-        "as base_dir, or lower the file itself (lower_file)",
-        external_base(),
-    ),
+    "onto_ones": (Code.BASE_NOT_ZERO, gradient(constants={"zero": "float zero = {1}"})),
+    "onto_ones_stored": (Code.BASE_NOT_ZERO, onto(1.0)),
+    "onto_negative_zeros": (Code.BASE_NOT_ZERO, onto(-0.0)),
+    "onto_one_negative_zero": (Code.BASE_NOT_ZERO, gradient(canvas="", constants={"zero": ONE_NEGATIVE_ZERO})),
+    "onto_an_activation": (Code.BASE_NOT_ZERO, gradient(canvas="z = Reshape (x, canvas_shape)")),
+    "onto_zeros_that_a_caller_can_override": (Code.INPUT_DEFAULT, overridable_base()),
+    "onto_zeros_in_another_file": (Code.EXTERNAL_DATA, external_base()),
     # the indices
     "indices_from_outside": (
         Code.INDICES_SOURCE,
-        "indices come from 'labels', an input; if a forward graph computes them, merge the two graphs first",
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] labels",
             scatter='s = ScatterElements <axis=1, reduction="add"> (z, labels, u)',
@@ -202,7 +154,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_of_another_operator": (
         Code.UNRELATED_INDICES,
-        "no pool computes the indices 'r': ArgMin 'r' finds other positions than those of maxima",
         gradient(
             rows="flat = Reshape (x, canvas_shape)\nr = ArgMin <axis=1> (flat)",
             updates="t = ReduceSum (dy, axes)\nu = Reshape (t, one_per_row)",
@@ -211,38 +162,28 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_shifted": (
         Code.PLANE_BASE,
-        "Sub 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(plane_local="q = Sub (i, d)\np = Sub (q, one)", constants={"one": "int64 one = {1}"}),
     ),
     "indices_transposed": (
         Code.INDICES_ALTERED,
-        "Transpose 't' changes the Indices of MaxPool 'y'",
         gradient(rows="t = Transpose <perm=[1,0,2,3]> (p)\nr = Reshape (t, row_shape)"),
     ),
     "whole_tensor_indices_cut_to_int32": (
         Code.INDICES_ALTERED,
-        "Cast 'c' may cut the Indices of MaxPool 'y' short",
         gradient(**WHOLE | {"plane_local": "c = Cast <to=6> (i)", "rows": "r = Reshape (c, row_shape)"}),
     ),
     "plane_indices_cut_to_int8": (
         Code.INDICES_ALTERED,
-        "Cast 'c' may cut the Indices of MaxPool 'y' short",
         gradient(rows="c = Cast <to=3> (p)\nw = Cast <to=7> (c)\nr = Reshape (w, row_shape)"),
     ),
-    "whole_tensor_indices_on_planes": (
-        Code.INDICES_NUMBERING,
-        "ScatterElements 's' uses whole-tensor Indices on rows of [6, 108]",
-        gradient(**WHOLE),
-    ),
+    "whole_tensor_indices_on_planes": (Code.INDICES_NUMBERING, gradient(**WHOLE)),
     # what makes them plane-local
     "first_index_of_the_second_column": (
         Code.PLANE_BASE,
-        "Sub 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(constants={"starts": "int64[2] starts = {0, 1}", "ends": "int64[2] ends = {1, 2}"}),
     ),
     "first_index_of_every_row": (
         Code.PLANE_BASE,
-        "Sub 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(
             pool="y, i = MaxPool <kernel_shape=[1,3], strides=[1,2], pads=[0,1,0,1]> (x)",
             inputs="float[2,3,9,12] x, float[2,3,9,6] dy",
@@ -257,7 +198,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "first_index_broadcast_over_other_planes": (
         Code.PLANE_BASE,
-        "Sub 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(
             inputs="float[1,6,9,12] x, float[36,30] dy",
             outputs="float[1,6,5,6] y, float[36,108] dx",
@@ -273,12 +213,10 @@ NEAR_MISSES: NearMisses = {
     ),
     "companion_skips_elements": (
         Code.PLANE_BASE,
-        "Sub 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(companion="y1, i1 = MaxPool <kernel_shape=[2,2], strides=[1,1]> (x)"),
     ),
     "companion_of_another_shape": (
         Code.PLANE_BASE,
-        "Sub 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,9,13] x2, float[2,3,5,6] dy",
             companion="y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x2)",
@@ -286,12 +224,10 @@ NEAR_MISSES: NearMisses = {
     ),
     "remainder_by_another_size": (
         Code.PLANE_BASE,
-        "Mod 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(companion="", first="", plane_local="p = Mod (i, width)", constants={"w": "int64 width = {12}"}),
     ),
     "remainder_of_a_remainder": (
         Code.PLANE_BASE,
-        "Mod 'p' is not proven to make the Indices of MaxPool 'y' plane-local",
         gradient(
             companion="",
             first="",
@@ -302,12 +238,10 @@ NEAR_MISSES: NearMisses = {
     # the forward pool
     "column_major": (
         Code.STORAGE_ORDER,
-        "MaxPool 'y' has storage_order=1",
         gradient(pool="y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1> (x)"),
     ),
     "double": (
         Code.DTYPE,
-        "'x' is float64; Ascend supports float32, float16 and bfloat16",
         gradient(
             inputs="double[2,3,9,12] x, double[2,3,5,6] dy",
             outputs="double[2,3,5,6] y, double[2,3,9,12] dx",
@@ -317,7 +251,6 @@ NEAR_MISSES: NearMisses = {
     # the operands
     "zeros_of_another_type": (  # the model does not load; a converter to float16 leaves such zeros
         Code.DTYPE_MIX,
-        "'z' is float32, and 'u', which is added to it, float16",
         gradient(
             inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
             outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx",
@@ -326,7 +259,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "summed_in_double": (
         Code.DTYPE_MIX,
-        "'u' is float64, the pooled input 'x' float32",
         gradient(
             updates="v = Reshape (dy, row_shape)\nu = Cast <to=11> (v)",
             result="w = Reshape (s, x_shape)\ndx = Cast <to=1> (w)",
@@ -335,7 +267,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "half_sums_not_cast_back": (
         Code.DTYPE_MIX,
-        "'w' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
         gradient(
             inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
             outputs="float16[2,3,5,6] y, float[2,3,9,12] dx",
@@ -345,7 +276,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "half_sums_with_another_reader": (
         Code.OTHER_CONSUMER,
-        "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
         gradient(
             inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
             outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx, float[6,108] total",
@@ -355,7 +285,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "half_sums_that_are_an_output": (
         Code.OTHER_CONSUMER,
-        "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
         gradient(
             inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
             outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx, float[6,108] s",
@@ -365,7 +294,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "result_of_another_shape": (
         Code.DX_SHAPE,
-        "'dx' has shape [2, 3, 12, 9], the pooled input [2, 3, 9, 12]",
         gradient(
             outputs="float[2,3,5,6] y, float[2,3,12,9] dx",
             constants={"x_shape": "int64[4] x_shape = {2, 3, 12, 9}"},
@@ -374,6 +302,6 @@ NEAR_MISSES: NearMisses = {
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str | ModelProto) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str | ModelProto, says: Says) -> None:
+    says(check_refused(model, code))

@@ -11,6 +11,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.aten_graphs import PLANE_INDICES, model, user_gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text
+from tests.texts import Says
 
 ATTRIBUTES = "kernel_size=[3,3], stride=[2,2], padding=[1,1], dilation=[1,1], ceil_mode=0"
 FORWARD = f"y, i = npu.NPUMaxPool2dWithIndices <{ATTRIBUTES}> (x)"
@@ -74,81 +75,48 @@ def test_attributes_left_to_their_defaults() -> None:
     )
 
 
-MALFORMED = "'dx' has attributes that are malformed or out of range"
 NEAR_MISSES: NearMisses = {
-    "indices_of_unknown_type": (
-        Code.INDICES_SOURCE,
-        "'i' is of unknown type, not known to hold indices",
-        user_gradient(forward=FORWARD),
-    ),
-    "a_mask": (
-        Code.INDICES_SOURCE,
-        "'i' is uint8, not known to hold indices",
-        user_gradient(forward=FORWARD, types="uint8[2,3,9,64] i"),
-    ),
+    "indices_of_unknown_type": (Code.INDICES_SOURCE, user_gradient(forward=FORWARD)),
+    "a_mask": (Code.INDICES_SOURCE, user_gradient(forward=FORWARD, types="uint8[2,3,9,64] i")),
     "traced_indices": (
         Code.CONSTANT_INDICES,
-        "the indices 'i' are a constant",
         user_gradient(
             forward="y = Relu (dy)\ni = Constant <value = int64[1,1,1,1] {0}> ()",
             inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
             outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
         ),
     ),
-    "indices_of_the_whole_tensor": (
-        Code.INDICES_NUMBERING,
-        "'t' counts over the whole tensor, 'dx' inside planes",
-        user_gradient(operands="dy, x, t"),
-    ),
+    "indices_of_the_whole_tensor": (Code.INDICES_NUMBERING, user_gradient(operands="dy, x, t")),
     "indices_shifted": (
         Code.PLANE_BASE,
-        "Sub 'i' is not proven to make the Indices of MaxPool 'y' plane-local",
         user_gradient(forward=SUBTRACTED.replace("Slice (all, starts", "Slice (all, ends")),
     ),
-    "kernel_differs": (
-        Code.ATTRIBUTE_MISMATCH,
-        "'dx' has other windows than the forward pool 'y'",
-        user_gradient(attributes=ATTRIBUTES.replace("[3,3]", "[2,2]")),
-    ),
+    "kernel_differs": (Code.ATTRIBUTE_MISMATCH, user_gradient(attributes=ATTRIBUTES.replace("[3,3]", "[2,2]"))),
     "rounding_differs": (
         Code.ATTRIBUTE_MISMATCH,
-        "'dx' has other windows than the forward pool 'y'",
         user_gradient(attributes=ATTRIBUTES.replace("ceil_mode=0", "ceil_mode=1")),
     ),
-    "no_kernel": (Code.POOL_ATTRIBUTES, MALFORMED, user_gradient(attributes="stride=[2,2]")),
-    "kernel_of_another_type": (
-        Code.POOL_ATTRIBUTES,
-        MALFORMED,
-        user_gradient(attributes=ATTRIBUTES.replace("[3,3]", '"3x3"')),
-    ),
+    "no_kernel": (Code.POOL_ATTRIBUTES, user_gradient(attributes="stride=[2,2]")),
+    "kernel_of_another_type": (Code.POOL_ATTRIBUTES, user_gradient(attributes=ATTRIBUTES.replace("[3,3]", '"3x3"'))),
     "stride_of_another_type": (
         Code.POOL_ATTRIBUTES,
-        MALFORMED,
         user_gradient(attributes=ATTRIBUTES.replace("stride=[2,2]", 'stride="2x2"')),
     ),
     "padding_of_another_type": (
         Code.POOL_ATTRIBUTES,
-        MALFORMED,
         user_gradient(attributes=ATTRIBUTES.replace("padding=[1,1]", "padding=1.0")),
     ),
     "dilation_of_another_type": (
         Code.POOL_ATTRIBUTES,
-        MALFORMED,
         user_gradient(attributes=ATTRIBUTES.replace("dilation=[1,1]", "dilation=[1.0,1.0]")),
     ),
     "rounding_of_another_type": (
         Code.POOL_ATTRIBUTES,
-        MALFORMED,
         user_gradient(attributes=ATTRIBUTES.replace("ceil_mode=0", 'ceil_mode="floor"')),
     ),
-    "forward_of_nothing": (
-        Code.INDICES_SOURCE,
-        "indices come from 'i', which is not the Indices of a MaxPool",
-        user_gradient(forward=FORWARD.replace("(x)", "()"), types=INDICES),
-    ),
+    "forward_of_nothing": (Code.INDICES_SOURCE, user_gradient(forward=FORWARD.replace("(x)", "()"), types=INDICES)),
     "forward_of_the_models_own": (
         Code.INDICES_SOURCE,
-        "indices come from 'i', an input or result of a function; inline the model's functions first",
         user_gradient(forward=FORWARD, types=INDICES)
         + """<domain: "npu", opset_import: ["" : 17]> NPUMaxPool2dWithIndices (x) => (y, i) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
@@ -156,25 +124,16 @@ NEAR_MISSES: NearMisses = {
     ),
     "forward_malformed": (
         Code.POOL_ATTRIBUTES,
-        "'y' has attributes that are malformed or out of range",
         user_gradient(forward=FORWARD.replace("stride=[2,2]", "stride=[2,0]"), types=INDICES),
     ),
-    "no_indices": (
-        Code.ARITY,
-        "NPUMaxPool2dWithIndicesBackward 'dx' lacks an operand",
-        user_gradient(operands="dy, x"),
-    ),
-    "another_version_of_the_domain": (
-        Code.DIALECT_CONFLICT,
-        "the model imports domain npu in version 2, not 1",
-        user_gradient().replace('"npu": 1', '"npu": 2'),
-    ),
+    "no_indices": (Code.ARITY, user_gradient(operands="dy, x")),
+    "another_version_of_the_domain": (Code.DIALECT_CONFLICT, user_gradient().replace('"npu": 1', '"npu": 2')),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "text"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, text: str) -> None:
-    check_refused(text, code, reason)
+@pytest.mark.parametrize(("code", "text"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, text: str, says: Says) -> None:
+    says(check_refused(text, code))
 
 
 def test_an_operator_of_the_models_own_is_no_anchor() -> None:

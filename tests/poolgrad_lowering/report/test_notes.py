@@ -20,6 +20,7 @@ from poolgrad_lowering.dialect import OPS, function_body
 from poolgrad_lowering.dialect.op import Op
 from poolgrad_lowering.dialect.targets import TARGETS, Support
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
+from tests.texts import Says
 
 BUILT = Path(__file__).parents[3] / "models" / "built" / "spellings"
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
@@ -46,7 +47,7 @@ def test_an_original_needs_no_note() -> None:
 
 
 @pytest.mark.note("forward-graph")
-def test_a_forward_graph() -> None:
+def test_a_forward_graph(says: Says) -> None:
     model = parse(
         """g (float[2,3,8] X) => (Z) {
             Y = MaxPool<kernel_shape = [2]>(X)
@@ -55,9 +56,7 @@ def test_a_forward_graph() -> None:
     )
     [(code, text)] = noted(model).items()
     assert code == "forward-graph"
-    what = "no node has a known form of a pool's gradient, as in a forward graph: 2 MaxPool"
-    assert text.startswith(f"{what}. How to export a training step: ")
-    assert "`poolgrad export-torch`, or docs/convert.md" in text
+    says(text)
     assert not warned(model)
 
 
@@ -72,42 +71,42 @@ g (float[2,3,4,5] dy) => (float[2,3,8,10] dx) <float four = {4}, int64[4] p = {-
 
 
 @pytest.mark.note("in-onnx")
-def test_a_gradient_in_operators_of_onnx() -> None:
+def test_a_gradient_in_operators_of_onnx(says: Says) -> None:
     """CANN's graph engine has them: `export-cann` leaves the gradient, unless it is told not to."""
     model = onnx.parser.parse_model(AVERAGE)
     [(code, text)] = noted(model).items()
     assert code == "in-onnx"
-    assert text.startswith("1 gradient of average pools written in operators of ONNX. For a session beside the CANN")
+    says(text)
     assert not warned(model)
 
 
 @pytest.mark.refusal("in-onnx")
-def test_such_a_gradient_stays_beside_the_cann_provider() -> None:
+def test_such_a_gradient_stays_beside_the_cann_provider(says: Says) -> None:
     model = onnx.parser.parse_model(AVERAGE)
     kept = export_cann(model)
     [anchor] = kept.report.lowering.anchors
-    assert (anchor.status, anchor.code, anchor.reason) == (
-        "refused",
-        "in-onnx",
-        "'dx' is computed by operators of ONNX",
-    )
+    assert (anchor.status, anchor.code) == ("refused", "in-onnx")
+    says(anchor.reason)
     assert not kept.report.lowering.notes
     assert not any(node.domain for node in kept.model.graph.node)
     [node] = [node for node in export_cann(model, lower_onnx=True).model.graph.node if node.domain]
     assert node.op_type == "AvgPool3DGrad"
 
 
-@pytest.mark.note("no-pool")
-def test_a_forward_graph_of_average_pools() -> None:
+@pytest.mark.note("forward-graph")
+def test_a_forward_graph_of_average_pools(says: Says) -> None:
     [(code, text)] = noted(
         parse("g (float[1,1,4] X) => (Y) { Z = AveragePool<kernel_shape = [2]>(X) Y = GlobalAveragePool(Z) }")
     ).items()
     assert code == "forward-graph"
-    assert text.startswith("no node has a known form of a pool's gradient, as in a forward graph: 1 AveragePool. ")
+    says(text)
 
 
-def test_no_pool() -> None:
-    assert list(noted(parse("g (float[2] X) => (Y) { Y = Relu(X) }"))) == ["no-pool"]
+@pytest.mark.note("no-pool")
+def test_no_pool(says: Says) -> None:
+    [(code, text)] = noted(parse("g (float[2] X) => (Y) { Y = Relu(X) }")).items()
+    assert code == "no-pool"
+    says(text)
 
 
 def test_a_refused_anchor_may_be_a_gradient() -> None:
@@ -138,18 +137,18 @@ def test_a_product_that_does_not_take_the_type_is_not_named(monkeypatch: pytest.
 
 
 @pytest.mark.note("no-bodies")
-def test_functions_that_a_tool_removed() -> None:
+def test_functions_that_a_tool_removed(says: Says) -> None:
     converted = onnx.version_converter.convert_version(LOWERED, 20)
     assert not converted.functions
-    assert "2 npu nodes without a function body" in noted(converted)["no-bodies"]
+    says(noted(converted)["no-bodies"])
     assert warned(converted) == ["no-bodies"]
 
 
 @pytest.mark.note("renamed-operators")
-def test_operators_that_a_tool_renamed() -> None:
+def test_operators_that_a_tool_renamed(says: Says) -> None:
     found = noted(onnx.compose.add_prefix(LOWERED, "p_"))
     assert list(found) == ["renamed-operators"]
-    assert "no operator p_MaxPool3DGradWithArgmax or p_MaxPool3DWithArgmaxV2" in found["renamed-operators"]
+    says(found["renamed-operators"])
 
 
 def test_operators_of_others_in_the_same_domain() -> None:
@@ -174,12 +173,12 @@ def test_bodies_that_onnx_inlined(opset: int) -> None:
 
 @pytest.mark.note("inlined-bodies")
 @pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
-def test_bodies_of_average_pools_that_were_inlined(target: str) -> None:
+def test_bodies_of_average_pools_that_were_inlined(target: str, says: Says) -> None:
     lowered = lower(onnx.load(BUILT / "ort_average.onnx"), target=target)
     inlined = onnx.inliner.inline_local_functions(lowered.model)
     found = noted(inlined)
     assert list(found) == ["inlined-bodies"]
-    assert f"of {len(lowered.report.lowered)} npu gradients were inlined" in found["inlined-bodies"]
+    says(found["inlined-bodies"])
 
 
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)
@@ -206,12 +205,12 @@ def test_bodies_of_some_operators_that_were_inlined() -> None:
 
 @pytest.mark.note("mistyped-bodies")
 @pytest.mark.parametrize("element_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
-def test_types_that_a_tool_changed(element_type: int) -> None:
+def test_types_that_a_tool_changed(element_type: int, says: Says) -> None:
     converted = copied(LOWERED)
     for value in (*converted.graph.input, *converted.graph.output, *converted.graph.value_info):
         value.type.tensor_type.elem_type = element_type
     assert warned(converted) == ["mistyped-bodies"]
-    assert "MaxPool3DGradWithArgmax" in noted(converted)["mistyped-bodies"]
+    says(noted(converted)["mistyped-bodies"])
 
 
 @pytest.mark.parametrize("dtype", ["float", "float16", "bfloat16"])
@@ -221,7 +220,7 @@ def test_types_that_bodies_take(dtype: str) -> None:
 
 
 @pytest.mark.note("missing-attributes")
-def test_attributes_that_a_tool_removed() -> None:
+def test_attributes_that_a_tool_removed(says: Says) -> None:
     """One node lacks two attributes."""
     damaged = copied(LOWERED)
     node = damaged.graph.node[0]
@@ -229,7 +228,7 @@ def test_attributes_that_a_tool_removed() -> None:
     del node.attribute[:]
     node.attribute.extend(kept)
     assert warned(damaged) == ["missing-attributes"]
-    assert noted(damaged)["missing-attributes"].startswith("1 npu node without ceil_mode or dilation: ")
+    says(noted(damaged)["missing-attributes"])
 
 
 def test_a_body_on_which_onnx_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,14 @@ from onnx import parser
 import poolgrad_lowering
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from tests.standard_models import WITHOUT_OPERATORS
+from tests.texts import Says
 
 HEAD = '<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1, "org.pytorch.aten": 1, "acme": 1]>'
 
 
-def left(code: str, label: str, opset: int, text: str, reason: str) -> Any:
-    """A row: the code, the model, and what the report says of its node `n`."""
-    return pytest.param(code, opset, text, reason, marks=pytest.mark.undefined(code), id=f"{code}: {label}")
+def left(code: str, label: str, opset: int, text: str) -> Any:
+    """A row: the code, and the model."""
+    return pytest.param(code, opset, text, marks=pytest.mark.undefined(code), id=f"{code}: {label}")
 
 
 LOSS = "g (float d, float[2,C] p, int64[2] l) => (float[2,C] dX) {{ [n] dX = com.microsoft.{} (d, p, l) }}"
@@ -37,75 +38,36 @@ ATEN = 'g (float[2,3] X) => (float[2,3] Y) {{ [n] Y = org.pytorch.aten.ATen <ope
 UNARY = "g (float[4] X) => (float[4] Y) {{ [n] Y = {} (X) }}"
 
 ROWS = [
-    left("aten-function", "a sort", 18, ATEN.format("sort"), "aten::sort"),
-    left("aten-function", "a maximum of all", 18, ATEN.format("max"), "aten::max, overload ''"),
-    left("no-definition", "an operator of its own", 18, UNARY.format("acme.Op"), "acme.Op is no operator of ONNX"),
-    left("no-definition", "a name like ONNX's", 18, UNARY.format("Rleu"), "Rleu is no operator of ONNX"),
+    left("aten-function", "a sort", 18, ATEN.format("sort")),
+    left("aten-function", "a maximum of all", 18, ATEN.format("max")),
+    left("no-definition", "an operator of its own", 18, UNARY.format("acme.Op")),
+    left("no-definition", "a name like ONNX's", 18, UNARY.format("Rleu")),
     left(
         "old-opset",
         "a scatter that adds",
         15,
         """g (int64[2] s, int64[3,4] i, float[3,4] dY) => (float[A,B] dX) {
         [n] dX = com.microsoft.GatherElementsGrad <axis = 0> (dY, s, i) }""",
-        "ScatterElements of opset 15 has no reduction",
     ),
-    left(
-        "old-opset",
-        "an operator",
-        13,
-        "g (float[3,4] X) => (float[3,4] Y) { [n] Y = com.microsoft.Trilu (X) }",
-        "opset 13 has no Trilu",
-    ),
+    left("old-opset", "an operator", 13, "g (float[3,4] X) => (float[3,4] Y) { [n] Y = com.microsoft.Trilu (X) }"),
     left(
         "old-opset",
         "axes that are computed",
         12,
         "g (float[3,4] X, int64[1] a) => (float[R,S] Y) { [n] Y = com.microsoft.ReduceSumTraining (X, a) }",
-        "axes of ReduceSum is no constant",
     ),
-    left("old-opset", "opset 10", 10, UNARY.format("com.microsoft.Gelu"), "Mul of opset 10 has no such operands"),
-    left(
-        "outside-of-the-graph",
-        "processes",
-        18,
-        UNARY.format("com.microsoft.MegatronF"),
-        "it exchanges values with other processes",
-    ),
-    left("outside-of-the-graph", "Python", 18, UNARY.format("com.microsoft.PythonOp"), "it calls a function in Python"),
-    left(
-        "outside-of-the-graph",
-        "CUDA",
-        18,
-        UNARY.format("com.microsoft.FakeQuant"),
-        "onnxruntime writes it for CUDA only",
-    ),
-    left(
-        "part-of-a-step",
-        "a cut",
-        18,
-        UNARY.format("com.microsoft.YieldOp"),
-        "a step that torch drives is cut here: its halves run apart",
-    ),
-    left(
-        "part-of-a-step",
-        "an optimizer",
-        18,
-        UNARY.format("com.microsoft.SGDOptimizerV2"),
-        "it reads sequences of tensors: lower the folder of artifacts",
-    ),
-    left(
-        "recurrent-network",
-        "a GRU",
-        18,
-        UNARY.format("com.microsoft.GRUGrad"),
-        "its gradients are loops over time, for which no body is written",
-    ),
+    left("old-opset", "opset 10", 10, UNARY.format("com.microsoft.Gelu")),
+    left("outside-of-the-graph", "processes", 18, UNARY.format("com.microsoft.MegatronF")),
+    left("outside-of-the-graph", "Python", 18, UNARY.format("com.microsoft.PythonOp")),
+    left("outside-of-the-graph", "CUDA", 18, UNARY.format("com.microsoft.FakeQuant")),
+    left("part-of-a-step", "a cut", 18, UNARY.format("com.microsoft.YieldOp")),
+    left("part-of-a-step", "an optimizer", 18, UNARY.format("com.microsoft.SGDOptimizerV2")),
+    left("recurrent-network", "a GRU", 18, UNARY.format("com.microsoft.GRUGrad")),
     left(
         "uncovered-operand",
         "a reduction",
         18,
         LOSS.format('SoftmaxCrossEntropyLossGrad <reduction = "max">').replace("C]", "3]"),
-        "reduction max",
     ),
     left(
         "uncovered-operand",
@@ -113,78 +75,54 @@ ROWS = [
         18,
         """g (int64[2] s, int64[2,1] i, float[2] dY) => (float[A,B] dX) {
         [n] dX = com.microsoft.GatherNDGrad <batch_dims = 1> (s, i, dY) }""",
-        "batch_dims",
     ),
-    left(
-        "uncovered-operand",
-        "a shape that is computed",
-        18,
-        SLICE.format(given="shape", more=""),
-        "'shape' is no constant",
-    ),
+    left("uncovered-operand", "a shape that is computed", 18, SLICE.format(given="shape", more="")),
     left(
         "uncovered-operand",
         "an activation",
         18,
         """g (float[N,2,5] X, float[4,2,3] W) => (float[N,4,3] Y) {
         [n] Y = com.microsoft.FusedConv <activation = "Elu"> (X, W) }""",
-        "activation Elu",
     ),
-    left(
-        "uncovered-operand",
-        "a mode",
-        18,
-        RESIZE.format(more="", s="s", at='mode = "nearest"'),
-        "mode nearest with half_pixel",
-    ),
+    left("uncovered-operand", "a mode", 18, RESIZE.format(more="", s="s", at='mode = "nearest"')),
     left(
         "uncovered-operand",
         "coordinates",
         18,
         RESIZE.format(more="", s="s", at='mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"'),
-        "mode linear with tf_crop_and_resize",
     ),
     left(
         "uncovered-operand",
         "scales that are computed",
         18,
         RESIZE.format(more=", float[3] t", s="t", at='mode = "linear"'),
-        "a ResizeGrad without constant scales",
     ),
     left(
         "uncovered-operand",
         "auto_pad of a transposed convolution",
         18,
         CONV.format(y=5, c=4, x=5, w=4, op="ConvTransposeGrad", at='<auto_pad = "SAME_UPPER">'),
-        "a ConvTransposeGrad with output_shape or auto_pad",
     ),
     left(
         "uncovered-operand",
         "groups that do not divide",
         18,
         CONV.format(y=3, c=6, x=5, w=2, op="ConvGrad", at="<group = 3>"),
-        "attributes that are not those of a convolution",
     ),
     left(
-        "uncovered-operand",
-        "padding of TensorFlow",
-        18,
-        TENSORFLOW.format(more="", s="s", at='padding = "EXPLICIT"'),
-        "padding EXPLICIT",
+        "uncovered-operand", "padding of TensorFlow", 18, TENSORFLOW.format(more="", s="s", at='padding = "EXPLICIT"')
     ),
     left(
         "uncovered-operand",
         "a layout of TensorFlow",
         18,
         TENSORFLOW.format(more="", s="s", at='padding = "SAME", data_format = "CHWN"'),
-        "data_format CHWN",
     ),
     left(
         "uncovered-operand",
         "sizes of TensorFlow that are computed",
         18,
         TENSORFLOW.format(more=", int32[4] t", s="t", at='padding = "SAME"'),
-        "'t' is no constant",
     ),
     left(
         "uncovered-operand",
@@ -192,14 +130,12 @@ ROWS = [
         18,
         """g (float[N,2,3] X, float[2] s) => (float[N,2,3] Y) {
         [n] Y = com.microsoft.BatchNormInternal <training_mode = 0> (X, s, s, s, s) }""",
-        "a BatchNormInternal outside of training",
     ),
     left(
         "uncovered-operand",
         "Indices of no pool",
         18,
         "g (double[2] dY, int64[2] i) => (double[A] dX) { [n] dX = MaxPoolGrad <kernel_shape = [2]> (dY, i) }",
-        "Indices that are not those of a MaxPool",
     ),
     left(
         "uncovered-operand",
@@ -207,21 +143,18 @@ ROWS = [
         18,
         """g (float[4] dY, bool[4] mask) => (float[4] dX) <float ratio = {1.0}> {
         [n] dX = com.microsoft.DropoutGrad (dY, mask, ratio) }""",
-        "ratio 1.0",
     ),
     left(
         "uncovered-operand",
         "a missing input",
         18,
         "g (float[4] dY) => (float[4] dX) { [n] dX = com.microsoft.ReluGrad (dY) }",
-        "it lacks its input Y",
     ),
     left(
         "uncovered-operand",
         "an axis",
         18,
         "g (float[3,4] dY) => (float[3,4] dX) { [n] dX = com.microsoft.SoftmaxGrad_13 <axis = 2> (dY, dY) }",
-        "axis 2 of 2 axes",
     ),
     left(
         "uncovered-operand",
@@ -230,57 +163,36 @@ ROWS = [
         """g (float[1,2,4,4] x) => (float[1,2,2,2] y)
         <int64[2] k = {2, 2}, int64[2] z = {0, 0}, bool no = {0}, int64 d = {3}> {
         [n] y = org.pytorch.aten.ATen <operator = "avg_pool2d"> (x, k, k, z, no, no, d) }""",
-        "a divisor of an average pool",
     ),
-    left("unknown-sizes", "classes", 18, LOSS.format("SoftmaxCrossEntropyLossGrad"), "'p' has no fixed size on axis 1"),
+    left("unknown-sizes", "classes", 18, LOSS.format("SoftmaxCrossEntropyLossGrad")),
     left(
         "unknown-sizes",
         "groups over a symbolic image",
         18,
         CONV.format(y="L", c=4, x="H", w=2, op="ConvGrad", at="<group = 2>"),
-        "a convolution with groups, over symbolic sizes or by a huge kernel",
     ),
     left(
         "unknown-sizes",
         "auto_pad over a symbolic image",
         18,
         CONV.format(y="L", c=4, x="H", w=4, op="ConvGrad", at='<auto_pad = "SAME_UPPER", strides = [2]>'),
-        "auto_pad with sizes or strides for which its pads are not known",
     ),
-    left(
-        "unknown-sizes",
-        "a weight",
-        18,
-        CONV.format(y=3, c="C", x=5, w="C", op="ConvGrad", at=""),
-        "'W' has sizes [4, C, 3]",
-    ),
-    left(
-        "unknown-sizes",
-        "no pool",
-        18,
-        POOL.format(c=2, h=4, pool="Y = Identity (X)"),
-        "the sizes of its pool's input are not known",
-    ),
+    left("unknown-sizes", "a weight", 18, CONV.format(y=3, c="C", x=5, w="C", op="ConvGrad", at="")),
+    left("unknown-sizes", "no pool", 18, POOL.format(c=2, h=4, pool="Y = Identity (X)")),
     left(
         "unknown-sizes",
         "the pool of another gradient",
         18,
         POOL.format(c=2, h=4, pool="Y = AveragePool <kernel_shape = [2]> (X)").replace("2,H]", "2,7]"),
-        "the sizes of its pool's input are not known",
     ),
     left(
-        "unknown-sizes",
-        "a symbolic pool",
-        18,
-        POOL.format(c=2, h="H", pool="Y = AveragePool <kernel_shape = [2]> (X)"),
-        "the sizes of 'X' are not known",
+        "unknown-sizes", "a symbolic pool", 18, POOL.format(c=2, h="H", pool="Y = AveragePool <kernel_shape = [2]> (X)")
     ),
     left(
         "unknown-sizes",
         "a slice of a symbolic axis",
         18,
         SLICE.format(given="unread", more="shape = Shape (Z)").replace("int64[2] unread", "float[N,H] Z"),
-        "the size of axis 1 that a Slice cuts is not known",
     ),
     left(
         "unknown-sizes",
@@ -288,7 +200,6 @@ ROWS = [
         18,
         """g (float[N,4] dY, float[N,4] A, float[M,4] B) => (float[N,4] dA) {
         [n] dA = com.microsoft.DivGrad (dY, A, B) }""",
-        "it is not known on which axes A is broadcast",
     ),
     left(
         "unknown-sizes",
@@ -296,14 +207,12 @@ ROWS = [
         18,
         """g (float[4] dY, int64[R] s) => (float[A] dX) {
         Y = Reshape (dY, s) [n] dX = com.microsoft.SoftmaxGrad_13 (dY, Y) }""",
-        "the rank of 'Y' is not known",
     ),
     left(
         "unknown-sizes",
         "an element type",
         18,
         """g (float[4] dY) => (float[4] dX) { Y = acme.Op (dY) [n] dX = com.microsoft.ReluGrad (dY, Y) }""",
-        "the element type of 'Y' is not known",
     ),
     left(
         "unknown-sizes",
@@ -311,20 +220,19 @@ ROWS = [
         18,
         """g (float[1,2,H,W] dY, float[1,2,4,4] x) => (float[1,2,4,4] dx) {
         [n] dx = org.pytorch.aten.ATen <operator = "_adaptive_avg_pool2d_backward"> (dY, x) }""",
-        "the output sizes of its forward pool are not known",
     ),
 ]
 
 
-@pytest.mark.parametrize(("code", "opset", "text", "reason"), ROWS)
-def test_a_node_is_left(code: str, opset: int, text: str, reason: str) -> None:
+@pytest.mark.parametrize(("code", "opset", "text"), ROWS)
+def test_a_node_is_left(code: str, opset: int, text: str, says: Says) -> None:
     """It stays as it is, and so does all of the model around it: no initializer is left behind, and no import gone."""
     model = parser.parse_model(HEAD.format(opset=opset) + text)
     lowered = poolgrad_lowering.lower(model, target=WITHOUT_OPERATORS, standard=True)
     assert lowered.report.standard is not None
     [found] = [node for node in lowered.report.standard.left if node.node == "n"]
     assert DefinitionCode(found.code) is DefinitionCode(code)
-    assert found.reason == reason
+    says(found.reason)
     assert found.operator.rpartition(".")[2] == model.graph.node[-1].op_type
     assert lowered.model.SerializeToString() == model.SerializeToString()
     assert not lowered.report.standard.is_standard
@@ -332,9 +240,9 @@ def test_a_node_is_left(code: str, opset: int, text: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "opset", "text", "reason"), [row for row in ROWS if row.values[0] == "old-opset" and row.values[1] > 10]
+    ("code", "opset", "text"), [row for row in ROWS if row.values[0] == "old-opset" and row.values[1] > 10]
 )
-def test_a_node_is_left_beside_one_that_is_not(code: str, opset: int, text: str, reason: str) -> None:
+def test_a_node_is_left_beside_one_that_is_not(code: str, opset: int, text: str) -> None:
     """What its definition had written before it was refused is not there, also where others are replaced."""
     model = parser.parse_model(HEAD.format(opset=opset) + text.replace("(", "(float[2] d, float[2] y, ", 1))
     other = "g (float[2] d, float[2] y) => (float[2] beside) { beside = com.microsoft.ReluGrad (d, y) }"
@@ -344,6 +252,6 @@ def test_a_node_is_left_beside_one_that_is_not(code: str, opset: int, text: str,
     lowered = poolgrad_lowering.lower(model, target=WITHOUT_OPERATORS, standard=True)
     assert lowered.report.standard is not None
     assert lowered.report.standard.replaced == {"com.microsoft.ReluGrad": 1}
-    assert [(node.code, node.reason) for node in lowered.report.standard.left] == [(code, reason)]
+    assert [node.code for node in lowered.report.standard.left] == [code]
     assert [tensor.name for tensor in lowered.model.graph.initializer] == ["beside/zero"]
     assert lowered.model.graph.node[0] == model.graph.node[0]

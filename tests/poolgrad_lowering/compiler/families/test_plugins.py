@@ -16,6 +16,7 @@ from poolgrad_lowering.compiler.families.gradient import Pattern
 from poolgrad_lowering.entry import cli
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.pool_graphs import parse
+from tests.texts import Says
 
 Register = Callable[..., None]
 """Installs a distribution with these entry points, name=value."""
@@ -151,15 +152,11 @@ def test_of_two_forms_with_one_name_the_first_entry_counts(register: Register) -
 
 
 @pytest.mark.refusal(Code.PLUGIN_FAILED.value)
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ("acme_forms:RAISES", "form 'raises' failed on 'dx': ZeroDivisionError: division by zero"),
-        ("acme_forms:ANSWERS", "form 'answers' failed on 'dx': TypeError: it returned 'yes'"),
-    ],
-)
-def test_a_form_that_fails_on_a_node(register: Register, value: str, reason: str) -> None:
+@pytest.mark.parametrize("value", ["acme_forms:RAISES", "acme_forms:ANSWERS"])
+def test_a_form_that_fails_on_a_node(register: Register, value: str, says: Says) -> None:
     register(failing=value)
     result = lower(MODEL)
-    assert [(anchor.code, anchor.reason) for anchor in result.report.anchors] == [("plugin-failed", reason)]
+    [anchor] = result.report.anchors
+    assert anchor.code == "plugin-failed"
+    says(anchor.reason)
     assert result.model.SerializeToString() == MODEL.SerializeToString()

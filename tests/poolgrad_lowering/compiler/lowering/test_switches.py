@@ -42,10 +42,10 @@ def test_only(monkeypatch: pytest.MonkeyPatch, globs: str, codes: list[str | Non
     report = lower(TWO_SITES).report
     assert [anchor.code for anchor in report.anchors] == codes
     assert all(anchor.pattern == "ort_max_pool_grad" for anchor in report.anchors)
-    for anchor in report.refused:
-        assert anchor.reason == f"POOLGRAD_ONLY={globs} does not name '{anchor.site}'"
+    assert all(f"'{anchor.site}'" in (anchor.reason or "") for anchor in report.refused)
 
 
+@pytest.mark.refusal("not-selected")
 def test_a_pool_that_an_unselected_gradient_reads_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLGRAD_ONLY", "main:A")
     assert lower(TWO_SITES).report.anchors[0].forward_code == "forward-readers"

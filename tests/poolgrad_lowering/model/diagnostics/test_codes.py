@@ -19,6 +19,7 @@ from poolgrad_lowering.model.diagnostics.diagnostic import Diagnostic
 from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
+from tests import texts
 
 ROOT = Path(__file__).parents[4]
 SOURCES = [path for folder in ("poolgrad_lowering", "patterns") for path in (ROOT / folder).rglob("*.py")]
@@ -47,15 +48,15 @@ class Marks:
         for item in session.items:
             for mark in item.iter_markers():
                 if mark.name in {[*MARKS.values()]}:
-                    print(mark.name + ":", *mark.args)
+                    print(mark.name, *mark.args, item.nodeid, sep="\\t")
 
 sys.exit(pytest.main(["--collect-only", "-qq", *sys.argv[1:]], plugins=[Marks()]))
 """
 
 
 @pytest.fixture(scope="module")
-def provoked(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
-    """The marks of tests and the codes that these are marked with, as pytest collects them."""
+def provoked(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str, str]]:
+    """The marks of tests, the codes that these are marked with, and the tests, as pytest collects them."""
     written = re.compile(rf"mark\.({'|'.join(MARKS.values())})\b|\bnear_misses\b")
     tests = (path for name in ("patterns", "poolgrad_lowering") for path in (ROOT / "tests" / name).rglob("test_*.py"))
     files = [str(path) for path in tests if written.search(path.read_text(encoding="utf-8"))]
@@ -67,7 +68,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
         check=False,
     )
     assert collected.returncode == 0, collected.stdout + collected.stderr
-    return set(re.findall(r"^(\w+): (.+)$", collected.stdout, re.MULTILINE))
+    return set(re.findall(r"^(\w+)\t(.+)\t(.+)$", collected.stdout, re.MULTILINE))
 
 
 def test_a_row_without_advice_is_named() -> None:
@@ -104,8 +105,21 @@ def test_sources_check_every_code_and_no_other(kind: type[Diagnostic]) -> None:
 
 
 @each_kind
-def test_a_test_provokes_every_code(kind: type[Diagnostic], provoked: set[tuple[str, str]]) -> None:
-    assert {code for mark, code in provoked if mark == MARKS[kind]} == {row.value for row in kind}
+def test_a_test_provokes_every_code(kind: type[Diagnostic], provoked: set[tuple[str, str, str]]) -> None:
+    assert {code for mark, code, _ in provoked if mark == MARKS[kind]} == {row.value for row in kind}
+
+
+@each_kind
+def test_a_test_provokes_every_recorded_code(
+    kind: type[Diagnostic], provoked: set[tuple[str, str, str]], accept: bool
+) -> None:
+    """No sentence of a test that is gone is left in the record."""
+    held = texts.recorded(MARKS[kind])
+    found = {test: said for test, said in held.items() if (MARKS[kind], said[0], test) in provoked}
+    if accept:
+        texts.record(MARKS[kind], found)
+    else:
+        assert held == found, texts.HOW_TO_ACCEPT
 
 
 @pytest.mark.parametrize("kind", PAGES, ids=MARKS.get)

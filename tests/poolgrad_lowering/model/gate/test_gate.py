@@ -14,18 +14,23 @@ from onnx import AttributeProto, ModelProto
 from poolgrad_lowering import Fault, InvalidModelError, Limits, inspect, lower, lower_file
 from tests.bad_models import BAD, Bad, calls, f, function, nested, pool, replaced
 from tests.pool_graphs import parse, torch_gradient
+from tests.texts import Says
 
+NEWEST = onnx.defs.onnx_opset_version()
 CASES = [pytest.param(bad, id=name, marks=pytest.mark.fault(bad.fault.value)) for name, bad in BAD.items()]
 
 
 @pytest.mark.parametrize("bad", CASES)
-def test_turned_away(bad: Bad) -> None:
+def test_turned_away(bad: Bad, says: Says) -> None:
     with pytest.raises(InvalidModelError) as caught:
         lower(bad.model)
     error = caught.value
     assert (error.fault, error.where[: len(bad.where)]) == (bad.fault, bad.where)
     assert str(error) == f"{error.where}: {error.what} ({bad.fault.value}). {bad.fault.advice}"
     assert str(error).isprintable()
+    installed = f"onnx {onnx.__version__} knows"
+    newest = error.what.replace(f"{installed} {onnx.IR_VERSION}", "…").replace(f"{installed} {NEWEST}", "…")
+    says(f"{error.where}: {newest}")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 

@@ -12,8 +12,9 @@ import pytest
 from poolgrad_lowering.compiler.families.gradient import View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import as_max_pool
-from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.ir.dims import Dim, Shape, static_dims
+from tests.patterns.lowering_checks import refuses
 from tests.pool_graphs import axis_record, main_value, parse
 
 
@@ -49,22 +50,16 @@ def test_a_result_in_another_shape_stays_in_it() -> None:
 
 N, H = Dim(1, ("N",)), Dim(1, ("H",))
 REFUSED = {
-    "empty": (static_dims((0, 4)), 1, Code.EMPTY_WINDOW, "'x' of shape [0, 4] has no element"),
-    "empty_and_symbolic": ((N, H, Dim(0)), 1, Code.EMPTY_WINDOW, "'x' of shape [N, H, 0] has no element"),
-    "two_symbols": (
-        (N, H, Dim(4)),
-        1,
-        Code.UNKNOWN_SHAPE,
-        "'x' of shape [N, H, 4] cannot be folded around axis 1: several sizes are not known",
-    ),
+    "empty": (static_dims((0, 4)), 1, Code.EMPTY_WINDOW),
+    "empty_and_symbolic": ((N, H, Dim(0)), 1, Code.EMPTY_WINDOW),
+    "two_symbols": ((N, H, Dim(4)), 1, Code.UNKNOWN_SHAPE),
 }
 
 
-@pytest.mark.parametrize(("shape", "axis", "code", "reason"), REFUSED.values(), ids=REFUSED)
-def test_refused(shape: Shape, axis: int, code: Code, reason: str) -> None:
-    with pytest.raises(Refuse) as raised:
+@pytest.mark.parametrize(("shape", "axis", "code"), REFUSED.values(), ids=REFUSED)
+def test_refused(shape: Shape, axis: int, code: Code) -> None:
+    with refuses(code, names="x"):
         as_max_pool(maximum(shape, axis), axis)
-    assert (raised.value.refusal.code, raised.value.refusal.reason) == (code, reason)
 
 
 def test_symbols_along_spatial_axes_need_no_view() -> None:

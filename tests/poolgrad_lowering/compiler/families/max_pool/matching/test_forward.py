@@ -9,7 +9,8 @@ import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.patterns.lowering_checks import refuses
 from tests.pool_graphs import main_value, parse
 
 WINDOW = "kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]"
@@ -49,28 +50,24 @@ def without(side: str) -> onnx.ModelProto:
 def test_nothing_pooled(side: str) -> None:
     facts, z = main_value(without(side), "z")
     node = z.scope.node(0)
-    with pytest.raises(Refuse) as raised:
+    with refuses(Code.POOL_ATTRIBUTES, names=node.label):
         forward_pool(facts, node)
-    assert raised.value.refusal.code is Code.POOL_ATTRIBUTES
-    assert raised.value.refusal.reason == f"MaxPool '{node.label}' has missing or malformed attributes"
 
 
 REFUSED = {
-    "no_kernel": ("strides = [2, 2]", "float[2,3,9,12] x", Code.POOL_ATTRIBUTES, "has missing or malformed attributes"),
-    "column_major": (f"{WINDOW}, storage_order = 1", "float[2,3,9,12] x", Code.STORAGE_ORDER, "has storage_order=1"),
+    "no_kernel": ("strides = [2, 2]", "float[2,3,9,12] x", Code.POOL_ATTRIBUTES),
+    "column_major": (f"{WINDOW}, storage_order = 1", "float[2,3,9,12] x", Code.STORAGE_ORDER),
     "ambiguous_pads": (
         'kernel_shape = [2, 2], strides = [3, 3], auto_pad = "SAME_LOWER"',
         "float[2,3,9,12] x",
         Code.POOL_ATTRIBUTES,
-        "has auto_pad=SAME_LOWER with pads, dilations or gaps, which runtimes pad differently",
     ),
-    "no_batch": (WINDOW, "float[3,9,12] x", Code.POOL_ATTRIBUTES, "has 2 spatial axes, 'x' has others"),
-    "another_axis": (WINDOW, "float[2,3,9,12,1] x", Code.POOL_ATTRIBUTES, "has 2 spatial axes, 'x' has others"),
+    "no_batch": (WINDOW, "float[3,9,12] x", Code.POOL_ATTRIBUTES),
+    "another_axis": (WINDOW, "float[2,3,9,12,1] x", Code.POOL_ATTRIBUTES),
 }
 
 
-@pytest.mark.parametrize(("attributes", "x", "code", "reason"), REFUSED.values(), ids=REFUSED)
-def test_refused(attributes: str, x: str, code: Code, reason: str) -> None:
-    with pytest.raises(Refuse) as raised:
+@pytest.mark.parametrize(("attributes", "x", "code"), REFUSED.values(), ids=REFUSED)
+def test_refused(attributes: str, x: str, code: Code) -> None:
+    with refuses(code, names="y"):
         pool(attributes, x)
-    assert (raised.value.refusal.code, raised.value.refusal.reason) == (code, f"MaxPool 'y' {reason}")

@@ -19,11 +19,12 @@ from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     check_rows,
     check_rows_are_planes,
 )
-from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.patterns.torch_scatter_add import match
+from tests.patterns.lowering_checks import refuses
 from tests.pool_graphs import main_value, parse, torch_gradient
 
 SYMBOLIC, STATIC, ONE_PLANE = "N 3 9 12 to N 3 5 6", "2 3 9 12 to 2 3 5 6", "1 1 9 12 to 1 1 5 6"
@@ -91,45 +92,40 @@ def test_rows(rows: str, pool: str, numbering: Numbering, code: Code | None) -> 
     if code is None:
         check_rows(*check)
         return
-    with pytest.raises(Refuse) as raised:
+    with refuses(code):
         check_rows(*check)
-    assert raised.value.refusal.code is code
 
 
 def test_the_length_of_a_row_is_that_of_its_last_axis() -> None:
     _, scatter = scattered()
-    with pytest.raises(Refuse) as raised:
+    with refuses(Code.ROW_LENGTH):
         check_rows(scatter.node, shape("N 3 109"), shape("N 3 30"), pooled(scatter, SYMBOLIC), Numbering.PLANE)
-    assert raised.value.refusal.reason == "rows have 109 elements, a plane of [N, 3, 9, 12] has 108"
 
 
-ALONG = "ScatterElements 'out' does not scatter along the last axis"
-UNKNOWN = "the shapes of ScatterElements 'out' are not known"
-AXES = {  # the axis, base and recorded as inputs; code and reason of the refusal
+AXES = {  # the axis, base and recorded as inputs; code of the refusal
     "last": ("1", "float[6,108] base", "int64[6,30] recorded", None),
     "last_from_the_end": ("-1", "float[6,108] base", "int64[6,30] recorded", None),
-    "first": ("0", "float[6,108] base", "int64[6,30] recorded", (Code.ROWS_NOT_PLANES, ALONG)),
-    "last_but_one": ("-2", "float[6,108] base", "int64[6,30] recorded", (Code.ROWS_NOT_PLANES, ALONG)),
-    "first_of_three": ("1", "float[2,3,108] base", "int64[2,3,30] recorded", (Code.ROWS_NOT_PLANES, ALONG)),
+    "first": ("0", "float[6,108] base", "int64[6,30] recorded", Code.ROWS_NOT_PLANES),
+    "last_but_one": ("-2", "float[6,108] base", "int64[6,30] recorded", Code.ROWS_NOT_PLANES),
+    "first_of_three": ("1", "float[2,3,108] base", "int64[2,3,30] recorded", Code.ROWS_NOT_PLANES),
     "last_of_three": ("2", "float[2,3,108] base", "int64[2,3,30] recorded", None),
-    "fewer_axes_of_positions": ("1", "float[6,108] base", "int64[180] recorded", (Code.ROWS_NOT_PLANES, ALONG)),
-    "more_axes_of_positions": ("1", "float[6,108] base", "int64[2,3,30] recorded", (Code.ROWS_NOT_PLANES, ALONG)),
-    "no_axes": ("-1", "float base", "int64 recorded", (Code.ROWS_NOT_PLANES, ALONG)),
-    "unknown_base": ("1", "base", "int64[6,30] recorded", (Code.UNKNOWN_SHAPE, UNKNOWN)),
-    "unknown_positions": ("1", "float[6,108] base", "recorded", (Code.UNKNOWN_SHAPE, UNKNOWN)),
+    "fewer_axes_of_positions": ("1", "float[6,108] base", "int64[180] recorded", Code.ROWS_NOT_PLANES),
+    "more_axes_of_positions": ("1", "float[6,108] base", "int64[2,3,30] recorded", Code.ROWS_NOT_PLANES),
+    "no_axes": ("-1", "float base", "int64 recorded", Code.ROWS_NOT_PLANES),
+    "unknown_base": ("1", "base", "int64[6,30] recorded", Code.UNKNOWN_SHAPE),
+    "unknown_positions": ("1", "float[6,108] base", "recorded", Code.UNKNOWN_SHAPE),
 }
 
 
-@pytest.mark.parametrize(("axis", "base", "recorded", "refusal"), AXES.values(), ids=AXES)
-def test_axis(axis: str, base: str, recorded: str, refusal: tuple[Code, str] | None) -> None:
+@pytest.mark.parametrize(("axis", "base", "recorded", "code"), AXES.values(), ids=AXES)
+def test_axis(axis: str, base: str, recorded: str, code: Code | None) -> None:
     facts, scatter = scattered(f"axis = {axis}", base=base, inputs=f"{base}, {recorded}, updates")
     check = (facts, scatter, pooled(scatter, STATIC), Numbering.PLANE)
-    if refusal is None:
+    if code is None:
         check_rows_are_planes(*check)
         return
-    with pytest.raises(Refuse) as raised:
+    with refuses(code, names="out"):
         check_rows_are_planes(*check)
-    assert (raised.value.refusal.code, raised.value.refusal.reason) == refusal
 
 
 @pytest.mark.parametrize("accepted", [("add",), ("none",), ("add", "none")])
@@ -144,43 +140,27 @@ def test_reduction(accepted: Sequence[str], reduction: str, opset: int, written:
     if written.lower() in accepted:
         check_adds_to_zeros(facts, scatter, tuple(accepted))
         return
-    with pytest.raises(Refuse) as raised:
+    with refuses(Code.REDUCTION, names="out"):
         check_adds_to_zeros(facts, scatter, tuple(accepted))
-    assert raised.value.refusal.code is Code.REDUCTION
-    expected = f"ScatterElements 'out' has reduction={written}, not {' or '.join(accepted)}"
-    assert raised.value.refusal.reason == expected
 
 
 BASES = {
     "zeros": ("float[2] base = {0, 0}", "float[2] updates", None),
-    "a_one": (
-        "float[2] base = {0, 1}",
-        "float[2] updates",
-        (Code.BASE_NOT_ZERO, "'base' is not proven to be all zero"),
-    ),
-    "a_negative_zero": (
-        "float[2] base = {0, -0.0}",
-        "float[2] updates",
-        (Code.BASE_NOT_ZERO, "'base' is not proven to be all zero"),
-    ),
-    "updates_of_another_type": (
-        "float[2] base = {0, 0}",
-        "float16[2] updates",
-        (Code.DTYPE_MIX, "'base' is float32, and 'updates', which is added to it, float16"),
-    ),
+    "a_one": ("float[2] base = {0, 1}", "float[2] updates", Code.BASE_NOT_ZERO),
+    "a_negative_zero": ("float[2] base = {0, -0.0}", "float[2] updates", Code.BASE_NOT_ZERO),
+    "updates_of_another_type": ("float[2] base = {0, 0}", "float16[2] updates", Code.DTYPE_MIX),
     "updates_of_unknown_type": ("float[2] base = {0, 0}", "updates", None),
 }
 
 
-@pytest.mark.parametrize(("base", "updates", "refusal"), BASES.values(), ids=BASES)
-def test_base(base: str, updates: str, refusal: tuple[Code, str] | None) -> None:
+@pytest.mark.parametrize(("base", "updates", "code"), BASES.values(), ids=BASES)
+def test_base(base: str, updates: str, code: Code | None) -> None:
     facts, scatter = scattered(base=base, inputs=f"int64[2] recorded, {updates}")
-    if refusal is None:
+    if code is None:
         check_adds_to_zeros(facts, scatter)
         return
-    with pytest.raises(Refuse) as raised:
+    with refuses(code, names="base"):
         check_adds_to_zeros(facts, scatter)
-    assert (raised.value.refusal.code, raised.value.refusal.reason) == refusal
 
 
 def test_the_gradient_of_a_max_pool() -> None:

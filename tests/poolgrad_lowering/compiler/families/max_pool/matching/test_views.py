@@ -12,6 +12,7 @@ from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 from tests.patterns.torch_scatter_text import LOWERED
+from tests.texts import Says
 
 ZEROS = {"more": f"float[6,108] more = {{{', '.join(['0'] * 648)}}}"}
 HALF = {"inputs": "float16[2,3,9,12] x, float16[2,3,5,6] dy", "outputs": "float16[2,3,5,6] y, float16[2,3,9,12] dx"}
@@ -95,7 +96,7 @@ def test_the_sums_are_read_in_one_branch_alone() -> None:
             else_branch = g2 () => (float[2,3,9,12] w) { w = Identity (x) }
         >""",
     )
-    check_refused(text, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
+    check_refused(text, Code.DX_SHAPE)
 
 
 @pytest.mark.refusal("dx-shape")
@@ -104,7 +105,7 @@ def test_the_sums_are_read_by_a_training_step_alone() -> None:
     text = gradient(outputs="float[2,3,5,6] y, float[2,3,9,12] same", result="same = Identity (x)")
     model = onnx.parser.parse_model(text)
     model.training_info.add().algorithm.node.add(op_type="Neg", input=["s"], output=["r"])
-    check_refused(model, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
+    check_refused(model, Code.DX_SHAPE)
 
 
 def test_x_is_a_view_of_an_unknown_shape() -> None:
@@ -119,7 +120,7 @@ def test_x_is_a_view_of_an_unknown_shape() -> None:
 def test_a_view_without_output() -> None:
     model = onnx.parser.parse_model(gradient(outputs="float[2,3,5,6] y"))
     del model.graph.node[-1].output[:]
-    check_refused(model, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
+    check_refused(model, Code.DX_SHAPE)
 
 
 SYMBOLIC = {
@@ -144,24 +145,20 @@ def halves(widen: str, narrow: str, declared: str = "", sums: str = "float") -> 
 NEAR_MISSES: NearMisses = {
     "widened_by_another_operator": (
         Code.DTYPE_MIX,
-        "'u' is float32, the pooled input 'x' float16",
         halves("com.microsoft.Cast <to=1> (dy)", "Cast <to=10> (s)", "float[2,3,5,6] h"),
     ),
     "narrowed_by_another_operator": (
         Code.DTYPE_MIX,
-        "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
         halves("Cast <to=1> (dy)", "com.microsoft.Cast <to=10> (s)", "float16[6,108] t"),
     ),
     "nothing_added": (
         Code.DX_SHAPE,
-        "'v' has shape [6, 108], the pooled input [2, 3, 9, 12]",
         gradient(
             outputs="float[2,3,5,6] y, float[6,108] dx", result="v = Identity (s)\nt = Add (v)\ndx = Identity (t)"
         ),
     ),
     "zeros_of_no_known_shape_added_to_a_view_of_none": (
         Code.DX_SHAPE,
-        "'v' has shape unknown, the pooled input [2, 3, 9, 12]",
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
             result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
@@ -169,12 +166,10 @@ NEAR_MISSES: NearMisses = {
     ),
     "rows_that_leave_the_graph": (
         Code.DX_SHAPE,
-        "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]",
         gradient(outputs="float[2,3,5,6] y, float[6,108] s, float[6,108] dx", result="dx = Neg (s)"),
     ),
     "rows_of_several_symbols": (
         Code.DX_SHAPE,
-        "'s' has shape [N, C, 108], the pooled input [N, C, 9, 12]",
         gradient(
             **SYMBOLIC,
             constants={"row_shape": "int64[3] row_shape = {0, 0, 30}", "canvas_shape": "int64[3] planes = {0, 0, 108}"},
@@ -184,7 +179,6 @@ NEAR_MISSES: NearMisses = {
     ),
     "x_is_a_view_of_several_symbols": (
         Code.DX_SHAPE,
-        "'dx' has shape [N, C, 108], the pooled input [C*N, 1, 9, 12]",
         gradient(
             inputs="float[N,C,108] w, float[B,1,5,6] dy",
             outputs="float[B,1,5,6] y, float[N,C,108] dx",
@@ -199,27 +193,20 @@ NEAR_MISSES: NearMisses = {
     ),
     "narrowed_to_another_type": (
         Code.DTYPE_MIX,
-        "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
         halves("Cast <to=1> (dy)", "Cast <to=16> (s)").replace("float16[2,3,9,12] dx", "bfloat16[2,3,9,12] dx"),
     ),
     "widened_twice": (
         Code.DTYPE_MIX,
-        "'u' is float32, the pooled input 'x' float16",
         halves("Cast <to=1> (g)", "Cast <to=10> (s)").replace("h = Cast", "g = Cast <to=1> (dy)\nh = Cast"),
     ),
     "widened_from_double": (
         Code.DTYPE_MIX,
-        "'u' is float32, the pooled input 'x' float64",
         halves("Cast <to=1> (dy)", "Cast <to=11> (s)").replace("float16", "double"),
     ),
-    "summed_in_double": (
-        Code.DTYPE_MIX,
-        "'u' is float64, the pooled input 'x' float16",
-        halves("Cast <to=11> (dy)", "Cast <to=10> (s)", sums="double"),
-    ),
+    "summed_in_double": (Code.DTYPE_MIX, halves("Cast <to=11> (dy)", "Cast <to=10> (s)", sums="double")),
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str) -> None:
-    check_refused(model, code, reason)
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))
