@@ -104,7 +104,7 @@ def definitions() -> str:
 
 def _definition(found: Definition) -> str:
     domain = f"{found.domain}." if found.domain else ""
-    inputs, outputs = found.inputs.replace(" ", ", "), found.outputs.replace(" ", ", ")
+    inputs, outputs = found.operands.inputs.replace(" ", ", "), found.operands.outputs.replace(" ", ", ")
     return f"`{outputs} = {domain}{found.operator}({inputs})`: {found.formula}"
 
 

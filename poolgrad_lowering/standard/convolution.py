@@ -224,15 +224,11 @@ def _by_convolution(windows: Windows, dw: str) -> str:
 DEFINITIONS = (
     Definition(
         "ConvGrad",
-        "dY X W",
-        "dX dW dB",
         _conv_grad,
         "dX = ConvTranspose(dY, W); dW[o, c, k] = Σ dY[n, o, l] · X[n, c, l·s + k·d − p]; dB = Σ dY",
     ),
     Definition(
         "ConvTransposeGrad",
-        "dY X W",
-        "dX dW dB",
         _conv_transpose_grad,
         "dX = Conv(dY, W); dW[c, o, k] = Σ X[n, c, l] · dY[n, o, l·s + k·d − p]; dB = Σ dY",
     ),

@@ -19,14 +19,13 @@ from onnx import TensorProto
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.training_operators import MICROSOFT, TRAINING_OPERATORS, TrainingOperator
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import UNREADABLE, attribute
 from poolgrad_lowering.model.ir.dims import Shape, Shown, is_static
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.standard.nodes import cast
 
-MICROSOFT = "com.microsoft"
-"""The domain of onnxruntime's own operators."""
 MOST_NUMBERS = 1 << 24
 """The most numbers that a body may have as constants: more than any network needs, fewer than fill a memory."""
 _NUMBERS = {*TensorProto.DataType.values()} - {TensorProto.UNDEFINED, TensorProto.STRING}
@@ -46,24 +45,33 @@ class Body:
 
 @dataclass(frozen=True)
 class Definition:
-    """An operator and how it is defined.
+    """How an operator of `TRAINING_OPERATORS` is defined, whose row has the names of its operands in the body.
 
-    `inputs` and `outputs` are the names of its operands in the body, in order; the last name stands for all further
-    operands too if it ends with `*`. `write` returns the body for a node, or raises `Refuse`. `formula` is what the
-    documentation says.
+    `write` returns the body for a node, or raises `Refuse`. `formula` is what the documentation says. Raises
+    `ValueError` for an operator without a row: the facts would know no shape of its results.
     """
 
     operator: str
-    inputs: str
-    outputs: str
     write: Callable[[Call], str | Body]
     formula: str
     domain: str = MICROSOFT
+
+    def __post_init__(self) -> None:
+        if self.op not in TRAINING_OPERATORS:
+            raise ValueError(
+                f"the definition of {self.operator} has no row in TRAINING_OPERATORS of "
+                "model/facts/training_operators.py, which has its operands' names and its results' shapes"
+            )
 
     @property
     def op(self) -> tuple[str, str]:
         """The domain and the operator type."""
         return self.domain, self.operator
+
+    @property
+    def operands(self) -> TrainingOperator:
+        """The operator's row."""
+        return TRAINING_OPERATORS[self.op]
 
 
 @dataclass(frozen=True)
@@ -89,9 +97,9 @@ class Call:
     def __init__(self, node: Node, facts: Facts, definition: Definition) -> None:
         self.node = node
         self.facts = facts
-        self.outputs = operand_names(definition.outputs, len(node.outputs))
+        self.outputs = operand_names(definition.operands.outputs, len(node.outputs))
         """The names of the outputs in the body."""
-        self._inputs = operand_names(definition.inputs, len(node.inputs))
+        self._inputs = operand_names(definition.operands.inputs, len(node.inputs))
 
     # -- operands
 

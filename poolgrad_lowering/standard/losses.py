@@ -126,14 +126,8 @@ _LOSS = "−log softmax(X)[label], weighted, and reduced over the labels that co
 _LOSS_GRADIENT = "(exp(log_prob) − onehot(label)) · weight · dY / Σ weight; 0 for labels that do not count"
 
 DEFINITIONS = (
-    Definition("SoftmaxCrossEntropyLoss", "X label weight", "Y log_prob", _loss, _LOSS, domain=""),
-    Definition("SoftmaxCrossEntropyLossGrad", "dY log_prob label weight bias", "dX", _loss_grad, _LOSS_GRADIENT),
-    Definition("SoftmaxCrossEntropyLossInternal", "X label weight ignore_index", "Y log_prob", _loss, _LOSS),
-    Definition(
-        "SoftmaxCrossEntropyLossInternalGrad",
-        "dY log_prob label weight ignore_index bias",
-        "dX",
-        _loss_grad,
-        _LOSS_GRADIENT,
-    ),
+    Definition("SoftmaxCrossEntropyLoss", _loss, _LOSS, domain=""),
+    Definition("SoftmaxCrossEntropyLossGrad", _loss_grad, _LOSS_GRADIENT),
+    Definition("SoftmaxCrossEntropyLossInternal", _loss, _LOSS),
+    Definition("SoftmaxCrossEntropyLossInternalGrad", _loss_grad, _LOSS_GRADIENT),
 )

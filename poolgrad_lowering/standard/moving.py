@@ -283,45 +283,19 @@ def _reduce_sum_training(call: Call) -> str:
 DEFINITIONS = (
     Definition(
         "BroadcastGradientArgs",
-        "a b",
-        "axes_a axes_b",
         _broadcast_gradient_args,
         "for the shapes of two operands, the axes of their common shape on which each is broadcast",
     ),
-    Definition(
-        "ConcatTraining", "X*", "Y lengths", _concat_training, "Concat, and the length of each input on the axis"
-    ),
-    Definition("FlattenAndUnpad", "X indices", "Y unflatten_dims", _flatten_and_unpad, "the rows of X at the indices"),
-    Definition(
-        "GatherElementsGrad", "dY shape indices", "dX", _gather_elements_grad, "dY added onto zeros at the indices"
-    ),
-    Definition("GatherGrad", "shape indices dY", "dX", _gather_grad, "rows of dY added onto zeros at the indices"),
-    Definition(
-        "GatherNDGrad", "shape indices dY", "dX", _gather_nd_grad, "slices of dY added onto zeros at the indices"
-    ),
-    Definition(
-        "PadAndUnflatten",
-        "X indices unflatten_dims",
-        "Y",
-        _pad_and_unflatten,
-        "zeros with the rows of X at the indices",
-    ),
-    Definition("ReduceSumTraining", "X axes", "Y", _reduce_sum_training, "Σ X"),
-    Definition(
-        "ResizeGrad",
-        "dY X roi scales",
-        "dX",
-        _resize_grad,
-        "dY by the transposed matrix of a linear Resize, on each axis",
-    ),
-    Definition("ShrunkenGather", "X indices", "Y", _shrunken_gather, "Gather(X, indices)"),
-    Definition(
-        "SliceGrad",
-        "dY shape starts ends axes steps",
-        "dX",
-        _slice_grad,
-        "dY with zeros around it, and between its rows",
-    ),
-    Definition("SplitTraining", "X split", "Y*", _split_training, "Split(X, split)"),
-    Definition("Trilu", "X k", "Y", _trilu, "Trilu(X, k)"),
+    Definition("ConcatTraining", _concat_training, "Concat, and the length of each input on the axis"),
+    Definition("FlattenAndUnpad", _flatten_and_unpad, "the rows of X at the indices"),
+    Definition("GatherElementsGrad", _gather_elements_grad, "dY added onto zeros at the indices"),
+    Definition("GatherGrad", _gather_grad, "rows of dY added onto zeros at the indices"),
+    Definition("GatherNDGrad", _gather_nd_grad, "slices of dY added onto zeros at the indices"),
+    Definition("PadAndUnflatten", _pad_and_unflatten, "zeros with the rows of X at the indices"),
+    Definition("ReduceSumTraining", _reduce_sum_training, "Σ X"),
+    Definition("ResizeGrad", _resize_grad, "dY by the transposed matrix of a linear Resize, on each axis"),
+    Definition("ShrunkenGather", _shrunken_gather, "Gather(X, indices)"),
+    Definition("SliceGrad", _slice_grad, "dY with zeros around it, and between its rows"),
+    Definition("SplitTraining", _split_training, "Split(X, split)"),
+    Definition("Trilu", _trilu, "Trilu(X, k)"),
 )

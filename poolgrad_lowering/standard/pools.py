@@ -17,11 +17,10 @@ from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.facts.average_pools import forward_pools
 from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import is_static
+from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, adaptive_bounds
 from poolgrad_lowering.standard.definition import Body, Call, Definition, converted
 from poolgrad_lowering.standard.nodes import cast, multiply_along, reduce, reshape, unsqueeze
-
-_ATEN = "org.pytorch.aten"
 
 
 def _average_pool_grad(call: Call) -> Body:
@@ -258,19 +257,15 @@ _ATEN_BODIES: dict[str, Callable[[Call], Body | str]] = {
 DEFINITIONS = (
     Definition(
         "AveragePoolGrad",
-        "dY",
-        "dX",
         _average_pool_grad,
         "each element of dY, divided by the number of elements that its window counts, on every element of the window",
         domain="",
     ),
-    Definition("MaxPoolGrad", "dY Indices", "dX", _max_pool_grad, "dY added onto zeros at the Indices", domain=""),
+    Definition("MaxPoolGrad", _max_pool_grad, "dY added onto zeros at the Indices", domain=""),
     Definition(
-        "ATen",
-        "a*",
-        "r*",
+        ATEN_GENERIC,
         _aten,
         "average pools and maxima along an axis of PyTorch, forward and backward",
-        domain=_ATEN,
+        domain=ATEN_DOMAIN,
     ),
 )

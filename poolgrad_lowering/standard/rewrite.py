@@ -16,6 +16,7 @@ from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.training_operators import MICROSOFT
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.graphs import domains_used, names_read, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex
@@ -27,7 +28,7 @@ from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 
 logger = logging.getLogger(__name__)
 
-ACCUMULATOR = ("com.microsoft", "InPlaceAccumulatorV2")
+ACCUMULATOR = (MICROSOFT, "InPlaceAccumulatorV2")
 
 
 def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardised:
@@ -118,8 +119,8 @@ class _GraphPass:
         if definition is None:
             code, reason = _undefined(node.op)
             raise Refuse(code, "{}", reason)
-        inputs = _named("inputs", definition.inputs, node.proto.input)
-        outputs = _named("outputs", definition.outputs, node.proto.output)
+        inputs = _named("inputs", definition.operands.inputs, node.proto.input)
+        outputs = _named("outputs", definition.operands.outputs, node.proto.output)
         body = written_body(node, self._facts, definition)
         written = self._inliner.nodes(body, next(iter(outputs.values()), node.label), inputs, outputs)
         for new in written:

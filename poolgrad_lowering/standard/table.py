@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.facts.training_operators import MICROSOFT
 from poolgrad_lowering.standard import convolution, elementwise, losses, moving, normalization, pools, tensorflow
-from poolgrad_lowering.standard.definition import MICROSOFT, Definition, Undefined
+from poolgrad_lowering.standard.definition import Definition, Undefined
 
 _MODULES = (convolution, elementwise, losses, moving, normalization, pools, tensorflow)
 

@@ -77,21 +77,7 @@ def _backprop_input(call: Call) -> str:
 
 
 DEFINITIONS = (
-    Definition(
-        "Conv2DBackpropFilter",
-        "x filter_sizes dY",
-        "dW",
-        _backprop_filter,
-        "as dW of ConvGrad, with TensorFlow's layouts",
-        domain="",
-    ),
-    Definition(
-        "Conv2DBackpropInput",
-        "input_sizes filter dY",
-        "dX",
-        _backprop_input,
-        "as dX of ConvGrad, with TensorFlow's layouts",
-        domain="",
-    ),
-    Definition("ReluGrad", "dY Y", "dX", relu_grad, "dY where Y > 0, else 0", domain=""),
+    Definition("Conv2DBackpropFilter", _backprop_filter, "as dW of ConvGrad, with TensorFlow's layouts", domain=""),
+    Definition("Conv2DBackpropInput", _backprop_input, "as dX of ConvGrad, with TensorFlow's layouts", domain=""),
+    Definition("ReluGrad", relu_grad, "dY where Y > 0, else 0", domain=""),
 )

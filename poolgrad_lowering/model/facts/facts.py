@@ -32,7 +32,7 @@ from poolgrad_lowering.model.facts.stated import (
     small_array,
     stored_tensor,
 )
-from poolgrad_lowering.model.facts.training_results import named, sources_of_training_shape, training_shape
+from poolgrad_lowering.model.facts.training_operators import named, sources_of_training_shape, training_shape
 from poolgrad_lowering.model.facts.type_rules import same_typed, same_typed_input, stated_type
 from poolgrad_lowering.model.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.model.ir.attributes import attribute

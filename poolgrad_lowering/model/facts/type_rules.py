@@ -12,7 +12,7 @@ from onnx import TensorProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.model.facts.training_results import training_type
+from poolgrad_lowering.model.facts.training_operators import training_type
 from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.producers import gives_positions, typed_like
 from poolgrad_lowering.model.ir.scopes import Node, Value

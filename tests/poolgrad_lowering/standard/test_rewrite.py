@@ -15,8 +15,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 import poolgrad_lowering
 from models.training_operators import OPERATORS, example
-from poolgrad_lowering.model.facts.training_results import RESULT_SHAPES
+from poolgrad_lowering.model.facts.training_operators import INFERRED, TRAINING_OPERATORS
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
+from poolgrad_lowering.standard.definition import Definition
 from poolgrad_lowering.standard.result import Standardised
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 from tests.oracles import run_ort
@@ -78,10 +79,18 @@ def test_no_operator_is_defined_and_undefined() -> None:
     assert all(undefined.op == op for op, undefined in UNDEFINED.items())
 
 
-def test_every_definition_has_rules_for_its_results() -> None:
+def test_every_row_has_rules_for_its_results_and_a_definition() -> None:
     """ATen's functions have rules of their own, and ONNX infers what its own operators give."""
-    known = {op for op in DEFINITIONS if onnx.defs.has(op[1], op[0])}
-    assert RESULT_SHAPES.keys() == DEFINITIONS.keys() - known - {(ATEN_DOMAIN, ATEN_GENERIC)}
+    known = {op for op in TRAINING_OPERATORS if onnx.defs.has(op[1], op[0])}
+    inferred = {op for op, row in TRAINING_OPERATORS.items() if row.shapes == INFERRED}
+    assert inferred == known | {(ATEN_DOMAIN, ATEN_GENERIC)}
+    assert TRAINING_OPERATORS.keys() == DEFINITIONS.keys()
+
+
+def test_a_definition_of_an_operator_whose_results_have_no_shape_is_an_error() -> None:
+    expected = "^the definition of CubeGrad has no row in TRAINING_OPERATORS of model/facts/training_op"
+    with pytest.raises(ValueError, match=expected):
+        Definition("CubeGrad", lambda _: "dX = Identity(dY)\n", "3 · dY · X²")
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

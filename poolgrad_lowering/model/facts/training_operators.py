@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shapes and element types of the results of training runtimes' operators, which ONNX does not define.
+"""The operators of training runtimes: their operands, and the shapes and element types of their results.
 
-`standard` writes these operators in ONNX; a test holds what its bodies give against these rules.
+`standard` writes the operators of this table in ONNX, under these names; a test holds its bodies against these rules.
 """
 
 from __future__ import annotations
@@ -30,48 +30,66 @@ from poolgrad_lowering.model.facts.shape_rules import (
 )
 from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape, differ, size
-from poolgrad_lowering.model.ir.producers import aten_name
+from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes
 
+MICROSOFT = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
+
 Rule = Callable[[Known, Node, Value], Shape | None]
+"""Computes the shape of a result."""
+
+
+class TrainingOperator(NamedTuple):
+    """A row of the table.
+
+    `inputs` and `outputs` are the names of its operands, in order; the last name stands for all further operands too if
+    it ends with `*`. `shapes` has for each output the position of the input whose shape it has, or a rule; `types` the
+    position of the input whose element type it has, or the type. The last one is that of all further outputs.
+    """
+
+    inputs: str
+    outputs: str
+    shapes: tuple[int | Rule, ...]
+    types: tuple[tuple[int | None, int | None], ...]
 
 
 def training_shape(known: Known, node: Node, value: Value) -> Shape | None:
     """Return the shape of a result of a training runtime's operator, or None."""
-    rows: Sequence[int | Rule] = (_aten_pool,) if aten_name(node) is not None else _rows(node)
-    if not rows:
+    rules = (_aten_pool,) if aten_name(node) is not None else _operator(node).shapes
+    if not rules:
         return None
-    rule = rows[min(node.outputs.index(value), len(rows) - 1)]
+    rule = rules[min(node.outputs.index(value), len(rules) - 1)]
     shape = known.shape(node.input(rule)) if isinstance(rule, int) else rule(known, node, value)
     return None if shape is None or any(dim.coefficient < 0 for dim in shape) else shape
 
 
-def _rows(node: Node) -> tuple[int | Rule, ...]:
-    """Return the rules of a node's outputs; none for a node that takes an attribute from the caller of its function."""
+def _operator(node: Node) -> TrainingOperator:
+    """Return the row of a node; an empty one for a node that takes an attribute from the caller of its function."""
     if any(stored.ref_attr_name for stored in node.attributes.values()):
-        return ()
-    return RESULT_SHAPES.get(node.op, ())
+        return _UNKNOWN
+    return TRAINING_OPERATORS.get(node.op, _UNKNOWN)
 
 
 def sources_of_training_shape(node: Node) -> Sequence[Value | None]:
     """Return the inputs from whose shapes those of the node's results follow, apart from sizes of less importance."""
     if aten_name(node) is not None:
         return node.inputs
-    rows = _rows(node)
-    positions = [rule for rule in rows if isinstance(rule, int)]
-    return [node.input(position) for position in positions] if positions or not rows else node.inputs
+    rules = _operator(node).shapes
+    positions = [rule for rule in rules if isinstance(rule, int)]
+    return [node.input(position) for position in positions] if positions or not rules else node.inputs
 
 
 def training_type(node: Node, value: Value) -> tuple[Value | None, int | None]:
     """Return the element type of a result: the input that has it, or its `TensorProto.DataType`; None if unknown."""
-    if not _rows(node):
+    operator = _operator(node)
+    if not operator.shapes:
         return None, None
     if stated := integer(node, "output_type", 0) if node.op[1].startswith("SoftmaxCrossEntropyLoss") else 0:
         return None, stated
-    rows = _TYPES.get(node.op[1], (0,))
-    row = rows[min(node.outputs.index(value), len(rows) - 1)]
-    return (node.input(row), None) if isinstance(row, int) else (None, row.number)
+    position, number = operator.types[min(node.outputs.index(value), len(operator.types) - 1)]
+    return None if position is None else node.input(position), number
 
 
 def named(derived: Shape | None, declared: Shape | None) -> Shape | None:
@@ -224,96 +242,109 @@ def _aten_pool(known: Known, node: Node, _: Value) -> Shape | None:
     return pool_shape(known, node)
 
 
-# -- the tables
+# -- the table
 
 
-class _Stated(NamedTuple):
-    number: int
+def _row(inputs: str, outputs: str, shapes: str | Sequence[str | Rule], types: str = "") -> TrainingOperator:
+    """Return a row from names of inputs and of types; without `types`, results have the type of the first input."""
+    names = inputs.rstrip("*").split()
+    rules = shapes.split() if isinstance(shapes, str) else shapes
+    return TrainingOperator(
+        inputs,
+        outputs,
+        tuple(names.index(rule) if isinstance(rule, str) else rule for rule in rules),
+        tuple(
+            (names.index(name), None) if name in names else (None, TensorProto.DataType.Value(name))
+            for name in types.split() or names[:1]
+        ),
+    )
 
 
-_INT64, _FLOAT = _Stated(TensorProto.INT64), _Stated(TensorProto.FLOAT)
+_UNKNOWN = TrainingOperator("", "", (), ())
+INFERRED = ()
+"""The shapes of an operator that ONNX's inference knows, or `aten_pools`."""
 
-_TYPES: dict[str, tuple[int | _Stated, ...]] = {
-    "BatchNormInternal": (0, 3, 4, 3, 4),
-    "BatchNormalizationGrad": (0, 2),
-    "ConcatTraining": (0, _INT64),
-    "Conv2DBackpropInput": (2,),
-    "FlattenAndUnpad": (0, _INT64),
-    "GatherGrad": (2,),
-    "GatherNDGrad": (2,),
-    "InPlaceAccumulatorV2": (_Stated(TensorProto.BOOL), 0),
-    "InvertibleLayerNormalizationGrad": (0, 2),
-    "LayerNormalizationGrad": (0, 2),
-    "ReduceAllL2": (_FLOAT,),
-    "SimplifiedLayerNormalization": (0, _FLOAT),
-    "SimplifiedLayerNormalizationGrad": (0, 2),
-    "SoftmaxCrossEntropyLossGrad": (1,),
-    "SoftmaxCrossEntropyLossInternalGrad": (1,),
-}
-"""For each output the position of the input whose element type it has, or the type; the last row is that of all further
-outputs. The results of other operators have the type of the first input."""
-
-_LIKE_X = ("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "Scale", "Trilu")
-_LIKE_OPERAND = (
-    *(
-        "BiasFastGeluGrad_dX",
-        "BiasGeluGrad_dX",
-        "DropoutGrad",
-        "FakeQuantGrad",
-        "FastGeluGrad",
-        "GeluGrad",
-        "LeakyReluGrad",
-    ),
-    *("LogSoftmaxGrad", "LogSoftmaxGrad_13", "QuickGeluGrad", "ReluGrad", "ResizeGrad", "SigmoidGrad"),
-    *("SoftmaxCrossEntropyLossGrad", "SoftmaxCrossEntropyLossInternalGrad", "SoftmaxGrad", "SoftmaxGrad_13"),
-    "TanhGrad",
-)
-
-RESULT_SHAPES: Mapping[tuple[str, str], tuple[int | Rule, ...]] = MappingProxyType(
+TRAINING_OPERATORS: Mapping[tuple[str, str], TrainingOperator] = MappingProxyType(
     {
-        **{("com.microsoft", name): (0,) for name in _LIKE_X},
-        **{("com.microsoft", name): (1,) for name in _LIKE_OPERAND},
         **{
-            ("com.microsoft", name): rows
-            for name, rows in {
-                "BatchNormInternal": (0, 3, 4, _axis_of(0, 1)),
-                "BatchNormalizationGrad": (1, 2, 2),
-                "BroadcastGradientArgs": (_vector,),
-                "ConcatTraining": (concatenated, _one_per_input),
-                "ConvGrad": (1, 2, _axis_of(2, 0)),
-                "ConvTransposeGrad": (1, 2, _transposed_bias),
-                "DivGrad": (1, 2),
-                "FlattenAndUnpad": (_unpadded, lambda *_: (Dim(2),)),
-                "FusedConv": (_conv,),
-                "FusedGemm": (_gemm,),
-                "FusedMatMul": (_matmul,),
-                "GatherElementsGrad": (_sizes_in(1),),
-                "GatherGrad": (_sizes_in(0),),
-                "GatherNDGrad": (_sizes_in(0),),
-                "InPlaceAccumulatorV2": (lambda *_: (Dim(1),), 0),
-                "InvertibleLayerNormalizationGrad": (1, 2, 2),
-                "LayerNormalizationGrad": (1, 2, 2),
-                "PadAndUnflatten": (_padded,),
-                "ReduceAllL2": (_scalar,),
-                "ReduceSumTraining": (_reduced,),
-                "ScaledSum": (broadcast,),
-                "ShrunkenGather": (gathered,),
-                "SimplifiedLayerNormalizationGrad": (1, 2),
-                "SliceGrad": (_sizes_in(1),),
-                "SoftmaxCrossEntropyLossInternal": (_loss, 0),
-                "SplitTraining": (_split,),
+            (MICROSOFT, operator): row
+            for operator, row in {
+                "BatchNormInternal": _row(
+                    "X scale B mean var",
+                    "Y running_mean running_var saved_mean saved_inv_std",
+                    ("X", "mean", "var", _axis_of(0, 1)),
+                    "X mean var mean var",
+                ),
+                "BatchNormalizationGrad": _row("dY X scale mean inv_std", "dX dscale dB", "X scale scale", "dY scale"),
+                "BiasFastGeluGrad_dX": _row("dY X B", "dX", "X"),
+                "BiasGelu": _row("X B", "Y", "X"),
+                "BiasGeluGrad_dX": _row("dY X B", "dX", "X"),
+                "BroadcastGradientArgs": _row("a b", "axes_a axes_b", (_vector,)),
+                "ConcatTraining": _row("X*", "Y lengths", (concatenated, _one_per_input), "X INT64"),
+                "ConvGrad": _row("dY X W", "dX dW dB", ("X", "W", _axis_of(2, 0))),
+                "ConvTransposeGrad": _row("dY X W", "dX dW dB", ("X", "W", _transposed_bias)),
+                "DivGrad": _row("dY A B", "dA dB", "A B"),
+                "DropoutGrad": _row("dY mask ratio training_mode", "dX", "mask"),
+                "FakeQuantGrad": _row("dY mask", "dX", "mask"),
+                "FastGelu": _row("X B", "Y", "X"),
+                "FastGeluGrad": _row("dY X", "dX", "X"),
+                "FlattenAndUnpad": _row("X indices", "Y unflatten_dims", (_unpadded, lambda *_: (Dim(2),)), "X INT64"),
+                "FusedConv": _row("X W B Z", "Y", (_conv,)),
+                "FusedGemm": _row("A B C", "Y", (_gemm,)),
+                "FusedMatMul": _row("A B", "Y", (_matmul,)),
+                "GatherElementsGrad": _row("dY shape indices", "dX", (_sizes_in(1),)),
+                "GatherGrad": _row("shape indices dY", "dX", (_sizes_in(0),), "dY"),
+                "GatherNDGrad": _row("shape indices dY", "dX", (_sizes_in(0),), "dY"),
+                "Gelu": _row("X", "Y", "X"),
+                "GeluGrad": _row("dY X", "dX", "X"),
+                # The definition has the new buffer in the place of the flag that the operator returns first.
+                "InPlaceAccumulatorV2": _row(
+                    "buffer value reset", "new_buffer", (lambda *_: (Dim(1),), "buffer"), "BOOL buffer"
+                ),
+                "InvertibleLayerNormalizationGrad": _row(
+                    "dY Y scale B inv_std", "dX dscale dB", "Y scale scale", "dY scale"
+                ),
+                "LayerNormalizationGrad": _row("dY X scale mean inv_std", "dX dscale dB", "X scale scale", "dY scale"),
+                "LeakyReluGrad": _row("dY Y", "dX", "Y"),
+                "LogSoftmaxGrad": _row("dY Y", "dX", "Y"),
+                "LogSoftmaxGrad_13": _row("dY Y", "dX", "Y"),
+                "PadAndUnflatten": _row("X indices unflatten_dims", "Y", (_padded,)),
+                "QuickGelu": _row("X", "Y", "X"),
+                "QuickGeluGrad": _row("dY X", "dX", "X"),
+                "ReduceAllL2": _row("X*", "Y", (_scalar,), "FLOAT"),
+                "ReduceSumTraining": _row("X axes", "Y", (_reduced,)),
+                "ReluGrad": _row("dY Y", "dX", "Y"),
+                "ResizeGrad": _row("dY X roi scales", "dX", "X"),
+                "Scale": _row("X scale", "Y", "X"),
+                "ScaledSum": _row("X*", "Y", (broadcast,)),
+                "ShrunkenGather": _row("X indices", "Y", (gathered,)),
+                "SigmoidGrad": _row("dY Y", "dX", "Y"),
+                "SimplifiedLayerNormalizationGrad": _row("dY X scale inv_std", "dX dscale", "X scale", "dY scale"),
+                "SliceGrad": _row("dY shape starts ends axes steps", "dX", (_sizes_in(1),)),
+                "SoftmaxCrossEntropyLossGrad": _row("dY log_prob label weight bias", "dX", "log_prob", "log_prob"),
+                "SoftmaxCrossEntropyLossInternal": _row("X label weight ignore_index", "Y log_prob", (_loss, "X")),
+                "SoftmaxCrossEntropyLossInternalGrad": _row(
+                    "dY log_prob label weight ignore_index bias", "dX", "log_prob", "log_prob"
+                ),
+                "SoftmaxGrad": _row("dY Y", "dX", "Y"),
+                "SoftmaxGrad_13": _row("dY Y", "dX", "Y"),
+                "SplitTraining": _row("X split", "Y*", (_split,)),
+                "TanhGrad": _row("dY Y", "dX", "Y"),
+                "Trilu": _row("X k", "Y", "X"),
             }.items()
         },
-        ("", "AveragePoolGrad"): (_average_pooled,),
-        ("", "Conv2DBackpropFilter"): (_sizes_in(1),),
-        ("", "Conv2DBackpropInput"): (_sizes_in(0),),
-        ("", "MaxPoolGrad"): (_max_pooled,),
-        ("", "ReluGrad"): (1,),
-        ("", "SimplifiedLayerNormalization"): (0, _statistics),
+        ("", "AveragePoolGrad"): _row("dY", "dX", (_average_pooled,)),
+        ("", "Conv2DBackpropFilter"): _row("x filter_sizes dY", "dW", (_sizes_in(1),)),
+        ("", "Conv2DBackpropInput"): _row("input_sizes filter dY", "dX", (_sizes_in(0),), "dY"),
+        ("", "LayerNormalization"): _row("X scale B", "Y mean inv_std", INFERRED),
+        ("", "MaxPoolGrad"): _row("dY Indices", "dX", (_max_pooled,)),
+        ("", "ReluGrad"): _row("dY Y", "dX", "Y"),
+        ("", "SimplifiedLayerNormalization"): _row("X scale", "Y inv_std", ("X", _statistics), "X FLOAT"),
+        ("", "SoftmaxCrossEntropyLoss"): _row("X label weight", "Y log_prob", INFERRED),
+        (ATEN_DOMAIN, ATEN_GENERIC): _row("a*", "r*", INFERRED),
     }
 )
-"""For each output of an operator the position of the input whose shape it has, or a rule; the last row is that of all
-further outputs.
+"""The operators by domain and operator.
 
-Of a gradient the input is an operand of the forward pass, whose shape follows from fewer nodes than that of dY.
+Of a gradient the shape is that of an operand of the forward pass, which follows from fewer nodes than that of dY.
 """
