@@ -16,8 +16,8 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_entries, text_of
-from poolgrad_lowering.verification.graph.roles import ATEN
 
 POOL_GRADIENT = "MaxPoolGrad"
 """Alone, it is the gradient of a site, also if an export has the nodes of the lowered gradient's body in its place."""

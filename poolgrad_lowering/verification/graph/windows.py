@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor, integers
 
 Constants = Mapping[str, list[int]]
@@ -46,7 +47,7 @@ def windows_of(node: FlatNode, constants: Constants) -> list[StridedWindow]:
     values = attribute_values(node.proto)
     aten = roles.aten_operator(node) or ""
     try:
-        if node.op in (("", "MaxPool"), ("", roles.AVERAGE_POOL_GRADIENT)):
+        if node.op in (("", "MaxPool"), ("", AVERAGE_POOL_GRADIENT)):
             return _onnx_windows(values)
         if roles.is_tensorflow_gradient(node):
             spatial = slice(2, None) if values.get("data_format", b"").startswith(b"NC") else slice(1, -1)

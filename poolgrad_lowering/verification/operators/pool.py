@@ -140,13 +140,27 @@ def scatter_gradient(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np
     outside x.
     """
     size = math.prod(shape)
+    _check_indices(dy, indices, size)
+    sums = np.zeros(size, np.float64 if dy.dtype == np.float64 else np.float32)
+    np.add.at(sums, indices.reshape(-1), dy.astype(sums.dtype).reshape(-1))
+    return sums.astype(dy.dtype).reshape(tuple(shape))
+
+
+def unpool(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
+    """Return `scatter_gradient` where dy overwrites zeros: of equal indices, the last element of dy is the result."""
+    size = math.prod(shape)
+    _check_indices(dy, indices, size)
+    dx = np.zeros(size, dy.dtype)
+    dx[indices.reshape(-1)] = dy.reshape(-1)
+    return dx.reshape(tuple(shape))
+
+
+def _check_indices(dy: AnyArray, indices: npt.NDArray[np.integer[Any]], size: int) -> None:
+    """Raise an error unless there is an index of one of `size` elements for each element of dy."""
     if indices.shape != dy.shape:
         raise ValueError(f"indices have shape {indices.shape}, the gradient has shape {dy.shape}")
     if indices.size and not 0 <= indices.min() <= indices.max() < size:
         raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, x has {size} elements")
-    sums = np.zeros(size, np.float64 if dy.dtype == np.float64 else np.float32)
-    np.add.at(sums, indices.reshape(-1), dy.astype(sums.dtype).reshape(-1))
-    return sums.astype(dy.dtype).reshape(tuple(shape))
 
 
 def gradient_of(x: AnyArray, dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""MaxPool, onnxruntime training's gradients of pools, and ReduceMax."""
+"""MaxPool, MaxUnpool, onnxruntime training's gradients of pools, and ReduceMax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from onnx.reference.op_run import OpRun
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators import tensorflow
 from poolgrad_lowering.verification.operators.average import average_gradient, fixed_windows
-from poolgrad_lowering.verification.operators.pool import Pads, max_pool, plane_starts, same_pads, scatter_gradient
+from poolgrad_lowering.verification.operators.pool import (
+    Pads,
+    max_pool,
+    plane_starts,
+    same_pads,
+    scatter_gradient,
+    unpool,
+)
 
 
 class MaxPool(OpRun):
@@ -88,6 +95,30 @@ class MaxPoolGrad(OpRun):
         return (scatter_gradient(third.tolist(), first, second),)
 
 
+class MaxUnpool(OpRun):
+    """MaxUnpool to the shape that follows from its windows.
+
+    Indices count over that shape in ONNX's tests and over a third operand in onnxruntime, so they have to be equal.
+    """
+
+    def _run(
+        self,
+        dy: AnyArray,
+        indices: AnyArray,
+        stated: AnyArray | None = None,
+        *,
+        kernel_shape: Sequence[int],
+        **windows: Any,
+    ) -> tuple[AnyArray]:
+        strides, _, pads = _windows(dy.shape[2:], kernel_shape, **windows)
+        rows = zip(dy.shape[2:], kernel_shape, strides, *pads, strict=True)
+        sizes = [(count - 1) * stride + taps - begin - end for count, taps, stride, begin, end in rows]
+        shape = [*dy.shape[:2], *sizes]
+        if stated is not None and stated.tolist() != shape:
+            raise ValueError(f"the result has shape {shape} by the windows, {stated.tolist()} by the third operand")
+        return (unpool(shape, dy, indices),)
+
+
 class ReduceMax(OpRun):
     """ReduceMax, with the axes as an attribute or as an input. NaN is the maximum.
 
@@ -113,4 +144,4 @@ class ReduceMax(OpRun):
         return (maxima.reshape(shape),)
 
 
-OPERATORS = (AveragePoolGrad, MaxPool, MaxPoolGrad, ReduceMax)
+OPERATORS = (AveragePoolGrad, MaxPool, MaxPoolGrad, MaxUnpool, ReduceMax)

@@ -19,7 +19,6 @@ from onnx import TensorProto
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.protos import text_of
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 
@@ -148,7 +147,6 @@ def _kinds(role: Role, not_drawn: Sequence[str]) -> tuple[str, ...]:
 
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-_WITHOUT_REDUCTION = (None, "none")
 
 
 def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
@@ -156,7 +154,7 @@ def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: boo
     reasons = {
         NO_NAN_POOLED: on_provider or any(map(_is_framework_pool, cut.region.removed)),
         NO_INFINITE_POOLED: on_provider or _is_decomposed(cut),
-        NO_NEGATIVE_ZERO: any(map(_overwrites, cut.region.removed)),
+        NO_NEGATIVE_ZERO: any(map(roles.overwrites, cut.region.removed)),
         ONLY_MULTIPLES: any(map(_is_average, cut.region.added)),
         NO_INFINITE_GRADIENT: any(map(_is_average, cut.region.added)) and any(map(_multiplies, cut.region.removed)),
         ONLY_WHOLE: any(_adds_in_halves(node, types) for node in cut.region.removed),
@@ -186,15 +184,8 @@ def _is_framework_pool(node: FlatNode) -> bool:
     return roles.is_tensorflow_gradient(node) or (roles.pooled(node) is not None and node.op != ("", "MaxPool"))
 
 
-def _overwrites(node: FlatNode) -> bool:
-    domain, op_type = node.op
-    if domain == "" and op_type in ("Scatter", "ScatterElements", "ScatterND"):
-        return text_of(node.proto, "reduction") in _WITHOUT_REDUCTION
-    return roles.aten_operator(node) == "value_selecting_reduction_backward"
-
-
 def _adds_in_halves(node: FlatNode, types: Mapping[str, TensorType]) -> bool:
-    if node.op not in (("", "ScatterElements"), ("", "ScatterND")) or _overwrites(node):
+    if node.op not in (("", "ScatterElements"), ("", "ScatterND")) or roles.overwrites(node):
         return False
     known = [types[value].element for value in (*node.outputs, *node.inputs) if value in types]
     return any(element in _HALVES for element in known)

@@ -16,8 +16,8 @@ from onnx.reference import ReferenceEvaluator
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import subgraphs
-from poolgrad_lowering.verification.graph.roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
 

@@ -54,7 +54,7 @@ def _other_windows(cut: Cut) -> str | None:
     maxima = [
         node
         for node in cut.original
-        if not roles.is_average_gradient(node) and (roles.pooled(node) is not None or node.op[1] in _MAXIMA)
+        if not roles.is_average_gradient(node) and (roles.is_pool(node) or node.op[1] in _MAXIMA)
     ]
     averages = [node for node in cut.region.removed if roles.is_average_gradient(node)]
     added = [node for node in cut.region.added if roles.is_dialect_gradient(node)]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode, Unit
+from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.graph.types import TensorType
 
@@ -27,7 +27,7 @@ def with_pooled(node: FlatNode, unit: Unit, types: Mapping[str, TensorType]) -> 
 
     It is left as it is if no forward pool is found, or several that pool tensors of different or unknown shapes.
     """
-    if node.op != ("", roles.AVERAGE_POOL_GRADIENT) or len(node.inputs) != 1 or not any(node.outputs[:1]):
+    if node.op != ("", AVERAGE_POOL_GRADIENT) or len(node.inputs) != 1 or not any(node.outputs[:1]):
         return node
     declared = types.get(node.outputs[0])
     if declared is not None and declared.dims is not None and all(isinstance(dim, int) for dim in declared.dims[2:]):
