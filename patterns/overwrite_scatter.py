@@ -18,14 +18,13 @@ from __future__ import annotations
 from poolgrad_lowering.compiler.analysis.provenance import find_indices
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     check_adds_to_zeros,
     check_positions,
     read_scatter,
     scattered_gradient,
 )
-from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.scopes import Node
@@ -43,20 +42,10 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if found is None:
         return None
     forward = forward_pool(facts, found.pool)
-    _check_no_overlap(node, forward)
+    forward.check_no_overlap(node)
     check_adds_to_zeros(facts, scatter, ("none",))
     check_positions(facts, scatter, forward, found.numbering)
     return scattered_gradient(facts, scatter, forward, Operand(found.argmax), numbering=found.argmax_numbering)
-
-
-def _check_no_overlap(node: Node, forward: ForwardPool) -> None:
-    """No two windows share an element."""
-    pool = forward.attributes
-    axes = zip(pool.kernel, pool.dilations, pool.strides, forward.pooled_shape[2:], strict=True)
-    for number, (kernel, dilation, stride, count) in enumerate(axes):
-        if (kernel - 1) * dilation + 1 > stride and count.static != 1:
-            what = "{} '{}' overwrites, and windows of MaxPool '{}' overlap on spatial axis {}"
-            raise Refuse(Code.OVERLAPPING_OVERWRITE, what, node.proto.op_type, node.label, forward.node.label, number)
 
 
 PATTERN = Pattern(

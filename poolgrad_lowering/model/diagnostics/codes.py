@@ -206,7 +206,7 @@ class Code(Diagnostic):
         "declared shape that is wrong.",
     )
     OVERLAPPING_OVERWRITE = (
-        "The scatter overwrites instead of adding, and the pool's windows overlap: where two windows share a maximum, "
+        "The node overwrites instead of adding, and the pool's windows overlap: where two windows share a maximum, "
         "the result is not the gradient.",
         "Scatter with reduction=add: where windows overlap, the gradient is a sum.",
     )

@@ -56,6 +56,16 @@ class ForwardPool(Pooled):
     attributes: PoolAttributes
     node: Node
 
+    def check_no_overlap(self, overwriting: Node) -> None:
+        """Raise `Refuse` for a node that overwrites if two windows may share an element."""
+        pool = self.attributes
+        axes = zip(pool.kernel, pool.dilations, pool.strides, self.pooled_shape[2:], strict=True)
+        for number, (kernel, dilation, stride, count) in enumerate(axes):
+            if (kernel - 1) * dilation + 1 > stride and count.static != 1:
+                what = "{} '{}' overwrites, and windows of MaxPool '{}' overlap on spatial axis {}"
+                named = overwriting.proto.op_type, overwriting.label, self.node.label, number
+                raise Refuse(Code.OVERLAPPING_OVERWRITE, what, *named)
+
 
 def forward_pool(facts: Facts, node: Node) -> ForwardPool:
     """What is known of a MaxPool node; raises `Refuse` where no gradient of it can be lowered."""

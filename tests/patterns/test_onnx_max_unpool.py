@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""ONNX's MaxUnpool, text in and text out: what is lowered where no windows overlap, and what stays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from onnx.parser import parse_graph, parse_model
+
+from poolgrad_lowering import lower, verify
+from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.heads import head
+from tests.oracles import max_pool_indices, pool_gradient, run_ort
+from tests.patterns.lowering_checks import (
+    TARGETS,
+    NearMisses,
+    backward,
+    check_refused,
+    check_same_results,
+    check_well_formed,
+    near_misses,
+    node_text,
+    random_feeds,
+)
+from tests.texts import Says
+
+TILES = "kernel_shape=[3,3], strides=[3,3]"
+
+
+def gradient(
+    *,
+    x: str = "2,3,9,12",
+    dy: str = "2,3,3,4",
+    dx: str = "",
+    pool: str = TILES,
+    unpool: str = "",
+    shape: str = "",
+    more: str = "",
+    between: str = "",
+    indices: str = "i",
+    element: str = "float",
+    opset: int = 18,
+) -> str:
+    """Return the text of a MaxPool with attributes `pool`, nodes `between`, and a MaxUnpool with the same ones or
+    `unpool`, whose third operand is `shape`; `more` are inputs of the graph."""
+    operands = ", ".join(filter(None, ("dy", indices, shape)))
+    return f"""{head(opset)}
+        g ({element}[{x}] x, {element}[{dy}] dy {more}) => ({element}[{dy}] y, {element}[{dx or x}] dx) {{
+            y, i = MaxPool <{pool}> (x)
+            {between}
+            dx = MaxUnpool <{unpool or pool}> ({operands})
+        }}"""
+
+
+WINDOW = "ksize=[1,3,3], strides=[1,3,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+
+
+def lowered_text(pool: str = TILES, window: str = WINDOW, plane: int = 108, between: str = "") -> str:
+    return f"""y, i = MaxPool <{pool}> (x)
+        {between}
+        dx_plane = Constant <value = int64 {{{plane}}}> ()
+        dx_plane_index = Mod (i, dx_plane)
+        dx_argmax = Cast <to=6> (dx_plane_index)
+        {backward(window=window)}"""
+
+
+def check_lowered(source: str, expected: str = "") -> None:
+    """As in `lowering_checks`, but without −0.0 in the inputs: MaxUnpool keeps its sign, adding to zero does not."""
+    model = parse_model(source)
+    lowered = lower(model, forward=False).model
+    assert node_text(lowered.graph) == node_text(parse_graph(f"g () => () {{ {expected or lowered_text()} }}"))
+    feeds = {name: value + np.zeros((), value.dtype) for name, value in random_feeds(model).items()}
+    for result in (lowered, lower(model).model):
+        check_same_results(model, result, feeds)
+        check_well_formed(model, result, "atlas-a2")
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13, 18, 22])
+def test_opsets(opset: int) -> None:
+    model = parse_model(gradient(opset=opset))
+    [anchor] = lower(model).report.anchors
+    assert (anchor.status, anchor.pattern, anchor.op) == ("lowered", "onnx_max_unpool", "MaxPool3DGradWithArgmax")
+
+
+SPELLINGS = {
+    "attributes": gradient(),
+    "symbolic_batch": gradient(x="N,3,9,12", dy="N,3,3,4"),
+    "half": gradient(element="float16"),
+    "other_attributes_of_the_same_shape": gradient(unpool="kernel_shape=[5,4], strides=[2,3], pads=[0,1,0,0]"),
+}
+
+
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(source: str) -> None:
+    check_lowered(source)
+
+
+def test_the_shape_of_x_as_an_operand() -> None:
+    check_lowered(gradient(shape="s", between="s = Shape (x)"))
+    stated = "s = Constant <value = int64[4] {2,3,9,12}> ()"
+    check_lowered(gradient(shape="s", between=stated))
+
+
+WINDOWS = {  # MaxPool's attributes, x's and the pooled spatial sizes, MaxUnpool's attributes, the node's attributes
+    "one_axis": (
+        "kernel_shape=[2], strides=[2]",
+        ("12", "6"),
+        "",
+        "ksize=[1,1,2], strides=[1,1,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "three_axes": (
+        "kernel_shape=[2,2,3], strides=[2,2,3]",
+        ("4,6,6", "2,3,2"),
+        "",
+        "ksize=[2,2,3], strides=[2,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "gaps": (
+        "kernel_shape=[2,2], strides=[3,4]",
+        ("8,10", "3,3"),
+        "",
+        "ksize=[1,2,2], strides=[1,3,4], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "padded": (
+        "kernel_shape=[3,4], strides=[3,4], pads=[1,2,1,2]",
+        ("7,12", "3,4"),
+        "",
+        "ksize=[1,3,4], strides=[1,3,4], pads=[0,1,2], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "dilated": (
+        "kernel_shape=[2,2], strides=[3,2], dilations=[2,1]",
+        ("9,8", "3,4"),
+        "kernel_shape=[3,2], strides=[3,2]",
+        "ksize=[1,3,2], strides=[1,3,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "rounded_up": (
+        "kernel_shape=[2,2], strides=[2,2], ceil_mode=1",
+        ("7,8", "4,4"),
+        "kernel_shape=[2,2], strides=[2,2], pads=[0,0,1,0]",
+        "ksize=[1,2,2], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=1",
+    ),
+    "one_window": (
+        "kernel_shape=[9,12]",
+        ("9,12", "1,1"),
+        "",
+        "ksize=[1,9,12], strides=[1,1,1], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_that_do_not_overlap(name: str) -> None:
+    pool, (sizes, counts), unpool, window = WINDOWS[name]
+    plane = math.prod(map(int, sizes.split(",")))
+    source = gradient(x=f"2,3,{sizes}", dy=f"2,3,{counts}", pool=pool, unpool=unpool)
+    check_lowered(source, lowered_text(pool, window, plane))
+
+
+def test_against_the_definitions() -> None:
+    """Of the gradient, and of the unpool: each value goes where its maximum was. onnxruntime agrees."""
+    model = parse_model(gradient())
+    feeds = random_feeds(model)
+    indices = max_pool_indices(feeds["x"], (3, 3), (3, 3))
+    unpooled = np.zeros(feeds["x"].size, np.float32)
+    unpooled[indices] = feeds["dy"]
+    found = run_ort(lower(model).model, feeds)["dx"]
+    assert np.array_equal(found, unpooled.reshape(found.shape))
+    assert np.array_equal(found, pool_gradient(found.shape, feeds["dy"], indices))
+    assert np.array_equal(found, run_ort(model, feeds)["dx"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_verify_proves_it(source: str, target: str) -> None:
+    model = parse_model(source)
+    [site] = verify(model, lower(model, target=target)).sites
+    assert (site.status, site.not_drawn) == ("proven", ("-0.0 in the incoming gradient",))
+
+
+def test_verify_finds_another_stride() -> None:
+    model = parse_model(gradient())
+    wrong = lower(model, forward=False).model
+    [node] = [node for node in wrong.graph.node if node.domain == "npu"]
+    [strides] = [attribute for attribute in node.attribute if attribute.name == "strides"]
+    strides.ints[2] = 2
+    [site] = verify(model, wrong).sites
+    assert site.status == "differs"
+
+
+def test_an_operand_names_another_shape_for_every_runtime() -> None:
+    """onnxruntime counts the Indices over the shape of the operand, ONNX over the one that follows from the windows."""
+    source = gradient(
+        x="1,1,5,5", dy="1,1,2,2", pool="kernel_shape=[2,2], strides=[2,2]", shape="s", between="s = Shape (x)"
+    )
+    model = parse_model(source)
+    feeds = {"x": np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5), "dy": np.ones((1, 1, 2, 2), np.float32)}
+    assert np.flatnonzero(run_ort(model, feeds)["dx"]).tolist() == [6, 8, 16, 18]
+    assert not lower(model).report.lowered
+
+
+PLANE = """plane = Constant <value = int64[1] {108}> ()
+    p = Mod (i, plane)"""
+NEAR_MISSES: NearMisses = {
+    "overlapping_windows": (
+        Code.OVERLAPPING_OVERWRITE,
+        gradient(dy="2,3,4,5", pool="kernel_shape=[3,3], strides=[2,2]", unpool="kernel_shape=[3,4], strides=[2,2]"),
+    ),
+    "overlap_by_dilation": (
+        Code.OVERLAPPING_OVERWRITE,
+        gradient(
+            dy="2,3,3,5",
+            pool="kernel_shape=[3,2], strides=[3,2], dilations=[1,2]",
+            unpool="kernel_shape=[3,4], strides=[3,2]",
+        ),
+    ),
+    "foreign_indices": (Code.INDICES_SOURCE, gradient(more=", int64[2,3,3,4] j", indices="j")),
+    "changed_indices": (Code.INDICES_ALTERED, gradient(between="j = Mul (i, i)", indices="j")),
+    "plane_local_indices": (Code.INDICES_NUMBERING, gradient(between=PLANE, indices="p")),
+    "column_major": (Code.STORAGE_ORDER, gradient(pool=f"{TILES}, storage_order=1", unpool=TILES)),
+    "a_column_is_left": (Code.DX_SHAPE, gradient(x="2,3,9,13", dx="2,3,9,12")),
+    "a_column_is_left_and_stated": (Code.DX_SHAPE, gradient(x="2,3,9,13", shape="s", between="s = Shape (x)")),
+    "symbolic_sizes": (Code.DX_SHAPE, gradient(x="N,C,H,W", dy="N,C,OH,OW", shape="s", between="s = Shape (x)")),
+    "padding_of_a_symbolic_size": (
+        Code.DX_SHAPE,
+        gradient(x="N,C,H,W", dy="N,C,OH,OW", unpool=f"{TILES}, pads=[1,1,1,1]"),
+    ),
+    "another_number_of_axes": (Code.DX_SHAPE, gradient(unpool="kernel_shape=[3], strides=[3]")),
+    "another_shape_is_stated": (
+        Code.DX_SHAPE,
+        gradient(dx="2,3,10,12", shape="s", between="s = Constant <value = int64[4] {2,3,10,12}> ()"),
+    ),
+    "an_unknown_shape_is_stated": (Code.DX_SHAPE, gradient(shape="s", more=", int64[4] s")),
+    "without_indices": (Code.ARITY, gradient().replace("(dy, i)", "(dy)")),
+}
+
+
+@pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, model: str, says: Says) -> None:
+    says(check_refused(model, code))
