@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from hypothesis import strategies as st
 from onnx import TensorProto
 
@@ -65,6 +66,18 @@ def _written_windows(sizes: Sequence[int], opset: int) -> st.SearchStrategy[Wind
     return pool_windows(sizes, opset=opset, symmetric=False, automatic=False).map(
         lambda windows: PoolWindows(tuple(axis._replace(ceil=False) for axis in windows.axes))
     )
+
+
+def _unpooled_windows(sizes: Sequence[int], opset: int) -> st.SearchStrategy[Windows]:
+    """The last window begins before the end of x, so that a kernel of MaxUnpool reaches to it."""
+
+    def begins_inside(windows: PoolWindows) -> bool:
+        counts = windows.record(np.zeros((1, 1, *sizes), np.float32))[0].shape[2:]
+        return all(
+            size > (count - 1) * axis.stride for size, count, axis in zip(sizes, counts, windows.axes, strict=True)
+        )
+
+    return _any_windows(sizes, opset).filter(begins_inside)
 
 
 def _torch_windows(sizes: Sequence[int], opset: int) -> st.SearchStrategy[Windows]:
@@ -162,7 +175,9 @@ FORMS: dict[str, Form] = {
         symbols=0,
         nests=False,
     ),
+    "F17": Form("onnx_max_unpool", recorded.unpool, _unpooled_windows),
 }
+_OVERWRITING = ("F7", "F17")
 
 
 def refusal(name: str, site: Pooling) -> Code | None:
@@ -194,7 +209,7 @@ def _symbolic(windows: PoolWindows) -> Code | None:
 
 def loses_gradients(name: str, site: Pooling) -> bool:
     """Whether windows that may share an element are written over each other: that is no gradient."""
-    if name != "F7" or not isinstance(site.windows, PoolWindows):
+    if name not in _OVERWRITING or not isinstance(site.windows, PoolWindows):
         return False
     pairs = zip(site.windows.axes, site.pooled_shape[2:], strict=True)
     return any(count > 1 and axis.extent > axis.stride for axis, count in pairs)

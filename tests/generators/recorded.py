@@ -112,6 +112,17 @@ def overwrite(write: Writer, site: Pooling, x: str) -> Written:
     return y, backward
 
 
+def unpool(write: Writer, site: Pooling, x: str) -> Written:
+    """ONNX's MaxUnpool, whose attributes are such that the shape of x follows from them."""
+    assert isinstance(site.windows, PoolWindows)
+    y, indices = max_pool(write, site, x)
+    strides = [axis.stride for axis in site.windows.axes]
+    axes = zip(site.x_shape[2:], site.pooled_shape[2:], strides, strict=True)
+    unpooled = {"kernel_shape": [size - (count - 1) * stride for size, count, stride in axes], "strides": strides}
+    shape = [write("Shape", x)] if site.spelling.extra else []
+    return y, lambda dy: write("MaxUnpool", dy, indices, *shape, **unpooled)
+
+
 def scatter_nd(write: Writer, site: Pooling, x: str) -> Written:
     """PyTorch's index_put: on rows by a table of their numbers, or on all elements by a table of firsts."""
     y, indices = max_pool(write, site, x)

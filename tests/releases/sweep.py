@@ -58,7 +58,7 @@ AXES = {
 ADAPTIVE = AdaptiveWindows((4, 5))
 AS_MANY_AS_ADAPTIVE = PoolWindows((Axis(3, 2, 1, 0, 0, ceil=False), Axis(4, 2, 1, 0, 0, ceil=False)))
 WINDOWED = ("F1", "F2", "F4", "F6", "F7", "F11", "F11a", "F12", "F15")
-"""Forms over a MaxPool's windows."""
+"""Forms over any of the windows above. Those of MaxUnpool (F17) have to begin inside of x."""
 FORMS_RUN = [form for form in FORMS if form != "F14"]
 """In F14 PyTorch's operator for the maximum over an axis stays in the graph, and no onnxruntime has it."""
 SIBLINGS = {"F2": "F1", "F3": "F1", "F11": "F1", "F11a": "F1", "F15": "F1"}
@@ -151,7 +151,7 @@ def usual_windows(form: str, rank: int) -> Windows:
         return AdaptiveWindows((1,) * rank)
     if form == "F8":
         return AxisWindow(rank + 1)
-    return PoolWindows((TILING if form == "F7" else OVERLAPPING,) * rank)
+    return PoolWindows((TILING if form in ("F7", "F17") else OVERLAPPING,) * rank)
 
 
 def other_windows(form: str, opset: int) -> list[Case]:
