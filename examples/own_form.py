@@ -4,10 +4,14 @@
 
     python examples/own_form.py
 
-In a package of one's own this file is a module, and an entry point in `pyproject.toml` makes it known:
+In a package of one's own this file is a module, and entry points in `pyproject.toml` make it known to the compiler and
+to `verify`:
 
     [project.entry-points."poolgrad_lowering.patterns"]
     acme_max_pool_grad = "own_form:PATTERN"
+
+    [project.entry-points."poolgrad_lowering.roles"]
+    acme_max_pool_grad = "own_form:INPUT_ROLES"
 
 Needs `pip install poolgrad-lowering`. CONTRIBUTING.md describes what a form may ask.
 """
@@ -28,6 +32,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.forward import forwar
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Node
+from poolgrad_lowering.verification.graph.input_roles import InputRoles
 
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient:
@@ -52,7 +57,16 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient:
 
 PATTERN = Pattern("acme_max_pool_grad", (("com.acme", "PoolBackward"),), "acme's gradient of a max pool", match)
 
-ENTRY_POINT = "[poolgrad_lowering.patterns]\nacme_max_pool_grad = own_form:PATTERN\n"
+INPUT_ROLES = {("com.acme", "PoolBackward"): InputRoles("dy indices")}
+"""What `verify` has to know of the operator beside its definition: what its inputs are."""
+
+ENTRY_POINTS = """
+[poolgrad_lowering.patterns]
+acme_max_pool_grad = own_form:PATTERN
+
+[poolgrad_lowering.roles]
+acme_max_pool_grad = own_form:INPUT_ROLES
+"""
 
 MODEL = """
 <ir_version: 8, opset_import: ["": 18, "com.acme": 1]>
@@ -69,7 +83,7 @@ def main() -> None:
         installed = Path(folder, "acme-1.0.dist-info")
         installed.mkdir()
         (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n", encoding="utf-8")
-        (installed / "entry_points.txt").write_text(ENTRY_POINT, encoding="utf-8")
+        (installed / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
         sys.path[:0] = [folder, str(Path(__file__).parent)]
         for anchor in lower(onnx.parser.parse_model(MODEL)).report.anchors:
             print(f"{anchor.name}: {anchor.status} by {anchor.pattern}: {anchor.op or anchor.reason}")

@@ -4,7 +4,7 @@
 
     dX = Reshape(ScatterElements(zeros, Indices, dY))    # or ScatterND
 
-PyTorch's `scatter` and `index_put` are exported so, as is the MaxUnpool of SegNet, which is the same function. The
+PyTorch's `scatter` and `index_put` are exported so, as is the unpooling of SegNet, which is the same function. The
 TorchScript exporter also writes `index_put(accumulate=True)` and `index_add` so, followed by an Add of zeros: it loses
 the accumulation.
 

@@ -175,7 +175,8 @@ FORMS: dict[str, Form] = {
         symbols=0,
         nests=False,
     ),
-    "F17": Form("onnx_max_unpool", recorded.unpool, _unpooled_windows),
+    # onnxruntime has no MaxUnpool of halves: it computes in float32, and drops Casts to and from halves around it.
+    "F17": Form("onnx_max_unpool", recorded.unpool, _unpooled_windows, element_types=(FLOAT,)),
 }
 _OVERWRITING = ("F7", "F17")
 

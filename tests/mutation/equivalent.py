@@ -38,6 +38,7 @@ _PRIORITIES = {
     "decomposed_forward": 20,
     "implicit_gradient": 10,
     "max_over_axis": 30,
+    "onnx_max_unpool": 10,
     "ort_max_pool_grad": 10,
     "overwrite_scatter": 40,
     "tensorflow_max_pool_grad": 20,

@@ -51,6 +51,9 @@ FORMS = {  # the nodes from x, i and dy to dx
         t = Add (s, zeros)
         whole = Constant <value_ints=[2,3,8,8]> ()
         dx = Reshape (t, whole)""",
+    "onnx_max_unpool": """u = MaxUnpool <kernel_shape=[2,2], strides=[2,2]> (dy, i)
+        z = Constant <value_float=0.0> ()
+        dx = Add (u, z)""",
     "tensorflow_max_pool_grad": "dx = MaxPoolGrad "
     '<ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW"> (x, y, dy)',
 }

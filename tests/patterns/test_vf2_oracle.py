@@ -81,7 +81,8 @@ BY_ARG_MAX = [
     for reduction in ("add", "none")
 ]
 OVERWRITING = plane_local("ScatterElements(none)", 1)
-FORMS = (MAX_POOL_GRAD, SCATTER_ADD, OVERWRITING, *BY_ARG_MAX, *OPERATORS)
+MAX_UNPOOL = recorded("MaxPool", 1, "MaxUnpool", 1)
+FORMS = (MAX_POOL_GRAD, MAX_UNPOOL, SCATTER_ADD, OVERWRITING, *BY_ARG_MAX, *OPERATORS)
 
 
 def contracted(graph: GraphProto) -> nx.DiGraph[str]:

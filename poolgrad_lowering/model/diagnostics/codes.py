@@ -208,7 +208,7 @@ class Code(Diagnostic):
     OVERLAPPING_OVERWRITE = (
         "The node overwrites instead of adding, and the pool's windows overlap: where two windows share a maximum, "
         "the result is not the gradient.",
-        "Scatter with reduction=add: where windows overlap, the gradient is a sum.",
+        "Scatter with reduction=add: where windows overlap, the gradient is a sum, which MaxUnpool does not compute.",
     )
     PLANE_BASE = (
         "A value that is subtracted from the Indices, added to them or used to divide them is not proven to be the one"

@@ -69,8 +69,8 @@ _NONE = InputRoles()
 _WITHOUT_ROLES = (
     "Add ArgMax AveragePool Cast CastLike Clip Concat Constant ConstantOfShape Conv ConvTranspose Div Einsum Equal "
     "Expand Flatten Floor Gather GatherElements GatherND Gemm GlobalMaxPool Greater GreaterOrEqual Identity Less "
-    "LessOrEqual MatMul Max Min Mod Mul Neg Not OneHot Pad Range ReduceMax ReduceMean ReduceProd ReduceSum Relu Reshape "
-    "Resize Shape Size Slice Split Squeeze Sub Sum Tile TopK Transpose Trilu Unsqueeze Upsample Where"
+    "LessOrEqual MatMul Max Min Mod Mul Neg Not OneHot Pad Range ReduceMax ReduceMean ReduceProd ReduceSum Relu "
+    "Reshape Resize Shape Size Slice Split Squeeze Sub Sum Tile TopK Transpose Trilu Unsqueeze Upsample Where"
 )
 
 INPUT_ROLES: Mapping[tuple[str, str], InputRoles] = MappingProxyType(
