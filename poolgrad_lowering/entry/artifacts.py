@@ -2,12 +2,13 @@
 
 """Lowers the folder of files that onnxruntime's `generate_artifacts` writes, for training with the lowered models.
 
-Knows the names of the files and what `onnxruntime.training.api` requires of them; does not need onnxruntime.
+Knows the names of the files and what `onnxruntime.training.api` requires of them. onnxruntime is not needed; if it is
+installed, a note says whether it loads the written models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,18 +16,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import lower_path
 from poolgrad_lowering.entry.options import FileOptions
-from poolgrad_lowering.entry.sessions import session_notes
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
+from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.io.atomic_folder import NewFolder
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_bytes, write_files
 from poolgrad_lowering.model.io.checkpoint import as_npz, read_checkpoint_file
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.io.model_file import parse_model, read_bytes
-from poolgrad_lowering.report.report import Report
+from poolgrad_lowering.report.report import Note, Report
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.source import OnProven
+
 
 TRAINING = "training_model.onnx"
 OTHERS = ("eval_model.onnx", "optimizer_model.onnx")
@@ -186,3 +188,34 @@ def _give_loadable_version(path: Path) -> None:
     if model.ir_version > NEWEST_IR_VERSION:
         model.ir_version = NEWEST_IR_VERSION
         write_bytes(path, model.SerializeToString())
+
+
+def session_notes(paths: Sequence[Path]) -> tuple[Note, ...]:
+    """Return what onnxruntime says of these models: a note that it loads them, or a warning for each that it does not.
+
+    Empty without onnxruntime.
+    """
+    try:
+        import onnxruntime  # noqa: PLC0415 - optional
+    except ImportError:
+        return ()
+    name = f"onnxruntime {onnxruntime.__version__}"
+    refusals = {path.name: refusal for path in paths if (refusal := _refusal(path))}
+    if not refusals:
+        return (Note(NoteCode.SESSION.value, False, f"{name} loads {' and '.join(path.name for path in paths)}"),)
+    texts = [f"{name} does not load {model}: {refusal}" for model, refusal in refusals.items()]
+    return tuple(Note(NoteCode.NO_SESSION.value, True, NoteCode.NO_SESSION.with_advice(text)) for text in texts)
+
+
+def _refusal(path: Path) -> str:
+    """Return the first line of onnxruntime's message about a model, empty if it loads it."""
+    import onnxruntime  # noqa: PLC0415 - optional
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # errors are raised as exceptions
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises errors of many classes
+        return (str(error).replace(str(path), path.name).strip().splitlines() or [type(error).__name__])[0]
+    return ""

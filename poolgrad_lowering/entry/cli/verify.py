@@ -20,7 +20,7 @@ from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.model.diagnostics.text import counted, with_layers
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.entry.verified_folders import PairResult
+    from poolgrad_lowering.entry.verify import PairResult
     from poolgrad_lowering.verification.result import Verification
 
 
@@ -63,7 +63,7 @@ def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> 
 
 
 def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -> ExitCode:
-    from poolgrad_lowering.entry.verified_folders import verify_folder  # noqa: PLC0415 - as above
+    from poolgrad_lowering.entry.verify import verify_folder  # noqa: PLC0415 - as above
 
     if options.reproducer is not None:
         raise UsageError("--reproducer is for two models, not for folders")

@@ -11,7 +11,7 @@ import signal
 
 import pytest
 
-from poolgrad_lowering.entry.worker_processes import in_processes
+from poolgrad_lowering.entry.each_model import in_processes
 
 
 def work(task: str) -> str:
