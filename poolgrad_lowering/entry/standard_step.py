@@ -27,6 +27,7 @@ from poolgrad_lowering.model.io.checkpoint import (
     write_checkpoint_file,
 )
 from poolgrad_lowering.model.io.model_file import errors_name
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.standard.step import (
     correct_labels,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_WEIGHT, _STATE, _STEPS, _KEPT = "weight.", "state.", "state.steps", "state.gradient."
 _SLOTS = ("mean", "square")
 """The slots of AdamW, in the order in which a checkpoint has them as momentums."""
 
@@ -90,7 +90,7 @@ def training_step(
         except Refuse as refused:
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
-    values = {**{_WEIGHT + name: array for name, array in checkpoint.parameters.items()}, **state}
+    values = {**names.tensors(checkpoint.parameters, {}), **state}
     return StandardStep(model, gate, values, outcome.report(len(source.data), len(lowered)))
 
 
@@ -100,8 +100,8 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
     with errors_name(path):
         correct_labels(gate.index(model))
         lower_in_place(model, options, gate, standard=options.standard)
-    renamed = {name: _WEIGHT + name for name in checkpoint.parameters}
-    renamed[model.graph.output[0].name] = "loss"
+    renamed = {name: names.weight(name) for name in checkpoint.parameters}
+    renamed[model.graph.output[0].name] = names.LOSS
     rename(model.graph, renamed)
     return model, gate
 
@@ -115,12 +115,12 @@ def read_checkpoint(path: PathLike) -> dict[str, Array]:
     Raises `FileError` if the file cannot be read, or is no such checkpoint.
     """
     checkpoint = read_checkpoint_file(path)
-    values = {_WEIGHT + name: array for name, array in checkpoint.parameters.items()}
+    values = names.tensors(checkpoint.parameters, {})
     group = checkpoint.group
     if group is not None and all(len(held) == len(_SLOTS) for held in group.momentums.values()):
         for name, held in group.momentums.items():
-            values |= {f"{_STATE}{slot}.{name}": array for slot, array in zip(_SLOTS, held, strict=True)}
-        values[_STEPS] = np.array(group.step, np.float32)
+            values |= {names.state(slot, name): array for slot, array in zip(_SLOTS, held, strict=True)}
+        values[names.STEPS] = np.array(group.step, np.float32)
     return values
 
 
@@ -134,22 +134,22 @@ def write_checkpoint(path: PathLike, values: Mapping[str, Array], *, like: PathL
     read or written; then `path` has not changed.
     """
     kept = read_checkpoint_file(like)
-    of_parameters = {_WEIGHT + name for name in kept.parameters}
-    of_state = {f"{_STATE}{slot}.{name}" for slot in _SLOTS for name in kept.trainable} | {_STEPS}
+    of_parameters = set(map(names.weight, kept.parameters))
+    of_state = {names.state(slot, name) for slot in _SLOTS for name in kept.trainable} | {names.STEPS}
     for name in sorted(values.keys() - of_parameters - of_state):
-        if name.startswith((_WEIGHT, _STATE)) and not name.startswith(_KEPT):
+        if names.is_of_checkpoint(name):
             raise FileError(f"the values have '{name}', which the checkpoint '{like}' has not")
     group = kept.group
-    if _STEPS in values:
+    if names.STEPS in values:
         momentums = {
-            name: tuple(_fitting(values, f"{_STATE}{slot}.{name}", array) for slot in _SLOTS)
+            name: tuple(_fitting(values, names.state(slot, name), array) for slot in _SLOTS)
             for name, array in kept.trainable.items()
         }
-        steps = int(np.asarray(values[_STEPS]).reshape(()))
+        steps = int(np.asarray(values[names.STEPS]).reshape(()))
         group = replace(group or OptimizerGroup(), step=steps, momentums=momentums)
-    trainable = {name: _fitting(values, _WEIGHT + name, array) for name, array in kept.trainable.items()}
+    trainable = {name: _fitting(values, names.weight(name), array) for name, array in kept.trainable.items()}
     frozen = {
-        name: _fitting(values, _WEIGHT + name, array) if _WEIGHT + name in values else array
+        name: _fitting(values, names.weight(name), array) if names.weight(name) in values else array
         for name, array in kept.frozen.items()
     }
     write_checkpoint_file(path, Checkpoint(trainable, frozen, group))

@@ -22,6 +22,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.dims import differ, is_static
 from poolgrad_lowering.model.ir.graphs import names_read, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
@@ -47,7 +48,6 @@ _ATTRIBUTES = {
     **dict.fromkeys(_CLIPS, _CLIP_ATTRIBUTES),
 }
 """The attributes of the operators of an optimizer model, with their types."""
-_RATE, _STEPS, _UPDATE = "learning_rate", "state.steps", "update"
 _IMAGES = 3
 """The least rank of scores with classes on axis 1 and one class for each place."""
 
@@ -184,8 +184,8 @@ def join_step(
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     declared = {value.name: value for value in graph.input}
-    renamed = {name: f"weight.{name}" for name in (*gradients, *frozen) if name in declared}
-    renamed[graph.output[0].name] = "loss"
+    renamed = {name: names.weight(name) for name in (*gradients, *frozen) if name in declared}
+    renamed[graph.output[0].name] = names.LOSS
     reserved = {name for name in taken if name not in renamed}
     for name in renamed.values():
         _claim(name, reserved)
@@ -202,9 +202,10 @@ def join_step(
             found[name] = _reshaped(graph, inliner, found[name], name, shapes[name])
     if update is None:
         for name, shape in shapes.items():
-            _claim(f"grad.{name}", reserved)
-            graph.node.append(helper.make_node("Identity", [found[name]], [f"grad.{name}"], name=f"grad/{name}"))
-            graph.output.append(helper.make_tensor_value_info(f"grad.{name}", TensorProto.FLOAT, shape))
+            result = names.gradient(name)
+            _claim(result, reserved)
+            graph.node.append(helper.make_node("Identity", [found[name]], [result], name=f"grad/{name}"))
+            graph.output.append(helper.make_tensor_value_info(result, TensorProto.FLOAT, shape))
         return {}
     writer = _Writer(graph, inliner, update, reserved, accumulate=accumulate)
     writer.write(shapes, found)
@@ -242,17 +243,17 @@ class _Writer:
     def write(self, shapes: Mapping[str, list[int]], gradients: Mapping[str, str]) -> None:
         """Write the updates of the weights with these shapes and gradients."""
         optimizer = self._update.optimizer
-        self._input(_RATE, [])
+        self._input(names.LEARNING_RATE, [])
         if self._accumulate:
-            self._input(_UPDATE, [], TensorProto.BOOL)
+            self._input(names.UPDATE, [], TensorProto.BOOL)
             gradients = {name: self._summed(name, shapes[name], gradient) for name, gradient in gradients.items()}
         if self._update.most is not None:
             gradients = self._clipped(gradients, self._update.most)
         factors = self._factors()
         for name, shape in shapes.items():
-            kept = {slot: f"state.{slot}.{name}" for slot in optimizer.slots}
-            inputs = {"weight": f"weight.{name}", "gradient": gradients[name], **kept, **factors}
-            outputs = {"new_weight": f"new_weight.{name}", **{f"new_{slot}": f"new_{kept[slot]}" for slot in kept}}
+            kept = {slot: names.state(slot, name) for slot in optimizer.slots}
+            inputs = {"weight": names.weight(name), "gradient": gradients[name], **kept, **factors}
+            outputs = {f"new_{each}": names.new(inputs[each]) for each in ("weight", *kept)}
             for value in kept.values():
                 self._state(value, np.zeros(shape, np.float32))
             self._append(optimizer.update(), f"update/{name}", inputs, outputs)
@@ -261,13 +262,13 @@ class _Writer:
 
     def _summed(self, name: str, shape: list[int], gradient: str) -> str:
         """Add a gradient to those that are kept; return the sum. After an update the kept ones are zeros."""
-        kept, total = f"state.gradient.{name}", f"update/{name}/gradient"
+        kept, total = names.state(names.ACCUMULATED, name), f"update/{name}/gradient"
         self._state(kept, np.zeros(shape, np.float32))
         text = scalar("zero", 0) + "total = Add(kept, gradient)\nnew_kept = Where(update, zero, total)\n"
-        inputs = {"kept": kept, "gradient": gradient, "update": _UPDATE}
-        outputs = {"total": total, "new_kept": f"new_{kept}"}
+        inputs = {"kept": kept, "gradient": gradient, "update": names.UPDATE}
+        outputs = {"total": total, "new_kept": names.new(kept)}
         self._write_nodes(text, f"update/{name}", inputs, outputs)
-        self._output(f"new_{kept}", shape)
+        self._output(names.new(kept), shape)
         return total
 
     def _clipped(self, gradients: Mapping[str, str], most: float) -> dict[str, str]:
@@ -279,17 +280,17 @@ class _Writer:
     def _factors(self) -> dict[str, str]:
         """Write what all updates share; return its names by those in the body of an update."""
         optimizer = self._update.optimizer
-        text, inputs = optimizer.factors(), {"rate": _RATE}
+        text, inputs = optimizer.factors(), {"rate": names.LEARNING_RATE}
         outputs = {name: f"update/{name}" for name in FACTORS if f"{name} = " in text}
         if optimizer.slots:
-            self._state(_STEPS, np.array(0, np.float32))
+            self._state(names.STEPS, np.array(0, np.float32))
             count = scalar("one", 1) + "new_steps = Add(steps, one)\n"
             now = {"new_steps": "update/steps"}
-            self._write_nodes(count, "update/count", {"steps": _STEPS}, now)
+            self._write_nodes(count, "update/count", {"steps": names.STEPS}, now)
             inputs["steps"] = now["new_steps"]
-            kept = {"counted": now["new_steps"], "steps": _STEPS}
-            self._append("new_steps = Identity(counted)\n", "update/kept", kept, {"new_steps": f"new_{_STEPS}"})
-            self._output(f"new_{_STEPS}", [])
+            kept = {"counted": now["new_steps"], "steps": names.STEPS}
+            self._append("new_steps = Identity(counted)\n", "update/kept", kept, {"new_steps": names.new(names.STEPS)})
+            self._output(names.new(names.STEPS), [])
         self._write_nodes(text, "update", inputs, outputs)
         return outputs
 
@@ -300,7 +301,7 @@ class _Writer:
         """
         if self._accumulate:
             text += "".join(f"{new}_chosen = Where(update, {new}, {new.removeprefix('new_')})\n" for new in outputs)
-            inputs = {**inputs, "update": _UPDATE}
+            inputs = {**inputs, "update": names.UPDATE}
             outputs = {f"{new}_chosen": actual for new, actual in outputs.items()}
         self._write_nodes(text, prefix, inputs, outputs)
 
