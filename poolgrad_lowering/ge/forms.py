@@ -9,7 +9,7 @@ False for a node that GE reads as it is, or whose form needs a shape that is not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ _MOST_AXES_OF_GLOBAL_MAX_POOL = 2
 """The plugin of GlobalMaxPool reduces axis 2 and the last one."""
 _AXIS_COERCED_UNTIL = 13
 """Below this opset Softmax and LogSoftmax normalise over all axes from `axis` on, which is 1 by default."""
+_EQUAL_OF_FLOATS_OPSET = 11
 
 
 WriteForm = Callable[[NodeProto, Mapping[str, Any], Writer], bool]
@@ -35,8 +36,8 @@ WriteForm = Callable[[NodeProto, Mapping[str, Any], Writer], bool]
 def write_forms(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bool = False) -> int:
     """Write the nodes of the main graph and of its subgraphs in forms that GE reads; return how many were changed.
 
-    If the graph `is_cut` into several, shapes that it computes become numbers. The new values are added to `types`.
-    Nodes keep their outputs' names.
+    If the graph `is_cut` into several, shapes that it computes become numbers, and nodes that would stay on the CPU
+    become others. The new values are added to `types`. Nodes keep their outputs' names.
     """
     forms = _FORMS | (_FORMS_OF_CUT_GRAPHS if is_cut else {})
     present = {node.op_type for graph in graphs(model.graph) for node in graph.node if is_standard(node)}
@@ -51,7 +52,7 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
-def _write(writer: Writer, nodes: Any, forms: Mapping[str, WriteForm]) -> int:
+def _write(writer: Writer, nodes: Iterable[NodeProto], forms: Mapping[str, WriteForm]) -> int:
     changed = 0
     for node in nodes:
         form = forms.get(node.op_type) if is_standard(node) else None
@@ -60,8 +61,7 @@ def _write(writer: Writer, nodes: Any, forms: Mapping[str, WriteForm]) -> int:
         else:
             writer.keep(node)
     if changed:
-        del nodes[:]
-        nodes.extend(writer.nodes)
+        writer.replace_nodes()
     return changed
 
 
@@ -157,6 +157,40 @@ def _softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
     shape = writer.add("Shape", [value], writer.name(f"{result}/shape"))
     writer.add("Reshape", [done, shape], result)
     return True
+
+
+def _is_nan(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The provider does not take it: it would run on the CPU."""
+    if writer.opset < _EQUAL_OF_FLOATS_OPSET:
+        return False
+    result = node.output[0]
+    equal = writer.add("Equal", [node.input[0]] * 2, writer.name(f"{result}/equal"))
+    writer.types.learn_as(equal, TensorProto.BOOL, result)
+    writer.add("Not", [equal], result)
+    return True
+
+
+def _is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """As `_is_nan`. One of a single sign stays."""
+    result, element = node.output[0], writer.types.elements.get(node.input[0])
+    if attributes or element not in _FLOATS or writer.opset < _EQUAL_OF_FLOATS_OPSET:
+        return False
+    infinity = writer.tensor(helper.make_tensor(f"{result}/infinity", element, [], [math.inf]))
+    size = writer.add("Abs", node.input, writer.name(f"{result}/size"))
+    writer.types.learn_as(size, element, result)
+    writer.add("Equal", [size, infinity], result)
+    return True
+
+
+def _random_like(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The provider takes no node of constants alone: an element of a graph input, expanded, has the same shape."""
+    like = node.input[0]
+    sizes, element = writer.types.sizes(like), writer.types.elements.get(like)
+    if like not in writer.types.constants or sizes is None or element is None or writer.one_element is None:
+        return False
+    expanded = writer.add("Expand", [writer.one_element, writer.vector(sizes)], writer.name(f"{like}/expanded"))
+    writer.types.learn(expanded, writer.types.elements.get(writer.one_element), sizes)
+    return writer.change(node, {} if "dtype" in attributes else {"dtype": element}, inputs=[expanded])
 
 
 def _identity(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
@@ -402,7 +436,12 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorP
 
 _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
 
-_FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_numbers)
+_FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = {
+    **dict.fromkeys(SHAPE_OPERANDS, _to_numbers),
+    "IsInf": _is_inf,
+    "IsNaN": _is_nan,
+    **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), _random_like),
+}
 
 _FORMS: dict[str, WriteForm] = {
     **dict.fromkeys(("ArgMin", "TopK"), _indices),

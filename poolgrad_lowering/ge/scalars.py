@@ -109,8 +109,7 @@ class _Graph:
                 self._unsqueeze_inputs()
                 waiting = set()
             self._write(node)
-        del graph.node[:]
-        graph.node.extend(self._writer.nodes)
+        self._writer.replace_nodes()
 
     def _unsqueeze_inputs(self) -> None:
         """Add the node of the dialect: as late as possible, so that onnxruntime orders it behind what precedes it."""

@@ -44,6 +44,16 @@ class AxisWindow(NamedTuple):
         last = (size + self.begin + self.end - self.extent + (self.stride - 1 if ceil else 0)) // self.stride
         return last if ceil and self.starts_behind(last, size) else last + 1
 
+    def overhang(self, size: int, count: int) -> int:
+        """Return how far the last of `count` windows ends behind `size` elements; negative if it ends before."""
+        return (count - 1) * self.stride + self.extent - self.begin - size
+
+    def elements(self, size: int, count: int, *, padded: bool) -> list[int]:
+        """Return how many of `size` elements each of `count` windows contains, with those of the padding or without."""
+        low, high = (-self.begin, size + self.end) if padded else (0, size)
+        taps = range(-self.begin, self.extent - self.begin, self.dilation)
+        return [sum(low <= number * self.stride + tap < high for tap in taps) for number in range(count)]
+
     def starts_behind(self, number: int, size: int) -> bool:
         """Whether window `number` starts behind the last of `size` elements."""
         return number * self.stride >= size + self.begin

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from poolgrad_lowering.torch import names
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.internals import Structure, flatten, unflatten
 
 Examples = Sequence[Any] | Mapping[str, Any]

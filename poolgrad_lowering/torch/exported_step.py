@@ -13,7 +13,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from poolgrad_lowering.torch import names
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.groups import Group, find_groups, initial_state, load_state, state_of
 from poolgrad_lowering.torch.joint import Loss, WithLoss, module_of

@@ -10,15 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import onnx
 import torch
 from onnx import NodeProto
+from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 from onnxscript import optimizer
 from torch import Tensor, nn
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
+from poolgrad_lowering.torch.corrections import correct
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation, sentence
-from poolgrad_lowering.torch.forms import name_nodes, normalize
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
 
 OLDEST_OPSET = 18
@@ -90,8 +91,9 @@ def to_onnx(
     optimizer.fold_constants(program.model)
     optimizer.remove_unused_nodes(program.model)
     optimizer.remove_unused_functions(program.model)
-    normalize(program.model)
-    optimizer.remove_unused_nodes(program.model)
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(program.model)
+    if not all(value.dtype for node in program.model.graph for value in node.outputs):  # of functions that are inlined
+        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(program.model)
     exported = program.model_proto
     del exported.graph.metadata_props[:]
     for value in (*exported.graph.value_info, *exported.graph.input, *exported.graph.output):
@@ -99,7 +101,7 @@ def to_onnx(
     (found,) = (entry.version for entry in exported.opset_import if entry.domain == "")
     if found != opset:
         raise TorchExportError(f"opset is {opset}, and torch wrote {found}, since it cannot convert the step")
-    name_nodes(exported)
+    correct(exported)
     arrange(exported.graph)
     try:
         onnx.checker.check_model(exported, full_check=True)

@@ -13,7 +13,8 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from poolgrad_lowering.torch import names, scopes
+from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.arguments import Arguments, Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions

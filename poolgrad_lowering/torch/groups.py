@@ -11,11 +11,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from poolgrad_lowering.torch import names
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.optimizers import SGD, Adam, AdamW, Optimizer, Tensors
-
-STEPS = "state.steps"
-"""The input with the number of steps before this one, a float32 scalar."""
 
 OptimizerName = Literal["sgd", "adam", "adamw"]
 AnyOptimizer: TypeAlias = Optimizer | OptimizerName | torch.optim.Optimizer
@@ -86,7 +83,7 @@ def _groups_of_torch(
 
 def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Tensors:
     """Return the state before the first step, by input name."""
-    state = {STEPS: torch.zeros(())} if any(group.optimizer.COUNTS_STEPS for group in groups) else {}
+    state = {names.STEPS: torch.zeros(())} if any(group.optimizer.COUNTS_STEPS for group in groups) else {}
     for group in groups:
         for name in group.parameters:
             state |= {names.state(slot, name): torch.zeros_like(weights[name]) for slot in group.optimizer.slots}
@@ -97,8 +94,8 @@ def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Map
     """Return the new weights and the new state, by input name. `values` has weights, state and rates."""
     results = {}
     steps = torch.zeros(())
-    if STEPS in values:
-        results[STEPS] = steps = values[STEPS] + 1
+    if names.STEPS in values:
+        results[names.STEPS] = steps = values[names.STEPS] + 1
     for group in groups:
         factors = group.optimizer.factors(values[group.rate], steps)
         for name in group.parameters:
@@ -141,10 +138,10 @@ def state_of(groups: Sequence[Group], optimizer: object, parameters: Mapping[str
             for slot, theirs in group.optimizer.slots.items():
                 if kept.get(theirs) is not None:
                     state[names.state(slot, name)] = kept[theirs]
-    if STEPS in state:
+    if names.STEPS in state:
         if len(counted) > 1:
             raise ValueError("the optimizer has counted other numbers of steps for some parameters than for others")
-        state[STEPS] = torch.tensor(*counted)
+        state[names.STEPS] = torch.tensor(*counted)
     return state
 
 
@@ -158,6 +155,6 @@ def load_state(
     for group in groups:
         for name in group.parameters:
             kept = {theirs: state[names.state(slot, name)] for slot, theirs in group.optimizer.slots.items()}
-            if STEPS in state:
-                kept["step"] = state[STEPS].clone()
+            if names.STEPS in state:
+                kept["step"] = state[names.STEPS].clone()
             optimizer.state[parameters[name]] = kept

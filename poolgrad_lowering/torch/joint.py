@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from poolgrad_lowering.torch import names, scopes
+from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.arguments import Arguments
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.errors import TorchExportError

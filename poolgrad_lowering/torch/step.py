@@ -18,7 +18,7 @@ import torch
 from onnx import NodeProto, numpy_helper
 from torch import Tensor, nn
 
-from poolgrad_lowering.torch import names
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.check import StepCheck, check_step

@@ -16,8 +16,6 @@ onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
-import onnx_ir as ir  # noqa: E402
-
 from poolgrad_lowering.torch.halves import (  # noqa: E402
     compute_in_float32,
     has_halves,
@@ -111,9 +109,9 @@ def test_a_model_in_which_some_nodes_compute_in_float32_already(dtype: Any) -> N
     ]
     values = [helper.make_tensor_value_info(name, short, [4]) for name in "xaby"]
     graph = helper.make_graph(nodes, "g", values[:1], values[3:], value_info=values[1:3])
-    exported = ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10))
+    exported = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     compute_in_float32(exported.graph, lambda node, *_, **__: node.op_type != "Softmax")
-    rounded = rounded_like_torch(ir.to_proto(exported))
+    rounded = rounded_like_torch(exported)
     names = [node.name for node in rounded.graph.node]
     results = [name for node in rounded.graph.node for name in node.output]
     assert len(set(names)) == len(names)

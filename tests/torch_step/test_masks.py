@@ -124,7 +124,7 @@ def test_a_model_that_is_not_valid_is_refused(monkeypatch: pytest.MonkeyPatch) -
     def break_it(model: onnx.ModelProto) -> None:
         model.graph.node[0].op_type = "Reshape"
 
-    monkeypatch.setattr(exporter_module, "name_nodes", break_it)
+    monkeypatch.setattr(exporter_module, "correct", break_it)
     for export in (
         lambda: export_forward(Masked(one_value), (X,)),
         lambda: export_training_step(Masked(one_value), lambda y, _: y.sum(), (X, torch.zeros(2))),

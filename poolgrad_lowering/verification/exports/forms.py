@@ -161,6 +161,34 @@ def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     )
 
 
+def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Form]:
+    """NaN alone is not equal to itself."""
+    yield Form([make_node("Equal", [node.input[0]] * 2, ["equal"]), make_node("Not", ["equal"], node.output)])
+
+
+def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    known = context.types.get(node.input[0])
+    if known is not None and known.element in _FLOATS and not held:
+        infinity = np.array(math.inf, helper.tensor_dtype_to_np_dtype(known.element))
+        nodes = [make_node("Abs", node.input, ["size"]), make_node("Equal", ["size", "infinity"], node.output)]
+        yield Form(nodes, {"infinity": infinity})
+
+
+def _random_like(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """The operand gives random numbers their shape and their type, no value: any element, expanded, is as good."""
+    sizes, known = context.sizes(node.input[0]), context.types.get(node.input[0])
+    if sizes is None or known is None:
+        return
+    numbers = {"flat": [-1], "first": [0], "second": [1], "sizes": sizes}
+    nodes = [
+        make_node("Reshape", ["any value", "flat"], ["row"]),
+        make_node("Slice", ["row", "first", "second", "first"], ["element"]),
+        make_node("Expand", ["element", "sizes"], ["like"]),
+        same_but(node, ["like"], **({} if "dtype" in held else {"dtype": known.element})),
+    ]
+    yield Form(nodes, {name: np.array(values, np.int64) for name, values in numbers.items()})
+
+
 def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
     """A Clip without bounds, and a Dropout that is not in training, return their input."""
     if node.op_type == "Clip":
@@ -359,8 +387,11 @@ _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
+    "IsInf": _is_inf,
+    "IsNaN": _is_nan,
     "Mod": _mod,
     "Pad": _pad,
+    **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), _random_like),
     "ScatterND": _scatter_nd,
     "Shape": _shape,
     "SoftmaxCrossEntropyLoss": _loss,

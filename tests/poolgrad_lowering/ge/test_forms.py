@@ -205,6 +205,54 @@ def test_an_export_has_nothing_left_to_write(model: ModelProto) -> None:
     assert again.model == export.model
 
 
+TESTED = "g (float[2,3] X) => (bool[2,3] Y) { Z = Log(X) N = Neg(Z) M = Div(N, N) Y = TEST(M) }"
+FORMS_OF_GRAPH_MODE = {
+    "a test for NaN": (parse(TESTED.replace("TEST", "IsNaN")), ["Equal", "Not"]),
+    "a test for infinities": (parse(TESTED.replace("TEST", "IsInf").replace("Div(N, N)", "Neg(N)")), ["Abs", "Equal"]),
+}
+
+
+@pytest.mark.parametrize(("model", "expected"), FORMS_OF_GRAPH_MODE.values(), ids=FORMS_OF_GRAPH_MODE)
+def test_a_node_that_would_stay_on_the_cpu_has_a_form_in_graph_mode(model: ModelProto, expected: list[str]) -> None:
+    export = export_cann(model)
+    assert operators(export.model) == ["Log", "Neg", operators(model)[2], *expected]
+    feeds = {"X": np.array([[0, -1, 1], [2, np.inf, np.nan]], np.float32)}
+    [found], [wanted] = run(export.model, feeds), run(model, feeds)
+    assert_same_bits(found, wanted)
+    assert 0 < found.sum() < found.size
+    assert verify(model, export.model).differences == ()
+    assert export_cann(export.model).model == export.model
+    assert operators(export_atc(model).model) == operators(model)
+
+
+def test_a_test_for_one_infinity_stays() -> None:
+    model = parse("g (float[2,3] X) => (bool[2,3] Y) { Y = IsInf<detect_negative = 0>(X) }")
+    assert operators(export_cann(model).model) == ["IsInf"]
+
+
+def test_random_numbers_like_a_constant_become_some_like_an_element_of_an_input() -> None:
+    """Both nodes have one element; one that is like a value that is no constant stays."""
+    model = parse(
+        """g (float[N,4] X, int64[N] T) => (Y, V, W) {
+            Y = RandomUniformLike<low = 2.0, high = 3.0>(C) V = RandomNormalLike(D) W = RandomUniformLike(X)
+        }""",
+        opset=18,
+    )
+    constants = {"C": np.zeros((30, 2), np.float32), "D": np.zeros(5, np.float64)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
+    export = export_cann(model).model
+    assert operators(export) == [
+        *("Reshape", "Slice", "Expand", "RandomUniformLike"),
+        *("Expand", "RandomNormalLike", "RandomUniformLike"),
+    ]
+    y, v, w = run(export, {"X": np.zeros((7, 4), np.float32), "T": np.arange(7)})
+    assert ((y.shape, y.dtype), (v.shape, v.dtype), w.shape) == (((30, 2), "f4"), ((5,), "f8"), (7, 4))
+    assert 2 <= y.min() < 2.3
+    assert 2.7 < y.max() <= 3
+    assert verify(model, export).differences == ()
+    assert export_cann(export).model == export
+
+
 TRAINING = parse(
     """g (float[4,3,5,2] X, float[3] s, float[3] b, float[3] m, float[3] v)
         => (float[4,3,5,2] Y, float[3] M, float[3] V) {

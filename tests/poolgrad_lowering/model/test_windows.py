@@ -15,7 +15,7 @@ from onnx import helper
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, pooled_sizes
 from tests.oracles import run_ort
 from tests.pool_graphs import attribute_text, parse
 
@@ -167,3 +167,15 @@ def test_symbolic_sizes() -> None:
     same = read(kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER")
     assert pooled_sizes(same, (n,)) == (None,)
     assert same.axis(0, n) is None
+
+
+def test_elements_and_overhang() -> None:
+    for kernel, stride, begin, end, dilation in itertools.product((1, 2, 3), (1, 2, 4), (0, 1), (0, 2), (1, 2)):
+        window, size = AxisWindow(kernel, stride, begin, end, dilation), 7
+        count = window.output_size(size, ceil=False)
+        taps = [[number * stride - begin + tap * dilation for tap in range(kernel)] for number in range(count)]
+        own = [sum(0 <= tap < size for tap in each) for each in taps]
+        padded = [sum(-begin <= tap < size + end for tap in each) for each in taps]
+        assert window.elements(size, count, padded=False) == own
+        assert window.elements(size, count, padded=True) == padded
+        assert window.overhang(size, count) == taps[-1][-1] + 1 - size
