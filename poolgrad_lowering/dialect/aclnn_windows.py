@@ -59,10 +59,8 @@ def on_canvas(window: AxisWindow, size: int, count: int) -> AclnnWindow:
 
     The plane starts at `begin`; the canvas ends with the last window or with the plane, whichever is later.
     """
-    last = (count - 1) * window.stride + window.extent
-    return AclnnWindow(
-        kernel=window.extent, stride=window.stride, pad=0, before=window.begin, after=max(last - window.begin - size, 0)
-    )
+    after = max(window.overhang(size, count), 0)
+    return AclnnWindow(kernel=window.extent, stride=window.stride, pad=0, before=window.begin, after=after)
 
 
 def has_empty_window(window: AxisWindow, size: int, count: int) -> bool:

@@ -7,9 +7,9 @@ The formulas are those of the MaxPool page of the ONNX operator documentation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -57,6 +57,38 @@ class AxisWindow(NamedTuple):
     def starts_behind(self, number: int, size: int) -> bool:
         """Whether window `number` starts behind the last of `size` elements."""
         return number * self.stride >= size + self.begin
+
+
+@dataclass(frozen=True)
+class MeanWindows:
+    """The windows of an average pool; each list has an entry for each axis.
+
+    In the gradient every element of dY, divided, is added to all elements of its window. That is a transposed
+    convolution with a kernel of ones, of which a part may lie behind the input, or end before it.
+
+    `sizes` are those of the input, `counts` the numbers of windows. A window is divided by `divisor`, or by the number
+    of its elements, with those of the padding if it is `padded`.
+    """
+
+    windows: Sequence[AxisWindow]
+    sizes: Sequence[int]
+    counts: Sequence[int]
+    padded: bool
+    divisor: int | None = None
+
+    def divisors(self) -> npt.NDArray[np.int64]:
+        """Return what each window is divided by, with an axis for each of the pool; of no axes if all are the same."""
+        if self.divisor:
+            return np.array(self.divisor, np.int64)
+        axes = zip(self.windows, self.sizes, self.counts, strict=True)
+        numbers = [np.array(window.elements(*of, padded=self.padded), np.int64) for window, *of in axes]
+        found: npt.NDArray[np.int64] = functools.reduce(np.multiply.outer, numbers)
+        return found.ravel()[0] if (found == found.flat[0]).all() else found
+
+    def overhangs(self) -> list[int]:
+        """Return how far the last window of each axis ends behind the input; negative if it ends before."""
+        axes = zip(self.windows, self.sizes, self.counts, strict=True)
+        return [window.overhang(size, count) for window, size, count in axes]
 
 
 Number = TypeVar("Number", int, npt.NDArray[np.int64])
@@ -162,11 +194,10 @@ def _same_padding(window: AxisWindow, size: Dim) -> int | None:
         return window.extent - 1
     if size.static is None:
         return None
-    count = -(-size.static // window.stride)
-    return max((count - 1) * window.stride + window.extent - size.static, 0)
+    return max(window._replace(begin=0).overhang(size.static, -(-size.static // window.stride)), 0)
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def pooled_sizes(pool: PoolAttributes, sizes: Shape) -> tuple[Dim | None, ...]:
     """Return the output size of each spatial axis by ONNX's formula; None if the size is symbolic and changes.
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.dims import is_static
-from poolgrad_lowering.model.windows import PoolAttributes
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
 
@@ -33,10 +33,10 @@ MOST_POSITIONS = 4096
 
 @dataclass(frozen=True)
 class Windows:
-    """What a convolution moves over: `image` and `outputs` name the operands, with their sizes; lists are by axis.
+    """What a convolution moves over: `image` and `outputs` name the operands, `axes` has the windows of each axis.
 
     `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic. A transposed
-    convolution has no use for `sizes`. `begins` and `ends` are the pads.
+    convolution has no use for `sizes`.
     """
 
     image: str
@@ -44,18 +44,24 @@ class Windows:
     channels: int
     results: int
     groups: int
+    windows: list[AxisWindow]
     sizes: list[int] | None
     counts: list[int] | None
-    kernel: list[int]
-    strides: list[int]
-    begins: list[int]
-    ends: list[int]
-    dilations: list[int]
+
+    @property
+    def lists(self) -> Iterator[list[int]]:
+        """Kernel, strides, begins and ends of the padding, and dilations, by axis."""
+        return map(list[int], zip(*self.windows, strict=True))
+
+    @property
+    def kernel(self) -> list[int]:
+        """The sizes of the kernel."""
+        return [window.kernel for window in self.windows]
 
     @property
     def axes(self) -> range:
         """The spatial axes."""
-        return range(2, 2 + len(self.kernel))
+        return range(2, 2 + len(self.windows))
 
 
 def _conv_grad(call: Call) -> str:
@@ -67,7 +73,7 @@ def _conv_transpose_grad(call: Call) -> str:
     if call.attribute("output_shape") is not None or call.attribute("auto_pad", "NOTSET") != "NOTSET":
         raise call.refuse("a ConvTransposeGrad with output_shape or auto_pad")
     windows = _windows(call, "dY", "X")
-    dx = f"dX = Conv<{_attributes(windows)}, pads = {windows.begins + windows.ends}>(dY, W)\n"
+    dx = f"dX = Conv<{_attributes(windows)}>(dY, W)\n"
     return _wanted_gradients(call, windows, dx)
 
 
@@ -101,44 +107,36 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
         extra = call.attribute("output_padding", [0] * len(windows))
         if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
             raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
-    lists = map(list[int], zip(*windows, strict=True))
-    return Windows(image, outputs, weight[1] * groups, weight[0], groups, sizes, counts, *lists)
+    return Windows(image, outputs, weight[1] * groups, weight[0], groups, windows, sizes, counts)
 
 
-def _attributes(windows: Windows) -> str:
+def _attributes(windows: Windows, *, cut: bool = True) -> str:
+    """Return the attributes of the convolution; without `cut`, its pads at the ends are 0."""
+    kernel, strides, begins, ends, dilations = windows.lists
     return (
-        f"kernel_shape = {windows.kernel}, strides = {windows.strides}, dilations = {windows.dilations}, "
-        f"group = {windows.groups}"
+        f"kernel_shape = {kernel}, strides = {strides}, dilations = {dilations}, group = {windows.groups}, "
+        f"pads = {begins + (ends if cut else [0] * len(ends))}"
     )
 
 
 def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
     """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end."""
     operands = f"{windows.outputs}, {weight}"
-    attributes = f"{_attributes(windows)}, pads = {windows.begins + windows.ends}"
+    strides = [window.stride for window in windows.windows]
     if windows.sizes is not None and windows.counts is not None:
-        left_over = _left_over(windows, windows.sizes, windows.counts)
-        return f"{dx} = ConvTranspose<{attributes}, output_padding = {left_over}>({operands})\n"
-    if max(windows.strides) == 1:
-        return f"{dx} = ConvTranspose<{attributes}>({operands})\n"
+        axes = zip(windows.windows, windows.sizes, windows.counts, strict=True)
+        left_over = [window.end - window.overhang(size, count) for window, size, count in axes]
+        return f"{dx} = ConvTranspose<{_attributes(windows)}, output_padding = {left_over}>({operands})\n"
+    if max(strides) == 1:
+        return f"{dx} = ConvTranspose<{_attributes(windows)}>({operands})\n"
     # The windows may end before the image's padding does: as many rows as there may be, cut to the image.
-    pads = windows.begins + [0] * len(windows.ends)
-    most = [stride - 1 for stride in windows.strides]
+    most = [stride - 1 for stride in strides]
     return (
-        f"whole = ConvTranspose<{_attributes(windows)}, pads = {pads}, output_padding = {most}>({operands})\n"
+        f"whole = ConvTranspose<{_attributes(windows, cut=False)}, output_padding = {most}>({operands})\n"
         f"shape = Shape({windows.image})\n"
-        + ints("first", [0] * (2 + len(windows.kernel)))
+        + ints("first", [0] * (2 + len(strides)))
         + f"{dx} = Slice(whole, first, shape)\n"
     )
-
-
-def _left_over(windows: Windows, sizes: Sequence[int], counts: Sequence[int]) -> list[int]:
-    """Return how many elements of the padded image no window reaches, on each axis."""
-    lists = (windows.kernel, windows.strides, windows.begins, windows.ends, windows.dilations)
-    return [
-        size - ((count - 1) * stride + dilation * (taps - 1) + 1 - begin - end)
-        for size, count, taps, stride, begin, end, dilation in zip(sizes, counts, *lists, strict=True)
-    ]
 
 
 def weight_gradient(windows: Windows, dw: str = "dW") -> str:
@@ -181,7 +179,8 @@ def _by_one_product(windows: Windows, counts: Sequence[int], dw: str) -> str:
 
 
 def _padded(windows: Windows) -> str:
-    pads = [0, 0, *windows.begins, 0, 0, *windows.ends]
+    _, _, begins, ends, _ = windows.lists
+    pads = [0, 0, *begins, 0, 0, *ends]
     if not any(pads):
         return f"padded = Identity({windows.image})\n"
     return ints("pads", pads) + f"padded = Pad({windows.image}, pads)\n"
@@ -189,16 +188,17 @@ def _padded(windows: Windows) -> str:
 
 def _positions(source: str, windows: Windows, counts: Sequence[int], *, first_axis: int) -> Iterator[str]:
     """Yield a Slice for each position in the kernel, of the elements of the padded image that it meets."""
-    axes = range(first_axis, first_axis + len(windows.kernel))
-    reach = [(count - 1) * stride + 1 for count, stride in zip(counts, windows.strides, strict=True)]
+    axes = range(first_axis, first_axis + len(windows.windows))
+    _, strides, _, _, dilations = windows.lists
+    reach = [(count - 1) * stride + 1 for count, stride in zip(counts, strides, strict=True)]
     for number, position in enumerate(itertools.product(*map(range, windows.kernel))):
-        starts = [tap * dilation for tap, dilation in zip(position, windows.dilations, strict=True)]
+        starts = [tap * dilation for tap, dilation in zip(position, dilations, strict=True)]
         ends = [start + length for start, length in zip(starts, reach, strict=True)]
         yield (
             ints(f"starts_{number}", starts)
             + ints(f"ends_{number}", ends)
             + ints(f"axes_{number}", axes)
-            + ints(f"steps_{number}", windows.strides)
+            + ints(f"steps_{number}", strides)
             + f"part_{number} = Slice({source}, starts_{number}, ends_{number}, axes_{number}, steps_{number})\n"
         )
 
@@ -208,13 +208,14 @@ def _by_convolution(windows: Windows, dw: str) -> str:
     if windows.groups > 1:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups, over symbolic sizes or by a huge kernel")
     order = [1, 0, *windows.axes]
+    kernel, strides, begins, ends, dilations = windows.lists
     return (
         transpose("channels_first", windows.image, order)
         + transpose("outputs_first", windows.outputs, order)
-        + f"product = Conv<strides = {windows.dilations}, dilations = {windows.strides}, "
-        f"pads = {windows.begins + windows.ends}>(channels_first, outputs_first)\n"
-        + ints("starts", [0] * len(windows.kernel))
-        + ints("ends", windows.kernel)
+        + f"product = Conv<strides = {dilations}, dilations = {strides}, "
+        f"pads = {begins + ends}>(channels_first, outputs_first)\n"
+        + ints("starts", [0] * len(kernel))
+        + ints("ends", kernel)
         + ints("axes", windows.axes)
         + "cut = Slice(product, starts, ends, axes)\n"
         + transpose(dw, "cut", order)

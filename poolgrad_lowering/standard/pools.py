@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from onnx import TensorProto
@@ -18,7 +17,7 @@ from poolgrad_lowering.model.facts.average_pools import forward_pools
 from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
-from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, adaptive_bounds
+from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, PoolAttributes, adaptive_bounds
 from poolgrad_lowering.standard.definition import Body, Call, Definition, converted
 from poolgrad_lowering.standard.nodes import cast, multiply_along, reduce, reshape, unsqueeze
 
@@ -46,65 +45,38 @@ def _average_pool_grad(call: Call) -> Body:
     if len(given) != len(counts) or any(size not in (None, count) for size, count in zip(given, counts, strict=True)):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the pool of '{}' is not its pool, by the sizes of dY", x.name)
     padded = bool(call.attribute("count_include_pad", 0))
-    divisors = _divisors(call, channels, windows, spatial, counts, padded=padded)
-    return _spread(call.element_type("dY"), channels, MeanWindows(windows, spatial, counts, divisors))
+    return _spread(call, "dY", channels, MeanWindows(windows, spatial, counts, padded))
 
 
-def _divisors(
-    call: Call, channels: int, windows: list[AxisWindow], sizes: list[int], counts: list[int], *, padded: bool
-) -> list[list[int]]:
-    """Return how many elements each window of each axis counts: those of the input, or those of its padding too.
-
-    Raises `Refuse` if the divisors or the weight of ones would be too large.
-    """
-    call.require_few(math.prod(counts))
-    call.require_few(channels * math.prod(window.kernel for window in windows))
-    call.require_few(sum(window.kernel * count for window, count in zip(windows, counts, strict=True)))
-    divisors = []
-    for window, size, count in zip(windows, sizes, counts, strict=True):
-        low, high = (-window.begin, size + window.end) if padded else (0, size)
-        starts = (number * window.stride - window.begin for number in range(count))
-        taps = range(0, window.extent, window.dilation)
-        divisors.append([sum(low <= start + tap < high for tap in taps) for start in starts])
-    return divisors
+def _require_few(call: Call, channels: int, pool: MeanWindows) -> None:
+    """Raise `Refuse` if the divisors or the weight of ones would be too large."""
+    kernel = [window.kernel for window in pool.windows]
+    call.require_few(math.prod(pool.counts))
+    call.require_few(channels * math.prod(kernel))
+    call.require_few(sum(map(operator.mul, kernel, pool.counts)))
 
 
-class MeanWindows(NamedTuple):
-    """The windows of an average pool; each list has an entry for each axis.
-
-    `sizes` are those of the input, `counts` the numbers of windows, `divisors` what each window's sum is divided by.
-    """
-
-    windows: list[AxisWindow]
-    sizes: list[int]
-    counts: list[int]
-    divisors: list[list[int]]
-
-
-def _spread(element_type: int, channels: int, pool: MeanWindows) -> Body:
-    """Each element of dY over its divisor, on every element of its window: a transposed convolution with ones.
+def _spread(call: Call, source: str, channels: int, pool: MeanWindows) -> Body:
+    """Each element of a gradient over its divisor, on every element of its window.
 
     The windows end at the last element that one reaches, or at the end of the input.
     """
-    windows, sizes, counts, divisors = pool
-    kernel, strides, begins, _, dilations = map(list[int], zip(*windows, strict=True))
-    ends = [
-        (count - 1) * window.stride + window.extent - window.begin - size
-        for window, size, count in zip(windows, sizes, counts, strict=True)
-    ]
-    taps = functools.reduce(np.multiply.outer, [np.array(numbers, np.float32) for numbers in divisors])[None, None]
+    _require_few(call, channels, pool)
+    element_type = call.element_type(source)
+    kernel, strides, begins, _, dilations = map(list[int], zip(*pool.windows, strict=True))
+    ends, divisors = pool.overhangs(), pool.divisors().astype(np.float32)
     attributes = (
         f"kernel_shape = {kernel}, strides = {strides}, dilations = {dilations}, group = {channels}, "
         f"pads = {begins + [max(end, 0) for end in ends]}, output_padding = {[max(-end, 0) for end in ends]}"
     )
-    ones = np.ones([channels, 1, *kernel], np.float32)
-    if (taps == taps.flat[0]).all():
-        taps = taps.flat[0].reshape(())
     return Body(
         cast("divisor", "taps", element_type)
         + cast("weight", "ones", element_type)
-        + f"mean = Div(dY, divisor)\ndX = ConvTranspose<{attributes}>(mean, weight)\n",
-        {"taps": taps, "ones": ones},
+        + f"mean = Div({source}, divisor)\n{call.outputs[0]} = ConvTranspose<{attributes}>(mean, weight)\n",
+        {
+            "taps": divisors[None, None] if divisors.ndim else divisors,
+            "ones": np.ones([channels, 1, *kernel], np.float32),
+        },
     )
 
 
@@ -131,10 +103,10 @@ def _max_pool_grad(call: Call) -> Body:
 
 
 def _aten(call: Call) -> Body | str:
-    operator = call.attribute("operator", "")
-    if operator not in _ATEN_BODIES:
-        raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::{}", operator)
-    return _ATEN_BODIES[operator](call)
+    name = call.attribute("operator", "")
+    if name not in _ATEN_BODIES:
+        raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::{}", name)
+    return _ATEN_BODIES[name](call)
 
 
 def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
@@ -152,13 +124,9 @@ def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
     if not kernel or not pads or not axes or min(kernel + strides) < 1 or min(pads) < 0:
         raise call.refuse("operands that are not those of an average pool")
     ceil, padded = bool(call.number(f"a{first + 3}")), bool(call.number(f"a{first + 4}"))
-    fixed = call.number(f"a{first + 5}")
     windows = [AxisWindow(*row, 1) for row in zip(kernel, strides or kernel, pads, pads, strict=True)]
     counts = [window.output_size(size, ceil=ceil) for window, size in zip(windows, sizes, strict=True)]
-    divisors = _divisors(call, 1, windows, sizes, counts, padded=padded)
-    if fixed:
-        divisors = [[int(fixed)] * counts[0], *([1] * count for count in counts[1:])]
-    return MeanWindows(windows, sizes, counts, divisors)
+    return MeanWindows(windows, sizes, counts, padded, int(call.number(f"a{first + 5}") or 0))
 
 
 def _aten_avg_pool(call: Call) -> str:
@@ -173,8 +141,7 @@ def _aten_avg_pool(call: Call) -> str:
 
 
 def _aten_avg_pool_backward(call: Call) -> Body:
-    body = _spread(call.element_type("a0"), call.count("a1", 1), _mean_windows(call, "a1", 2))
-    return Body(body.text.replace("dY", "a0").replace("dX", "r0"), body.tensors)
+    return _spread(call, "a0", call.count("a1", 1), _mean_windows(call, "a1", 2))
 
 
 def _aten_adaptive_avg_pool(call: Call) -> Body:

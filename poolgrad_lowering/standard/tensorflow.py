@@ -34,8 +34,9 @@ def _windows(call: Call, spatial: slice, x_sizes: list[int], counts: list[int], 
     windows = []
     rows = zip(x_sizes, counts, kernel, listed("strides"), listed("dilations"), strict=True)
     for size, count, extent, stride, dilation in rows:
-        total = 0 if padding == "VALID" else max((count - 1) * stride + dilation * (extent - 1) + 1 - size, 0)
-        windows.append(AxisWindow(extent, stride, total // 2, total - total // 2, dilation))
+        window = AxisWindow(extent, stride, 0, 0, dilation)
+        total = 0 if padding == "VALID" else max(window.overhang(size, count), 0)
+        windows.append(window._replace(begin=total // 2, end=total - total // 2))
     return windows
 
 
@@ -51,8 +52,8 @@ def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[i
     windows = _windows(call, spatial, sizes, counts, kernel[:2])
     if x_shape[channel] % kernel[2]:
         raise call.refuse("a filter whose channels do not divide those of x")
-    channels, lists = x_shape[channel], map(list[int], zip(*windows, strict=True))
-    return Windows("image", "outputs", channels, kernel[3], channels // kernel[2], sizes, counts, *lists)
+    channels = x_shape[channel]
+    return Windows("image", "outputs", channels, kernel[3], channels // kernel[2], windows, sizes, counts)
 
 
 def _moved(call: Call, result: str, source: str, order: Iterable[int]) -> str:

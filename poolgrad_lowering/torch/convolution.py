@@ -17,6 +17,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.model.windows import AxisWindow
+
 WeightGradient = Literal["matmul", "convolution"]
 """How the gradient of a convolution's weight is written.
 
@@ -74,8 +76,9 @@ def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *,
     kernel, stride, padding, dilation, groups = windows
     output_padding = [0] * len(kernel)
     if not transposed:
-        axes = zip(x.shape[2:], dy.shape[2:], kernel, stride, padding, dilation, strict=True)
-        output_padding = [size - ((n - 1) * s - 2 * p + d * (k - 1) + 1) for size, n, k, s, p, d in axes]
+        axes = map(AxisWindow, kernel, stride, padding, padding, dilation)
+        sizes = zip(axes, x.shape[2:], dy.shape[2:], strict=True)
+        output_padding = [window.end - window.overhang(size, count) for window, size, count in sizes]
     dx: Tensor = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
     return dx
 

@@ -11,7 +11,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
-from poolgrad_lowering.model.ir.graphs import names_of
+from poolgrad_lowering.model.ir.graphs import names_of, names_read
 
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _NUMPY_HALVES = tuple(map(helper.tensor_dtype_to_np_dtype, HALVES))
@@ -76,6 +76,7 @@ class _Widening:
         self._declared = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
         self._stored = {tensor.name: tensor for tensor in graph.initializer}
         self._types = element_types(graph) | {name: tensor.data_type for name, tensor in self._stored.items()}
+        self._read = {*names_read(graph.node), *(value.name for value in graph.output)}
         self._wide: dict[str, str] = {}
 
     def write(self, stays: Callable[..., bool]) -> None:
@@ -121,7 +122,8 @@ class _Widening:
                 held.i = TensorProto.FLOAT
         node.output[position] = self._writer.name(f"{name}_unrounded")
         _declare(self._graph, node.output[position], self._declared[name], TensorProto.FLOAT)
-        self._writer.add("Cast", [node.output[position]], name, to=self._types[name])
+        if name in self._read:
+            self._writer.add("Cast", [node.output[position]], name, to=self._types[name])
 
 
 def _declare(graph: GraphProto, name: str, like: ValueInfoProto, element: int) -> None:

@@ -14,11 +14,12 @@ from itertools import product
 from operator import mul
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.model.windows import adaptive_bounds
+from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
@@ -100,7 +101,7 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
             return operator(x, kernel, stride, padding, ceil_mode, count_include_pad)
         return NotImplemented
     averages: Tensor = operator(x.to(wide_type(x)), kernel, stride, padding, ceil_mode)
-    counts = _window_sizes(x.shape[-axes:], averages.shape[-axes:], *windows, padded=True)
+    counts = _elements(_mean_windows(x, averages, windows, padded=True))
     return (averages * counts / divisor).to(x.dtype)
 
 
@@ -116,16 +117,15 @@ def average_pool_backward(  # noqa: PLR0917 - the operator's signature
     divisor: int | None,
 ) -> Tensor:
     """Return the gradient of an average pool: every element of dy, divided, is added to all elements of its window."""
-    sizes, counts = x.shape[-axes:], dy.shape[-axes:]
-    kernel, stride, padding = _for_each_axis(axes, kernel, stride, padding)
-    elements = divisor or _window_sizes(sizes, counts, kernel, stride, padding, padded=count_include_pad)
-    divided = dy.to(wide_type(dy)) / elements
+    kernel, stride, _ = numbers = _for_each_axis(axes, kernel, stride, padding)
+    pool = _mean_windows(x, dy, numbers, padded=count_include_pad)
+    divided = dy.to(wide_type(dy)) / (divisor or _elements(pool))
     none, one = [0] * axes, [1] * axes
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
-    planes = divided.reshape(-1, 1, *counts)
+    planes = divided.reshape(-1, 1, *pool.counts)
     spread = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
-    ends = [size + pad - found for size, pad, found in zip(sizes, padding, spread.shape[2:], strict=True)]
-    cut = [amount for begin, end in zip(reversed(padding), reversed(ends), strict=True) for amount in (-begin, end)]
+    ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
+    cut = [-amount for window, end in ends for amount in (window.begin, end)]
     return functional.pad(spread, cut).reshape(x.shape).to(dy.dtype)
 
 
@@ -180,22 +180,16 @@ def _positions(sizes: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
     return [[sum(map(mul, element, strides)) for element in product(*window)] for window in product(*along)]
 
 
-def _window_sizes(
-    sizes: Sequence[int],
-    counts: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    *,
-    padded: bool,
-) -> Tensor:
-    """Return how many elements each window of an average pool has, with those of the padding or without."""
-    lengths = []
-    for size, count, extent, step, pad in zip(sizes, counts, kernel, stride, padding, strict=True):
-        first, last = (-pad, size + pad) if padded else (0, size)
-        starts = [number * step - pad for number in range(count)]
-        lengths.append([min(start + extent, last) - max(start, first) for start in starts])
-    return torch.tensor([math.prod(each) for each in product(*lengths)]).reshape(list(counts))
+def _mean_windows(x: Tensor, y: Tensor, numbers: Sequence[Sequence[int]], *, padded: bool) -> MeanWindows:
+    """Return the windows of an average pool from x to y with a kernel, a stride and a padding for each axis."""
+    windows = [AxisWindow(extent, step, pad, pad, 1) for extent, step, pad in zip(*numbers, strict=True)]
+    axes = len(windows)
+    return MeanWindows(windows, x.shape[-axes:], y.shape[-axes:], padded)
+
+
+def _elements(pool: MeanWindows) -> Tensor:
+    """Return how many elements each window of an average pool has."""
+    return torch.tensor(np.broadcast_to(pool.divisors(), pool.counts).tolist())
 
 
 def _averages(size: int, count: int) -> Tensor:
