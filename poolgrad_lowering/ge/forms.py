@@ -17,6 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard, names_of
 from poolgrad_lowering.model.windows import PoolAttributes
@@ -128,7 +129,7 @@ def _gemm(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> boo
     """The plugin drops alpha where C is missing. A C of −0.0 changes no sum, not even one that is a zero."""
     element = writer.types.elements.get(node.input[0])
     has_c = len(node.input) > 2 and node.input[2]
-    if has_c or attributes.get("alpha", 1.0) == 1.0 or element not in _FLOATS:
+    if has_c or attributes.get("alpha", 1.0) == 1.0 or element not in FLOAT_TYPES:
         return False
     zero = writer.tensor(helper.make_tensor(f"{node.output[0]}/C", element, [1], [-0.0]))
     return writer.change(node, {"beta": 1.0}, inputs=[*node.input[:2], zero])
@@ -173,7 +174,7 @@ def _is_nan(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
 def _is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """As `_is_nan`. One of a single sign stays."""
     result, element = node.output[0], writer.types.elements.get(node.input[0])
-    if attributes or element not in _FLOATS or writer.opset < _EQUAL_OF_FLOATS_OPSET:
+    if attributes or element not in FLOAT_TYPES or writer.opset < _EQUAL_OF_FLOATS_OPSET:
         return False
     infinity = writer.tensor(helper.make_tensor(f"{result}/infinity", element, [], [math.inf]))
     size = writer.add("Abs", node.input, writer.name(f"{result}/size"))
@@ -431,8 +432,6 @@ def _expanded(source: Sequence[int | str | None] | None, shape: tuple[int | str,
         1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False)
     )
 
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
 

@@ -17,7 +17,7 @@ from onnx import ModelProto
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.forms import write_forms
-from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles, opset_of
+from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis
 from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
 from poolgrad_lowering.ge.values import ValueTypes, value_types
@@ -25,6 +25,7 @@ from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.collector import collector_paused
+from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.index import ModelIndex, Visitor
 from poolgrad_lowering.model.ir.order import sort_nodes
 

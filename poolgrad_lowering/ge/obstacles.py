@@ -19,7 +19,7 @@ from poolgrad_lowering.ge.forms import attributes_of, kernel_of
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
-from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard
+from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard, opset_of
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 from poolgrad_lowering.model.ir.tensors import type_name
 
@@ -79,11 +79,6 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
 def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:
     """Return an obstacle at a node."""
     return NodeObstacle(node.name, f"{node.domain}.{node.op_type}" if node.domain else node.op_type, code.value, reason)
-
-
-def opset_of(model: ModelProto) -> int:
-    """Return the imported version of ONNX's own operators, 0 if they are not imported."""
-    return next((entry.version for entry in model.opset_import if not canonical_domain(entry.domain)), 0)
 
 
 def _of_model(model: ModelProto, use: Use) -> Iterator[NodeObstacle]:

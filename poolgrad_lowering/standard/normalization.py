@@ -11,6 +11,8 @@ The products are in the order of onnxruntime's kernels, so that they overflow fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onnx import TensorProto
 
 from poolgrad_lowering.standard.definition import Call, Definition, converted, in_float32
@@ -99,16 +101,27 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> str:
 
 
 def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
-    rank = call.rank("X")
-    axis = call.axis(rank, -1)
-    inner, outer = range(axis, rank), range(axis)
     # The mean and the inverse deviation may have another type than X.
     body = converted(call, "centre", "mean", call.computed_type("X")) if centred else ""
     body += converted(call, "inverse", "inv_std", call.computed_type("X"))
     body += "deviation = Sub(X_wide, centre)\n" if centred else "deviation = Identity(X_wide)\n"
+    return _of_normal(call, "X", body + "normal = Mul(deviation, inverse)\n", ("scale",), centred=centred)
+
+
+def _invertible_layer_normalization_grad(call: Call) -> str:
+    """x̂ from the result: (Y − B) / scale."""
+    body = converted(call, "inverse", "inv_std", call.computed_type("Y"))
+    body += "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
+    return _of_normal(call, "Y", body, ("scale", "B"))
+
+
+def _of_normal(call: Call, source: str, body: str, read: Sequence[str], *, centred: bool = True) -> str:
+    """The gradients of a layer normalization, behind nodes that compute x̂ as `normal`, and σ⁻¹ as `inverse`."""
+    rank = call.rank(source)
+    axis = call.axis(rank, -1)
+    inner, outer = range(axis, rank), range(axis)
     body += (
-        "normal = Mul(deviation, inverse)\nby_scale = Mul(dY_wide, scale_wide)\nscaled = Mul(by_scale, inverse)\n"
-        "product_ = Mul(scaled, normal)\n"
+        "by_scale = Mul(dY_wide, scale_wide)\nscaled = Mul(by_scale, inverse)\nproduct_ = Mul(scaled, normal)\n"
         + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
         + "along = Mul(normal, mean_product)\n"
     )
@@ -121,28 +134,8 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
         + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
         + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
     )
-    outputs = {"dX": "X", "dscale": "scale", "dB": "scale"}
-    return in_float32(call, body, ("dY", "X", "scale"), outputs)
-
-
-def _invertible_layer_normalization_grad(call: Call) -> str:
-    """x̂ from the result: (Y − B) / scale."""
-    rank = call.rank("Y")
-    axis = call.axis(rank, -1)
-    inner, outer = range(axis, rank), range(axis)
-    body = (
-        converted(call, "inverse", "inv_std", call.computed_type("Y"))
-        + "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
-        "by_scale = Mul(dY_wide, scale_wide)\nscaled = Mul(by_scale, inverse)\nproduct_ = Mul(scaled, normal)\n"
-        + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
-        + reduce("ReduceMean", "mean_scaled", "scaled", inner, keep=True)
-        + "along = Mul(normal, mean_product)\nrest = Sub(scaled, mean_scaled)\n"
-        + "dX_wide = Sub(rest, along)\nproduct_scale = Mul(dY_wide, normal)\n"
-        + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
-        + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
-    )
-    outputs = {"dX": "Y", "dscale": "scale", "dB": "scale"}
-    return in_float32(call, body, ("dY", "Y", "scale", "B"), outputs)
+    outputs = {"dX": source, "dscale": "scale", "dB": "scale"}
+    return in_float32(call, body, ("dY", source, *read), outputs)
 
 
 DEFINITIONS = (

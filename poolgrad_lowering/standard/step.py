@@ -24,7 +24,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.dims import differ, is_static
-from poolgrad_lowering.model.ir.graphs import names_read, remove_entries
+from poolgrad_lowering.model.ir.graphs import names_read, opset_of, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.standard.definition import Body
@@ -182,7 +182,6 @@ def join_step(
     unknown = _without_sizes(index, gradients.values())
     graph = model.graph
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
-    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     declared = {value.name: value for value in graph.input}
     renamed = {name: names.weight(name) for name in (*gradients, *frozen) if name in declared}
     renamed[graph.output[0].name] = names.LOSS
@@ -196,7 +195,7 @@ def join_step(
         if tensor.elem_type != TensorProto.FLOAT or not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
             raise FileError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
-    inliner = Inliner(graph, opset, taken)
+    inliner = Inliner(graph, opset_of(model), taken)
     for name, gradient in gradients.items():
         if gradient in unknown:
             found[name] = _reshaped(graph, inliner, found[name], name, shapes[name])

@@ -31,7 +31,7 @@ from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
 from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
-from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
+from poolgrad_lowering.torch.halves import element_types, has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import Draws, InFloat64, without_one_dnn
 from poolgrad_lowering.torch.model_state import (
     attributes_restored,
@@ -136,8 +136,7 @@ def _part(error: float, allowed: float) -> float:
 
 def _rounding(model: onnx.ModelProto) -> float:
     """Return the largest error of rounding 1 to the shortest floating-point type of the model."""
-    graph = model.graph
-    held = {value.type.tensor_type.elem_type for value in (*graph.input, *graph.value_info, *graph.output)}
+    held = set(element_types(model.graph).values())
     bits = {onnx.TensorProto.BFLOAT16: 8, onnx.TensorProto.FLOAT16: 11, onnx.TensorProto.FLOAT: 24}
     return 2.0 ** -min((count for kind, count in bits.items() if kind in held), default=53)
 
@@ -247,7 +246,7 @@ def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[s
         if node.op_type in _OTHER_RANDOM:
             raise TorchExportError(f"a step with {node.op_type} cannot be compared: its random numbers cannot be fed")
     drawn = {node.output[0]: node for node in copied.graph.node if node.op_type in names.RANDOM}
-    types = {value.name: value.type.tensor_type.elem_type for value in copied.graph.value_info}
+    types = element_types(copied.graph)
     for name, node in drawn.items():
         copied.graph.node.remove(node)
         copied.graph.input.append(onnx.helper.make_tensor_value_info(name, types[name], None))

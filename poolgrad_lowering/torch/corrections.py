@@ -20,14 +20,13 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
+from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
-from poolgrad_lowering.model.ir.graphs import names_of
+from poolgrad_lowering.model.ir.graphs import names_of, opset_of
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.halves import compute_in_float32
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 
 def correct(model: ModelProto) -> None:
@@ -41,8 +40,7 @@ def correct(model: ModelProto) -> None:
             write(node, types.get(node.input[0], onnx.TypeProto.Tensor()), writer)
         writer.keep(node)
     writer.replace_nodes()
-    (opset,) = (entry.version for entry in model.opset_import if entry.domain == "")
-    compute_in_float32(graph, partial(_stays_in_16_bits, opset))
+    compute_in_float32(graph, partial(_stays_in_16_bits, opset_of(model)))
 
 
 def _write_bounds(node: NodeProto, data: onnx.TypeProto.Tensor, writer: GraphWriter) -> None:
@@ -50,7 +48,7 @@ def _write_bounds(node: NodeProto, data: onnx.TypeProto.Tensor, writer: GraphWri
 
     ONNX says the largest finite number; PyTorch's clamp, from which these nodes come, leaves infinities.
     """
-    if data.elem_type not in _FLOATS:
+    if data.elem_type not in FLOAT_TYPES:
         return
     dtype = helper.tensor_dtype_to_np_dtype(data.elem_type)
     operands = [*node.input, "", ""][:3]

@@ -14,11 +14,6 @@ import torch
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are not quoted
-_MISSING = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
-_TRANSLATED = re.compile(r"Error when translating node .*target=torch\.ops\.([\w.]+)\]")
-_NEEDS_A_VALUE = re.compile(r"data-dependent|_local_scalar_dense|unbacked symbols")
-_CHANGED_VIEW = re.compile(r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,")
-_WITHOUT_GRADIENT = re.compile(r"does not require grad and does not have a grad_fn")
 
 _INSIDE = Path(inspect.getfile(torch)).parent
 _LAYERS = _INSIDE / "nn"
@@ -39,10 +34,10 @@ def sentence(error: BaseException) -> str:
 def explanation(error: BaseException, failed: str) -> str:
     """Return what an error of torch is about. `failed` says what torch cannot do, for a cause that is not known."""
     causes = list(_chain(error))
-    for explain in _KNOWN:
+    for message, explain in _KNOWN:
         for cause in causes:
-            if found := explain(cause, causes):
-                return found
+            if found := re.search(message, _TERMINAL.sub("", str(cause))):
+                return explain(found, causes)
     return f"{failed}: {sentence(causes[-1])}"
 
 
@@ -54,21 +49,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__
 
 
-def _no_translation(cause: BaseException, _: list[BaseException]) -> str | None:
-    found = _MISSING.search(str(cause))
-    return None if found is None else f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}"
-
-
-def _failed_translation(cause: BaseException, causes: list[BaseException]) -> str | None:
-    found = _TRANSLATED.search(_TERMINAL.sub("", str(cause)))
-    if found is None:
-        return None
-    return f"torch's translation to ONNX of the operator {found[1]} fails: {sentence(causes[-1])}"
-
-
-def _value_of_a_tensor(cause: BaseException, causes: list[BaseException]) -> str | None:
-    if not _NEEDS_A_VALUE.search(str(cause)):
-        return None
+def _value_of_a_tensor(_: re.Match[str], causes: list[BaseException]) -> str:
     return (
         f"the way that the computation takes, or one of its sizes, depends on the numbers in a tensor, in "
         f"{_place(causes)}: a graph is the same for all numbers. Write this part without `if`, `float()` and `.item()` "
@@ -76,29 +57,32 @@ def _value_of_a_tensor(cause: BaseException, causes: list[BaseException]) -> str
     )
 
 
-def _changed_view(cause: BaseException, _: list[BaseException]) -> str | None:
-    found = _CHANGED_VIEW.search(str(cause))
-    if found is None:
-        return None
-    return f"the model changes what `{found[1]}` returns, a view of a tensor, in place: write it with torch.where"
-
-
-def _no_gradient(cause: BaseException, causes: list[BaseException]) -> str | None:
-    if not _WITHOUT_GRADIENT.search(str(cause)):
-        return None
+def _no_gradient(_: re.Match[str], causes: list[BaseException]) -> str:
     return (
         f"a gradient is computed in {_place(causes)} of what does not depend on a tensor with requires_grad: give the "
         "tensor requires_grad in the model's forward"
     )
 
 
-_KNOWN: tuple[Callable[[BaseException, list[BaseException]], str | None], ...] = (
-    _no_translation,
-    _failed_translation,
-    _value_of_a_tensor,
-    _changed_view,
-    _no_gradient,
+_KNOWN: tuple[tuple[str, Callable[[re.Match[str], list[BaseException]], str]], ...] = (
+    (
+        r"OpOverload\(op='([^']+)', overload='([^']+)'\)",
+        lambda found, _: f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}",
+    ),
+    (
+        r"Error when translating node .*target=torch\.ops\.([\w.]+)\]",
+        lambda found, causes: f"torch's translation to ONNX of the operator {found[1]} fails: {sentence(causes[-1])}",
+    ),
+    (r"data-dependent|_local_scalar_dense|unbacked symbols", _value_of_a_tensor),
+    (
+        r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,",
+        lambda found, _: (
+            f"the model changes what `{found[1]}` returns, a view of a tensor, in place: write it with torch.where"
+        ),
+    ),
+    (r"does not require grad and does not have a grad_fn", _no_gradient),
 )
+"""What messages of torch look like, and the sentence for each."""
 
 
 def _place(causes: list[BaseException]) -> str:

@@ -15,6 +15,7 @@ from onnxscript import optimizer
 from torch import Tensor, nn
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
@@ -98,9 +99,10 @@ def to_onnx(
     del exported.graph.metadata_props[:]
     for value in (*exported.graph.value_info, *exported.graph.input, *exported.graph.output):
         del value.metadata_props[:]  # in which the exporter records its code
-    (found,) = (entry.version for entry in exported.opset_import if entry.domain == "")
-    if found != opset:
-        raise TorchExportError(f"opset is {opset}, and torch wrote {found}, since it cannot convert the step")
+    if opset_of(exported) != opset:
+        raise TorchExportError(
+            f"opset is {opset}, and torch wrote {opset_of(exported)}, since it cannot convert the step"
+        )
     correct(exported)
     arrange(exported.graph)
     try:

@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
 from poolgrad_lowering.model.ir.graphs import names_of, names_read
 
-HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-_NUMPY_HALVES = tuple(map(helper.tensor_dtype_to_np_dtype, HALVES))
+_NUMPY_HALVES = tuple(map(helper.tensor_dtype_to_np_dtype, HALF_TYPES))
 
 
 def element_types(graph: GraphProto) -> dict[str, int]:
@@ -25,7 +25,7 @@ def element_types(graph: GraphProto) -> dict[str, int]:
 
 def has_halves(model: ModelProto) -> bool:
     """Whether a value of the model is declared as float16 or bfloat16."""
-    return not set(element_types(model.graph).values()).isdisjoint(HALVES)
+    return not set(element_types(model.graph).values()).isdisjoint(HALF_TYPES)
 
 
 def rounded_like_torch(model: ModelProto) -> ModelProto:
@@ -38,7 +38,7 @@ def rounded_like_torch(model: ModelProto) -> ModelProto:
     found = onnx.shape_inference.infer_shapes(model)
     graph = found.graph
     types = element_types(graph)
-    short = {value.name: f"{value.name}.short" for value in graph.output if types[value.name] in HALVES}
+    short = {value.name: f"{value.name}.short" for value in graph.output if types[value.name] in HALF_TYPES}
     for node in graph.node:
         for listed in (node.input, node.output):
             listed[:] = [short.get(name, name) for name in listed]
@@ -47,7 +47,7 @@ def rounded_like_torch(model: ModelProto) -> ModelProto:
             _declare(graph, short[value.name], value, types[value.name])
             graph.node.append(helper.make_node("Cast", [short[value.name]], [value.name], to=TensorProto.FLOAT))
     for value in (*graph.input, *graph.output):
-        if types[value.name] in HALVES:
+        if types[value.name] in HALF_TYPES:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
     compute_in_float32(graph, lambda *_, **__: False)
     return found
@@ -85,7 +85,7 @@ class _Widening:
                 (is_result, position, name)
                 for is_result, listed in ((False, node.input), (True, node.output))
                 for position, name in enumerate(listed)
-                if (element := self._types.get(name)) in HALVES
+                if (element := self._types.get(name)) in HALF_TYPES
                 and not stays(node, element, position, is_result=is_result)
             ]
             for is_result, position, name in halves:
@@ -116,9 +116,9 @@ class _Widening:
         The types and constants in 16 bits that attributes of its node name become float32.
         """
         for held in node.attribute:
-            if held.t.data_type in HALVES:
+            if held.t.data_type in HALF_TYPES:
                 held.t.CopyFrom(numpy_helper.from_array(in_float32(numpy_helper.to_array(held.t)), held.t.name))
-            elif held.name in ("to", "dtype") and held.i in HALVES:
+            elif held.name in ("to", "dtype") and held.i in HALF_TYPES:
                 held.i = TensorProto.FLOAT
         node.output[position] = self._writer.name(f"{name}_unrounded")
         _declare(self._graph, node.output[position], self._declared[name], TensorProto.FLOAT)

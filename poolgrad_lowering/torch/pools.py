@@ -62,17 +62,25 @@ def adaptive_max_pool(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]
     if x.dtype == torch.bfloat16:
         largest, indices = adaptive_max_pool(x.float(), counts)
         return largest.to(x.dtype), indices
+    table, gathered, masked = _gathered(x, sizes, counts, -math.inf)
+    largest = masked.argmax(-1, keepdim=True)
+    positions = table + torch.zeros_like(gathered, dtype=table.dtype)  # a constant cannot expand to a symbolic size
+    shape = [*x.shape[: -len(counts)], *counts]
+    return masked.amax(-1).reshape(shape), positions.gather(-1, largest).reshape(shape)
+
+
+def _gathered(x: Tensor, sizes: Sequence[int], counts: Sequence[int], fill: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the table of the elements of each adaptive window, these elements, and them with a fill in short rows.
+
+    A row of the table that is shorter than others repeats its last element.
+    """
     windows = _positions(sizes, counts)
     longest = max(map(len, windows))
     table = torch.tensor([window + window[-1:] * (longest - len(window)) for window in windows])
     mask = torch.tensor([[element < len(window) for element in range(longest)] for window in windows])
-    outer = x.shape[: -len(counts)]
+    outer = x.shape[: -len(sizes)]
     gathered = x.reshape(*outer, -1).index_select(-1, table.reshape(-1)).reshape(*outer, *table.shape)
-    masked = torch.where(mask, gathered, -math.inf)
-    largest = masked.argmax(-1, keepdim=True)
-    positions = table + torch.zeros_like(gathered, dtype=table.dtype)  # a constant cannot expand to a symbolic size
-    indices = positions.gather(-1, largest).reshape(*outer, *counts)
-    return masked.amax(-1).reshape(*outer, *counts), indices
+    return table, gathered, torch.where(mask, gathered, fill)
 
 
 def average_pool(  # noqa: PLR0917 - the operator's signature
@@ -150,14 +158,9 @@ def adaptive_average_pool_backward(axes: int, dy: Tensor, x: Tensor) -> Tensor:
         return average_pool_backward(axes, dy, x, kernel, kernel, [0] * axes, False, False, None)
     along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
     elements = torch.tensor([math.prod(map(len, window)) for window in product(*along)]).reshape(list(counts))
-    divided = dy.to(wide_type(dy)) / elements
-    windows = _positions(counts, sizes)  # elements are to windows what windows are to elements
-    most = max(map(len, windows))
-    table = torch.tensor([each + each[-1:] * (most - len(each)) for each in windows])
-    mask = torch.tensor([[number < len(each) for number in range(most)] for each in windows])
-    outer = x.shape[:-axes]
-    gathered = divided.reshape(*outer, -1).index_select(-1, table.reshape(-1)).reshape(*outer, *table.shape)
-    return torch.where(mask, gathered, 0.0).sum(-1).reshape(x.shape).to(dy.dtype)
+    # Elements are to windows what windows are to elements.
+    *_, terms = _gathered(dy.to(wide_type(dy)) / elements, counts, sizes, 0.0)
+    return terms.sum(-1).reshape(x.shape).to(dy.dtype)
 
 
 def _for_each_axis(axes: int, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> list[list[int]]:

@@ -8,13 +8,12 @@ unknown to it, and so are those of everything behind it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
-from poolgrad_lowering.model.ir.graphs import fresh, graphs, names_of, names_read, remove_entries
+from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read, opset_of, remove_entries
 
 
 def shape_operands(model: ModelProto) -> set[str]:
@@ -31,11 +30,12 @@ def store_sizes(model: ModelProto, types: ValueTypes) -> int:
     taken = names_of(model.graph)
     changed = 0
     for graph in graphs(model.graph):
+        writer = Writer(graph, opset_of(model), types, taken)
         for node in graph.node:
             sizes = shape_operand(node)
             known = _known(node, sizes, types) if sizes is not None and types.numbers(sizes) is None else None
             if known is not None:
-                name = stored_sizes(graph, known, fresh(f"{node.output[0]}/shape", taken), types)
+                name = writer.constant(f"{node.output[0]}/shape", np.array(known, np.int32))
                 node.input[:] = [name if value == sizes else value for value in node.input]
                 changed += 1
     return changed
@@ -64,12 +64,3 @@ def _remove(graph: GraphProto, unread: set[str]) -> list[NodeProto]:
     remove_entries(graph.initializer, lambda tensor: tensor.name in unread - inputs)
     remove_entries(graph.node, lambda node: bool(node.output) and set(node.output) <= unread)
     return dead
-
-
-def stored_sizes(graph: GraphProto, sizes: Sequence[int], name: str, types: ValueTypes) -> str:
-    """Add an initializer with the shape of x to a graph, and return its name."""
-    tensor = numpy_helper.from_array(np.array(sizes, np.int32), name)
-    graph.initializer.append(tensor)
-    types.constants[name] = graph.initializer[-1]
-    types.learn(name, tensor.data_type, (len(sizes),))
-    return name

@@ -24,9 +24,10 @@ from poolgrad_lowering.model.diagnostics.errors import InvalidModelError, UsageE
 from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, remove_entries
+from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, opset_of, remove_entries
 from poolgrad_lowering.model.ir.order import sort_nodes
 from poolgrad_lowering.model.ir.tensors import type_name
 
@@ -82,8 +83,8 @@ def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
     sort_nodes(model)
     dropped = tidy.drop_unread_indices(model)
     sizes = shape_operands(model)
-    rewritten = write_forms(model, obstacles.opset_of(model), types) + store_sizes(model, types)
-    raised = raise_ranks(model, obstacles.opset_of(model), types)
+    rewritten = write_forms(model, opset_of(model), types) + store_sizes(model, types)
+    raised = raise_ranks(model, opset_of(model), types)
     drop_unread(model, sizes - shape_operands(model))
     return raised, rewritten, dropped
 
@@ -166,9 +167,6 @@ def expand_operators(model: ModelProto) -> list[str]:
     return expanded
 
 
-_FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
-
-
 def make_inputs(model: ModelProto, patterns: Sequence[str]) -> list[str]:
     """Make graph inputs of the floating-point initializers of the main graph that match a pattern; return their names.
 
@@ -176,7 +174,7 @@ def make_inputs(model: ModelProto, patterns: Sequence[str]) -> list[str]:
     Raises `UsageError` for a pattern that matches nothing.
     """
     graph = model.graph
-    weights = [tensor.name for tensor in graph.initializer if tensor.data_type in _FLOATS]
+    weights = [tensor.name for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in weights):
             raise UsageError(f"'{pattern}' matches no floating-point initializer of the main graph")

@@ -11,24 +11,23 @@ shape of x where it is an operand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS, average_window, onnx_window
 from poolgrad_lowering.dialect.op import Part
-from poolgrad_lowering.ge.atc.pooled_sizes import stored_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
-from poolgrad_lowering.model.ir.graphs import fresh, graphs, names_of, names_read
+from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read
 
 RANK = 5
 _SIZES = (onnx_window.KERNEL, onnx_window.STRIDES, onnx_window.DILATIONS)
 _PADS = (onnx_window.PADS, average_window.COUNTED, average_window.UNCOUNTED)
 """ONNX's window attributes with an entry for each axis, and with two. Those of average pools share names with these."""
-_AXES_INPUT_OPSET = 13
-"""The first opset in which the axes of Unsqueeze and Squeeze are an input."""
 
 
 def raise_ranks(model: ModelProto, opset: int, types: ValueTypes) -> int:
@@ -61,12 +60,9 @@ class _Graph:
 
     def __init__(self, graph: GraphProto, opset: int, types: ValueTypes, taken: set[str]) -> None:
         self._graph = graph
-        self._opset = opset
         self._types = types
-        self._taken = taken
+        self._writer = Writer(graph, opset, types, taken)
         self._raised: dict[str, str] = {}
-        self._axes: dict[int, str] = {}
-        self._nodes: list[NodeProto] = []
         self._missing = [_missing_axes(node, types) for node in graph.node]
         others = (node for node, missing in zip(graph.node, self._missing, strict=True) if not missing)
         self._read = {*names_read(others), *(value.name for value in graph.output)}
@@ -79,50 +75,35 @@ class _Graph:
             if missing:
                 self._raise(node, missing)
             else:
-                self._nodes.append(node)
-        del self._graph.node[:]
-        self._graph.node.extend(self._nodes)
+                self._writer.keep(node)
+        self._writer.replace_nodes()
         return sum(map(bool, self._missing))
 
     def _raise(self, node: NodeProto, missing: int) -> None:
-        sizes = shape_operand(node)
-        inputs = [self._raised_input(value, missing, is_shape=value == sizes) for value in node.input]
+        sizes, axes = shape_operand(node), range(2, 2 + missing)
+        inputs = [self._raised_input(value, axes, is_shape=value == sizes) for value in node.input]
         outputs = [self._new(value) if value else "" for value in node.output]
         self._raised.update(zip(node.output, outputs, strict=True))
         raised = deepcopy(node)
         raised.input[:], raised.output[:] = inputs, outputs
         _fill_window(raised, missing)
-        self._nodes.append(raised)
+        self._writer.keep(raised)
         for value, result in zip(node.output, outputs, strict=True):
             if value in self._read:
-                self._move("Squeeze", result, value, missing)
+                self._writer.along("Squeeze", result, axes, value)
 
-    def _raised_input(self, value: str, missing: int, *, is_shape: bool) -> str:
+    def _raised_input(self, value: str, axes: Sequence[int], *, is_shape: bool) -> str:
         """Return a value of rank 5 in place of an input, or a constant in place of the shape of x."""
         if value not in self._raised and is_shape:
             numbers = self._types.numbers(value) or []
-            raised = [*numbers[:2], *[1] * missing, *numbers[2:]]
-            name = fresh(f"{value}/5d", self._taken)
-            self._raised[value] = stored_sizes(self._graph, raised, name, self._types)
+            raised = [*numbers[:2], *[1] * len(axes), *numbers[2:]]
+            self._raised[value] = self._writer.constant(f"{value}/5d", np.array(raised, np.int32))
         elif value not in self._raised:
-            self._raised[value] = self._new(value)
-            self._move("Unsqueeze", value, self._raised[value], missing)
+            self._raised[value] = self._writer.along("Unsqueeze", value, axes, self._new(value))
         return self._raised[value]
 
-    def _move(self, op_type: str, source: str, result: str, missing: int) -> None:
-        name = fresh(f"{result}/{op_type}", self._taken)
-        axes = list(range(2, 2 + missing))
-        if self._opset < _AXES_INPUT_OPSET:
-            self._nodes.append(helper.make_node(op_type, [source], [result], name=name, axes=axes))
-            return
-        if missing not in self._axes:
-            self._axes[missing] = fresh(f"axes_before_{'HW'[missing - 1]}", self._taken)
-            tensor = helper.make_tensor(self._axes[missing], TensorProto.INT64, [missing], axes)
-            self._graph.initializer.append(tensor)
-        self._nodes.append(helper.make_node(op_type, [source, self._axes[missing]], [result], name=name))
-
     def _new(self, value: str) -> str:
-        name = fresh(f"{value}/5d", self._taken)
+        name = self._writer.name(f"{value}/5d")
         self._types.ranks[name] = RANK
         if value in self._types.elements:
             self._types.elements[name] = self._types.elements[value]

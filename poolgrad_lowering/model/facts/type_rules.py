@@ -20,6 +20,7 @@ from poolgrad_lowering.model.ir.scopes import Node, Value
 ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN)
 """The domains of ONNX itself: the process may have registered operators of others."""
 HALF_TYPES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALF_TYPES)
 """The element types in which runtimes store values and do not sum: sums are in float32."""
 _NUMBERS = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items()}
 

@@ -61,6 +61,11 @@ def names_of(graph: GraphProto) -> set[str]:
     return found
 
 
+def opset_of(model: ModelProto) -> int:
+    """Return the imported version of ONNX's own operators, 0 if they are not imported."""
+    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+
+
 def inputs_to_feed(model: ModelProto) -> list[ValueInfoProto]:
     """Return the graph inputs without a default: ATC makes constants of the others."""
     stored = {tensor.name for tensor in model.graph.initializer}

@@ -47,11 +47,11 @@ def test_a_pool_and_its_gradient_of_rank_4_become_rank_5() -> None:
     original = torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])
     exported = export_atc(original).model
     assert lines(exported) == [
-        "X/5d = Unsqueeze(X, axes_before_H)",
+        "X/5d = Unsqueeze(X, ints_2)",
         "Y/5d, Y/argmax/5d = MaxPool3DWithArgmaxV2(X/5d)",
-        "dY/5d = Unsqueeze(dY, axes_before_H)",
+        "dY/5d = Unsqueeze(dY, ints_2)",
         "dX/5d = MaxPool3DGradWithArgmax(X/5d, dY/5d, Y/argmax/5d)",
-        "dX = Squeeze(dX/5d, axes_before_H)",
+        "dX = Squeeze(dX/5d, ints_2)",
     ]
     onnx.checker.check_model(exported)
     feeds = random_feeds(original)
