@@ -78,7 +78,8 @@ def faults(model: onnx.ModelProto) -> list[str]:
     times = Counter(node.name for node in graph.node)
     values = {value.name for value in graph.input} | {name for node in graph.node for name in node.output}
     found += [f"the node name {name!r} is used {count} times" for name, count in times.items() if count > 1 or not name]
-    found += [f"{name} is a node and a value" for name in times.keys() & values]
+    others = [node.name for node in graph.node if node.name in values and node.name not in node.output]
+    found += [f"{name} is a node and the value of another one" for name in others]
     declared = (*graph.input, *graph.output, *graph.value_info)
     doubles = [value.name for value in declared if value.type.tensor_type.elem_type == TensorProto.DOUBLE]
     doubles += [name for name, tensor in constants.items() if tensor.data_type == TensorProto.DOUBLE]
