@@ -17,7 +17,8 @@ pytest.importorskip("onnxscript")
 from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step, names  # noqa: E402
+from poolgrad_lowering.model.ir import step_names as names  # noqa: E402
+from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step  # noqa: E402
 from poolgrad_lowering.torch.check import _judged  # noqa: E402
 from tests.torch_step.edits import followed  # noqa: E402
 
