@@ -16,8 +16,8 @@ from onnx import ModelProto
 
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
-from poolgrad_lowering.ge.forms import write_forms
 from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles
+from poolgrad_lowering.ge.rewrites import write_for_ge
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis
 from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
 from poolgrad_lowering.ge.values import ValueTypes, value_types
@@ -32,9 +32,9 @@ from poolgrad_lowering.model.ir.order import sort_nodes
 
 @dataclass(frozen=True)
 class GraphModeEdits:
-    """What was changed, as numbers of nodes and values: forms, Indices outputs, names of nodes, values of rank 0."""
+    """What was changed: the numbers of rewritten nodes, of Indices outputs, of names of nodes, of values of rank 0."""
 
-    forms: int
+    rewritten: int
     indices_dropped: int
     renamed: int
     scalars: int
@@ -43,7 +43,7 @@ class GraphModeEdits:
     def text(self) -> str:
         """What was changed, as a sentence part."""
         return (
-            f"{counted(self.forms, 'node')} in other forms, {counted(self.scalars, 'value')} of rank 0 with an axis, "
+            f"{counted(self.rewritten, 'node')} rewritten, {counted(self.scalars, 'value')} of rank 0 with an axis, "
             f"{counted(self.indices_dropped, 'Indices output')} dropped, {counted(self.renamed, 'node')} renamed"
         )
 
@@ -60,8 +60,8 @@ def prepare_for_graph_mode(
     """
     inline_functions(model)
     types = value_types(model, ModelIndex(model, visitor), external)
-    forms, indices_dropped, scalars = _rewrite_nodes(model, types)
-    edits = GraphModeEdits(forms, indices_dropped, name_nodes(model, is_cut=True), scalars)
+    rewritten, indices_dropped, scalars = _rewrite_nodes(model, types)
+    edits = GraphModeEdits(rewritten, indices_dropped, name_nodes(model, is_cut=True), scalars)
     drop_stale_value_infos(model)
     declare_results(model, types)
     return edits, tuple(find_obstacles(model, types, GRAPH_MODE))
@@ -77,11 +77,11 @@ def rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[NodeObstacle, .
 
 
 def _rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
-    """Return the numbers of forms, dropped Indices and scalars."""
+    """Return the numbers of rewritten nodes, dropped Indices and scalars."""
     sort_nodes(model)
     opset = opset_of(model)
-    forms = write_forms(model, opset, types, is_cut=True)
-    return forms, drop_unread_indices(model), give_scalars_an_axis(model, opset, types)
+    rewritten = write_for_ge(model, opset, types, is_cut=True)
+    return rewritten, drop_unread_indices(model), give_scalars_an_axis(model, opset, types)
 
 
 def inline_functions(model: ModelProto) -> bool:

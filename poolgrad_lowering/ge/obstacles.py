@@ -15,8 +15,8 @@ from typing import Any
 from onnx import ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.ge.forms import attributes_of, kernel_of
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
+from poolgrad_lowering.ge.rewrites import attributes_of, kernel_of
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard, opset_of
@@ -187,7 +187,7 @@ def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> F
 
 
 _OF_RANK = {"GlobalMaxPool": None, "LogSoftmax": "axis", "Transpose": "perm"}
-"""Operators whose rank GE's forms of them need, unless they have the attribute."""
+"""Operators whose rank the rewrites of them need, unless they have the attribute."""
 
 
 def _rank(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, _: Use) -> Found:

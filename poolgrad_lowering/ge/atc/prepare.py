@@ -17,8 +17,8 @@ from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge import obstacles, tidy
 from poolgrad_lowering.ge.atc.pooled_sizes import drop_unread, shape_operands, store_sizes
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
-from poolgrad_lowering.ge.forms import attributes_of, write_forms
 from poolgrad_lowering.ge.registered import PROTOTYPES, takes_layout
+from poolgrad_lowering.ge.rewrites import attributes_of, write_for_ge
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
 from poolgrad_lowering.model.diagnostics.errors import InvalidModelError, UsageError
 from poolgrad_lowering.model.diagnostics.faults import Fault
@@ -36,8 +36,8 @@ from poolgrad_lowering.model.ir.tensors import type_name
 class Edits:
     """What the export changed after the lowering.
 
-    `raised` nodes were brought to rank 5, `expanded` operators replaced by standard nodes, `rewritten` nodes got a form
-    that GE reads, `indices_dropped` Indices outputs were taken off, `renamed` nodes got another name, and `inputs` are
+    `raised` nodes were brought to rank 5, `expanded` operators replaced by standard nodes, `rewritten` nodes written as
+    GE reads them, `indices_dropped` Indices outputs taken off, `renamed` nodes given another name. `inputs` are the
     initializers that became graph inputs.
     """
 
@@ -79,11 +79,11 @@ def remaining_obstacles(model: ModelProto, target: Target, types: ValueTypes) ->
 
 
 def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
-    """Write nodes in forms that ATC takes; return the numbers of raised, rewritten and dropped ones."""
+    """Write nodes as ATC takes them; return the numbers of raised, rewritten and dropped ones."""
     sort_nodes(model)
     dropped = tidy.drop_unread_indices(model)
     sizes = shape_operands(model)
-    rewritten = write_forms(model, opset_of(model), types) + store_sizes(model, types)
+    rewritten = write_for_ge(model, opset_of(model), types) + store_sizes(model, types)
     raised = raise_ranks(model, opset_of(model), types)
     drop_unread(model, sizes - shape_operands(model))
     return raised, rewritten, dropped

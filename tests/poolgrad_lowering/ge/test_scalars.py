@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto
 from poolgrad_lowering import export_cann, lower, verify
 from tests.oracles import assert_same_bits
 from tests.pool_graphs import parse, random_feeds
-from tests.poolgrad_lowering.ge.test_forms import run
+from tests.poolgrad_lowering.ge.test_rewrites import run
 
 MODELS: dict[str, ModelProto] = {
     "an optimizer": parse(

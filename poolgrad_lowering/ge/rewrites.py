@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes nodes in forms that GE's ONNX parser reads right, with the same results in every other runtime.
+"""Rewrites nodes so that GE's ONNX parser reads them right, with the same results in every other runtime.
 
-Each form is a row of `_FORMS`: the operator, and a function that adds the nodes in its place to a `Writer`, or returns
-False for a node that GE reads as it is, or whose form needs a shape that is not known. `obstacles` names the latter.
+Each rewrite is a row of `_REWRITES`: the operator, and a function that adds the nodes in its place to a `Writer`, or
+returns False for a node that GE reads as it is, or whose rewrite needs a shape that is not known. `obstacles` names the
+latter.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ _AXIS_COERCED_UNTIL = 13
 _EQUAL_OF_FLOATS_OPSET = 11
 
 
-WriteForm = Callable[[NodeProto, Mapping[str, Any], Writer], bool]
+Rewrite = Callable[[NodeProto, Mapping[str, Any], Writer], bool]
 """Adds the nodes in place of a node to the writer; returns whether there are any."""
 
 
-def write_forms(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bool = False) -> int:
-    """Write the nodes of the main graph and of its subgraphs in forms that GE reads; return how many were changed.
+def write_for_ge(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bool = False) -> int:
+    """Write the nodes of the main graph and of its subgraphs as GE reads them; return how many were changed.
 
     If the graph `is_cut` into several, shapes that it computes become numbers, and nodes that would stay on the CPU
     become others. The new values are added to `types`. Nodes keep their outputs' names.
     """
-    forms = _FORMS | (_FORMS_OF_CUT_GRAPHS if is_cut else {})
+    rewrites = _REWRITES | (_REWRITES_OF_CUT_GRAPHS if is_cut else {})
     present = {node.op_type for graph in graphs(model.graph) for node in graph.node if is_standard(node)}
-    if not present & forms.keys():
+    if not present & rewrites.keys():
         return 0
     taken = names_of(model.graph)
-    return sum(_write(Writer(graph, opset, types, taken), graph.node, forms) for graph in graphs(model.graph))
+    return sum(_write(Writer(graph, opset, types, taken), graph.node, rewrites) for graph in graphs(model.graph))
 
 
 def attributes_of(node: NodeProto) -> dict[str, Any]:
@@ -53,11 +54,11 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
-def _write(writer: Writer, nodes: Iterable[NodeProto], forms: Mapping[str, WriteForm]) -> int:
+def _write(writer: Writer, nodes: Iterable[NodeProto], rewrites: Mapping[str, Rewrite]) -> int:
     changed = 0
     for node in nodes:
-        form = forms.get(node.op_type) if is_standard(node) else None
-        if form is not None and form(node, attributes_of(node), writer):
+        rewrite = rewrites.get(node.op_type) if is_standard(node) else None
+        if rewrite is not None and rewrite(node, attributes_of(node), writer):
             changed += 1
         else:
             writer.keep(node)
@@ -309,7 +310,7 @@ def _mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool
 
 
 def _is_wrapped(node: NodeProto, writer: Writer) -> bool:
-    """Whether a Mod is the first or the second of this form already."""
+    """Whether a Mod is the first or the second of this rewrite already."""
     sums = [each for each in writer.readers.get(node.output[0], ()) if each.op_type == "Add"]
     lasts = [each for added in sums for each in writer.readers.get(added.output[0], ()) if each.op_type == "Mod"]
     return any(_ends_form(last, writer) for last in (node, *lasts))
@@ -435,14 +436,14 @@ def _expanded(source: Sequence[int | str | None] | None, shape: tuple[int | str,
 
 _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
 
-_FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = {
+_REWRITES_OF_CUT_GRAPHS: dict[str, Rewrite] = {
     **dict.fromkeys(SHAPE_OPERANDS, _to_numbers),
     "IsInf": _is_inf,
     "IsNaN": _is_nan,
     **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), _random_like),
 }
 
-_FORMS: dict[str, WriteForm] = {
+_REWRITES: dict[str, Rewrite] = {
     **dict.fromkeys(("ArgMin", "TopK"), _indices),
     **dict.fromkeys(("AveragePool", "MaxPool"), _pool),
     "BatchNormalization": _batch_normalization,
