@@ -19,8 +19,8 @@ from poolgrad_lowering.dialect.adaptive_pool import (
     filled_pool_text,
     gathered_pool_text,
 )
-from poolgrad_lowering.dialect.gradient import OLDEST_GRADIENT_OPSET, gradient_text
 from poolgrad_lowering.dialect.inference import infer_adaptive_pool, infer_gradient, infer_pool
+from poolgrad_lowering.dialect.max_pool_gradient import OLDEST_GRADIENT_OPSET, gradient_text
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, Attribute, Body, Maximum, Op, Operand, Part, Prototype
 from poolgrad_lowering.dialect.pool import OLDEST_POOL_OPSET, pool_text
 from poolgrad_lowering.dialect.reduced_pool import reduced_pool_text
