@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Gives every value of rank 0 that a node of the main graph computes, and every input of rank 0, one axis.
+"""Gives one axis to each input and to each computed value of the main graph that has rank 0.
 
-In graph mode the CANN provider announces the shapes of a sub-model's inputs in a text that GE refuses for rank 0. Which
-values are such inputs depends on where onnxruntime cuts the graph, so no value keeps rank 0: most operators compute the
-same with one axis. Graph inputs get theirs from one node of the dialect, `UnsqueezeScalars`. Graph outputs lose it
-again: outputs of a sub-model are not announced. Names and shapes of the graph's inputs and outputs stay.
+In graph mode the CANN provider tells GE the shapes of a sub-model's inputs, and GE refuses rank 0. Any value may become
+such an input, because onnxruntime decides where the graph is cut; so no value keeps rank 0. Most operators compute the
+same with one axis. One node of the dialect, `UnsqueezeScalars`, gives an axis to the inputs of the graph; its outputs
+lose theirs, since GE is not told their shapes. Names and shapes of the graph's inputs and outputs stay.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ELEMENTWISE = frozenset(
 """Operators that compute the same for one element with and without an axis, with ONNX's broadcasting."""
 
 _VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
-"""Operators that only change the shape: a Reshape to numbers takes their place."""
+"""Operators that only change the shape. Each is replaced by a Reshape to constant sizes."""
 
 
 def give_scalars_an_axis(model: ModelProto, opset: int, types: ValueTypes) -> int:
@@ -70,7 +70,7 @@ def give_scalars_an_axis(model: ModelProto, opset: int, types: ValueTypes) -> in
 def _is_done(
     node: NodeProto, name: str, readers: Sequence[NodeProto], results: Collection[str], types: ValueTypes
 ) -> bool:
-    """Whether a result of rank 0 stands beside a value with one axis already: a view to rank 0 or from it."""
+    """Whether a node is a view that makes a value of rank 0 from one with one axis, or the reverse."""
     if node.op_type == "Reshape" and types.shapes.get(node.input[0]) == (1,):
         return not any(map(_takes_axis, readers))
     return (
@@ -143,13 +143,13 @@ class _Graph:
                 self._writer.reshape(self._with_axis[name], [], name)
 
     def _computes_alike(self, node: NodeProto) -> bool:
-        """Whether a node computes the same for operands with one axis, and a result with one axis from those."""
+        """Whether a node computes the same results, with one axis, from operands with one axis."""
         if node.op_type not in _ELEMENTWISE and not (node.op_type == "Expand" and node.input[1] not in self._scalars):
             return False
         return all(name in self._types.ranks for name in node.output)
 
     def _one_axis(self, node: NodeProto, results: Sequence[str]) -> None:
-        """Add the node with operands and results of one axis; if only constants are left, one of them gets it."""
+        """Add the node with operands and results of one axis. If all operands are constants, one gets the axis."""
         if results and not any(name in self._scalars for name in node.input):
             node.input[0] = self._constant(node.input[0])
         for names in (node.input, node.output):
@@ -157,7 +157,7 @@ class _Graph:
         self._writer.keep(node)
 
     def _constant(self, name: str) -> str:
-        """Return an initializer with one axis and the value of a constant, or a Reshape of a value that is none."""
+        """Return the value with one axis: an initializer for a constant, else the result of a Reshape."""
         if name not in self._constants:
             tensor = self._types.constants.get(name)
             wanted = f"{name}/1d"

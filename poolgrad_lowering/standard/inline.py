@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes the body of a definition into a graph: under new names, with constants as initializers, without dead nodes."""
+"""Writes the body of a definition into a graph. Values get new names, constants become initializers, dead nodes go."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Inliner:
 
 
 class _Folded:
-    """A body whose constants, and what follows from constants alone, are arrays, and whose copies are aliases."""
+    """A body in which each value is an array, if it follows from constants alone, an alias of a value, or computed."""
 
     def __init__(self, nodes: Iterable[NodeProto], tensors: Mapping[str, Array]) -> None:
         self.constants: dict[str, Array] = dict(tensors)
@@ -115,7 +115,7 @@ class _Folded:
         return self._aliases.get(name, name)
 
     def needed(self, outputs: Iterable[str]) -> tuple[set[str], list[NodeProto]]:
-        """Return the values that these outputs need, and the nodes that compute them."""
+        """Return the values on which these outputs depend, and the nodes that compute them."""
         needed, kept = set(map(self.alias, outputs)), []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):

@@ -82,11 +82,11 @@ def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tens
 
 
 CompiledModule = OptimizedModule
-"""What `torch.compile` makes of a module, which it has as `_orig_mod`."""
+"""The class of a compiled module; the module itself is its attribute `_orig_mod`."""
 
 
 decompositions_of = get_decompositions
-"""torch's decompositions of operators, also of those that it keeps as operators in an export."""
+"""torch's decompositions of operators, including those of operators that an export keeps."""
 
 
 annotate = traceback.annotate
@@ -100,7 +100,7 @@ def annotation(node: fx.Node) -> dict[str, Any]:
 
 
 def note_backward_of(result: Tensor) -> None:
-    """Let a trace note with each operator of the backward pass which operator's gradient it computes."""
+    """During a trace, annotate each operator of the backward pass with the operator whose gradient it computes."""
     setup_stacktrace_preservation_hooks([result.grad_fn])
 
 
@@ -125,7 +125,7 @@ def expected_logs_are_left_out() -> Iterator[None]:
 
 
 _DRAWING = (aten.rand, aten.rand_like, aten.randn, aten.randn_like)
-"""What is exported as an operator of random numbers; other numbers are computed from these."""
+"""The operators that are exported as random numbers. All other random operators are computed from these."""
 
 
 class Draws(TorchDispatchMode):
@@ -157,7 +157,7 @@ _SHORTER = (torch.float32, torch.float16, torch.bfloat16)
 
 
 class InFloat64(TorchDispatchMode):
-    """While it is active, operators compute in float64 what they would compute in a shorter floating-point type.
+    """While it is active, operators compute in float64 in place of shorter floating-point types.
 
     Views stay in the type of what they show, and what an operator writes to in its own.
     """
@@ -200,7 +200,7 @@ class WithoutRandomNumbers(TorchDispatchMode):
 
 
 def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor], *, is_written: bool = False) -> str | None:
-    """Return the name of a tensor that a traced graph holds as a constant, or None; `is_written`: and writes to it."""
+    """Return the name of a tensor that a traced graph holds as a constant; if `is_written`, of one that it writes to."""
     names = {tensor.data_ptr(): name for name, tensor in tensors.items() if tensor.numel()}
     writing = _written_memories(graph)
     for node in graph.graph.find_nodes(op="get_attr"):
@@ -256,7 +256,7 @@ def return_only(graph: fx.GraphModule, positions: Iterable[int]) -> None:
 
 
 class DataIsCopied(TorchFunctionMode):
-    """While it is active, `tensor.data = value` copies the value, which a trace sees, as it does not see the exchange.
+    """While it is active, `tensor.data = value` copies the value: a trace records the copy, but not an assignment.
 
     Raises `OtherDataError` if the value has another shape or type.
     """
@@ -279,7 +279,7 @@ def has_gradient_hooks(parameter: Tensor) -> bool:
 
 
 def complex_operator(graph: fx.GraphModule) -> str | None:
-    """Return the first operator of a traced graph with a complex result, or with one among several, or None."""
+    """Return the first operator of a traced graph that has a complex result, or None."""
     for node in graph.graph.nodes:
         results = node.meta.get("val")
         for value in results if isinstance(results, (list, tuple)) else [results]:
@@ -309,7 +309,7 @@ def _step(key: Any) -> str:
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """While it is active, what `torch.compile` compiled runs as it was written, also where it is traced."""
+    """While it is active, compiled modules and functions run uncompiled, also in a trace."""
     with (
         warnings.catch_warnings(),
         torch._dynamo.config.patch(error_on_nested_fx_trace=False),  # noqa: SLF001

@@ -25,8 +25,11 @@ _BROADCASTING_OPSET = 7
 
 
 class Reached(NamedTuple):
-    """What a shape follows from: positions of nodes of such operators, results of other nodes of the scope, by their
-    positions and names, and values of other scopes."""
+    """The sources of a shape.
+
+    `chained` are the positions of nodes that keep or broadcast the shapes of their inputs, `others` the positions and
+    names of results of other nodes of the scope, `outside` values of other scopes.
+    """
 
     chained: list[int]
     others: list[tuple[int, str]]

@@ -39,7 +39,7 @@ class UseLists:
 
     @cached_property
     def _links(self) -> tuple[dict[str, int], list[int]]:
-        """The last use of each name, and for each use the previous use of the same name.
+        """Linked lists of uses: the last use of each name, and the use before each use; −1 ends a list.
 
         Computed at the first query: a model without anchors never needs it.
         """

@@ -79,7 +79,7 @@ class PooledAxis:
 
     @property
     def fits_every_size(self) -> bool:
-        """Whether aclnn takes the windows over x, and rounded down there are as many of them for every size."""
+        """Whether aclnn takes the windows over x, and makes as many as the pool for every size if it rounds down."""
         chosen, window = self.over_x, self.window
         same_span = 2 * chosen.pad - chosen.kernel == window.begin + window.end - window.extent
         return chosen.is_legal() and same_span
