@@ -200,7 +200,7 @@ class WithoutRandomNumbers(TorchDispatchMode):
 
 
 def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor], *, is_written: bool = False) -> str | None:
-    """Return the name of a tensor that a traced graph holds as a constant; if `is_written`, of one that it writes to."""
+    """Return the name of a tensor that a traced graph holds as a constant; if `is_written`, it writes to it."""
     names = {tensor.data_ptr(): name for name, tensor in tensors.items() if tensor.numel()}
     writing = _written_memories(graph)
     for node in graph.graph.find_nodes(op="get_attr"):
