@@ -15,7 +15,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
-from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.dialect.body_windows import onnx_window
 
 GRADIENT, POOL = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2"
 OPSET = 20

@@ -26,11 +26,13 @@ import numpy as np
 from poolgrad_lowering.compiler.analysis.evaluation import static_shape
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
+    RANKS,
+    FirstMaximum,
+    with_gathered_reduction,
+)
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_gathered_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, plane_gradient
-from poolgrad_lowering.compiler.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import (
     adaptive_counts,
     adaptive_table,
@@ -85,7 +87,7 @@ def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple
     """Tensors whose (n, c) planes are the rows, with their shapes: values of the graph first, then the rows themselves
     in each shape that they may have had.
     """
-    for source in reversed(list(view_sources(facts, rows))):
+    for source in reversed(list(rows.sources(facts.is_view))):
         found = static_shape(facts, source)
         if found is not None and len(found) in RANKS and math.prod(found[2:]) == shape[-1]:
             yield source, found

@@ -22,10 +22,13 @@ from dataclasses import dataclass
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, of_no_pool
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
+    as_max_pool,
+    reduced_shape,
+    with_whole_reduction,
+)
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import check_not_constant
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.compiler.families.shared.checks import check_shape, stated_element_type
 from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, aten_operator, out_of_range
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse

@@ -22,14 +22,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolgrad_lowering.compiler.analysis.arithmetic_rules import ARITHMETIC_RULES
-from poolgrad_lowering.compiler.analysis.constant_values import constant_value
+from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES, constant_value
 from poolgrad_lowering.compiler.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.compiler.families.gradient import Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
+    RANKS,
+    FirstMaximum,
+    with_gathered_reduction,
+)
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_gathered_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, plane_gradient
 from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import (
     adaptive_table,

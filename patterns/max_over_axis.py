@@ -25,9 +25,9 @@ from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
     FirstMaximum,
     as_max_pool,
     reduced_shape,
+    with_whole_reduction,
 )
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     Scatter,
     check_adds_to_zeros,

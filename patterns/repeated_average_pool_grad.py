@@ -20,9 +20,8 @@ import numpy as np
 
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.division import Scale, quotients
-from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread, results, scaled
-from poolgrad_lowering.compiler.families.avg_pool.matching.written_windows import average, stages
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import Scale, quotients
+from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread, average, results, scaled, stages
 from poolgrad_lowering.compiler.families.gradient import Pattern
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute, text

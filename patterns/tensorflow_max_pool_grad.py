@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.gradient import Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.tensorflow import tensorflow_gradient
+from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import tensorflow_gradient
 from poolgrad_lowering.compiler.families.shared.matching import arranged, gradient_operator
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts

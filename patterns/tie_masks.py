@@ -35,7 +35,7 @@ def match(facts: Facts, node: Node) -> None:
     if left is None or right is None:
         return
     for compared, bound in ((left, right), (right, left)):
-        spread = list(_upstream(bound, _SPREADS))[-1]
+        spread = bound.behind(lambda node: node.is_a(*_SPREADS))
         maximum = spread.producer
         if maximum is None or not maximum.is_a(*_CODES) or spread != maximum.output(0):
             continue
@@ -57,7 +57,7 @@ def _is_around_each_element(facts: Facts, maximum: Node, values: Sequence[Value]
     if pool is None or shape is None or len(shape) != len(pool.kernel) + 2:
         return False
     overlaps = any(taps > 1 and extent.static != 1 for taps, extent in zip(pool.kernel, shape[2:], strict=True))
-    *_, source = _upstream(values[2], VIEW_OPS)
+    source = values[2].behind(lambda node: node.is_a(*VIEW_OPS))
     same_place = source == maximum.output(0) and all(facts.shape(value) == shape for value in values)
     return overlaps and set(pool.strides) == {1} and same_place and values[0] in set(_upstream(values[1], VIEW_OPS))
 

@@ -28,8 +28,7 @@ import numpy.typing as npt
 
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.division import Quotient, quotients
-from poolgrad_lowering.compiler.families.avg_pool.matching.planes import written_gradient
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import Quotient, quotients, written_gradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.spread import results
 from poolgrad_lowering.compiler.families.gradient import Pattern
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse

@@ -29,14 +29,21 @@ import numpy.typing as npt
 
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.division import Quotient, held, quotients, scaled_operands
-from poolgrad_lowering.compiler.families.avg_pool.matching.planes import written_gradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.spread import changed, results, spread
-from poolgrad_lowering.compiler.families.avg_pool.matching.written_windows import (
+from poolgrad_lowering.compiler.families.avg_pool.matching.planes import (
+    Quotient,
+    held,
+    quotients,
+    scaled_operands,
+    written_gradient,
+)
+from poolgrad_lowering.compiler.families.avg_pool.matching.spread import (
     Stage,
     average,
+    changed,
     one_divisor,
     pool_of,
+    results,
+    spread,
     stages,
 )
 from poolgrad_lowering.compiler.families.gradient import Pattern
@@ -111,8 +118,7 @@ def _check_weight(facts: Facts, node: Node, weight: Weight) -> None:
 
 def _is_of_planes(facts: Facts, node: Node, source: Value) -> bool:
     """Whether the batch are the planes of a tensor that has them in several axes."""
-    *_, first = source.sources(facts.is_view)
-    return integer(node, "group") == 1 and facts.shape(first) != facts.shape(source)
+    return integer(node, "group") == 1 and facts.shape(source.behind(facts.is_view)) != facts.shape(source)
 
 
 def _has_pool(facts: Facts, node: Node, kernel: list[int]) -> bool:

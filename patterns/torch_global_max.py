@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.gradient import Pattern
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum, with_whole_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import plane_gradient, read_scatter
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.facts.facts import Facts

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.model.diagnostics.version import __version__
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
-    from poolgrad_lowering.compiler.lowering.plan_file import read_plan
+    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice, read_plan
     from poolgrad_lowering.entry.artifacts import lower_artifacts
     from poolgrad_lowering.entry.export_files import export_atc_file, export_cann_file
     from poolgrad_lowering.entry.exports import AtcExport, AtcReport, CannExport, CannReport, export_atc, export_cann
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.standard_step import read_checkpoint, write_checkpoint
     from poolgrad_lowering.entry.verify import verify, verify_files
     from poolgrad_lowering.ge.atc.plugin_folder import AtcPlugin, write_atc_plugin
-    from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
     from poolgrad_lowering.model.diagnostics.errors import (
         FileError,
         InvalidModelError,
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     )
     from poolgrad_lowering.model.diagnostics.faults import Fault
     from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
+    from poolgrad_lowering.model.io.external_files import DataWarning
     from poolgrad_lowering.model.io.limits import Limits
     from poolgrad_lowering.report.report import AnchorReport, Report
     from poolgrad_lowering.verification.result import Verification
@@ -51,7 +50,7 @@ if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runti
     __path__.append(str(_FOLDER.parent))
 
 _NAMES = {
-    "model.diagnostics.data_warning": ("DataWarning",),
+    "model.io.external_files": ("DataWarning",),
     "model.diagnostics.errors": (
         "FileError",
         "InvalidModelError",
@@ -73,8 +72,7 @@ _NAMES = {
     "ge.atc.plugin_folder": ("AtcPlugin", "write_atc_plugin"),
     "model.io.limits": ("Limits",),
     "entry.lower": ("LoweringResult", "inspect", "lower"),
-    "compiler.lowering.plan": ("LoweringPlan", "SiteChoice"),
-    "compiler.lowering.plan_file": ("read_plan",),
+    "compiler.lowering.plan": ("LoweringPlan", "SiteChoice", "read_plan"),
     "report.report": ("AnchorReport", "Report"),
     "verification.result": ("Verification",),
 }

@@ -9,8 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from poolgrad_lowering.model.diagnostics.errors import SessionError
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
-from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime
+from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted
 from poolgrad_lowering.runtime.library import get_ep_name, get_library_path
 
 _lock = threading.Lock()

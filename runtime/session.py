@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.model.diagnostics.errors import SessionError
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted, type_without_kernel
-from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime
+from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted, type_without_kernel
 from poolgrad_lowering.model.io.results import model_of
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults

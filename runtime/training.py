@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.model.diagnostics.errors import OnnxRuntimeMissingError, SessionError
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.runtime.library import get_library_path
 from poolgrad_lowering.runtime.session import BACKEND_ENTRY
 

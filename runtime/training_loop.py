@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from poolgrad_lowering.model.diagnostics.errors import SessionError
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.runtime.tensors import Place, as_array, check_fits, place_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
-from poolgrad_lowering.dialect.average_window import average_window
+from poolgrad_lowering.dialect.body_windows import average_window
 from poolgrad_lowering.model.windows import AxisWindow
 from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_pool_grad, average_windows_grad

@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
-from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.dialect.body_windows import onnx_window
 from poolgrad_lowering.dialect.op import Maximum
 from tests.oracles import adaptive_windows, ascend_pool, pool_windows
 

@@ -101,10 +101,12 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
 
 
 def test_a_family_is_known_to_its_forms_and_the_registry_alone() -> None:
-    """What the pass, plans and reports ask of a gradient is in `families.family`."""
+    """What the pass, plans and reports ask of a gradient is in `families.registry`."""
     families = "poolgrad_lowering.compiler.families."
     homes = {
-        module.removesuffix("family") for module in rooms.modules() if re.fullmatch(f"{families}\\w+.family", module)
+        module.removesuffix("gradient")
+        for module in rooms.modules()
+        if re.fullmatch(f"{families}\\w+.gradient", module)
     }
     assert homes
     assert not [

@@ -17,10 +17,8 @@ from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering.dialect import OPS, Attribute
 from poolgrad_lowering.dialect.aclnn_functions import Limits
-from poolgrad_lowering.dialect.average_pool_ops import AVERAGE_3D_GRAD
-from poolgrad_lowering.dialect.max_pool_ops import MAX_POOL_2D, MAX_POOL_2D_GRAD
 from poolgrad_lowering.dialect.op import Prototype
-from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
+from poolgrad_lowering.dialect.ops import AVERAGE_3D_GRAD, MAX_POOL_2D, MAX_POOL_2D_GRAD, PROVIDER_OPERATORS
 from poolgrad_lowering.dialect.targets import TARGETS, Target, aclnn_function
 from tests.harness.sessions.ep_process import run_python
 from tools.operator_tables.tables import FUNCTIONS, OPERATORS, PLAN, PLUGIN, REPORT, ROOT, ROUTES, tables

@@ -8,8 +8,8 @@ patterns, targets or runtimes.
 
 from __future__ import annotations
 
-from poolgrad_lowering.dialect.checked_node import DialectError
 from poolgrad_lowering.dialect.functions import NoFunctionBodyError, function_body
+from poolgrad_lowering.dialect.inference import DialectError
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.dialect.schemas import registered_schemas, schema

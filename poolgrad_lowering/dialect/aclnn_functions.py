@@ -123,10 +123,7 @@ AVG_POOL_3D_BACKWARD = Function(
 )
 # On Atlas A2 and A3 it runs the operator of three axes.
 AVG_POOL_2D_BACKWARD = Function(
-    "aclnnAvgPool2dBackward",
-    2,
-    Signature.AVG_POOL_2D_BACKWARD,
-    _of(_in_int32(), _in_int32(cores=CORES[ATLAS_A2_A3])),
+    "aclnnAvgPool2dBackward", 2, Signature.AVG_POOL_2D_BACKWARD, _of(_in_int32(), _in_int32(cores=CORES[ATLAS_A2_A3]))
 )
 ADAPTIVE_AVG_POOL_3D_BACKWARD = Function(
     "aclnnAdaptiveAvgPool3dBackward", 3, Signature.ADAPTIVE_AVG_POOL_BACKWARD, _of(Limits(), Limits())

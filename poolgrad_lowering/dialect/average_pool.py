@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from string import Template
 
-from poolgrad_lowering.dialect import average_window
-from poolgrad_lowering.dialect.adaptive_pool import reduced_axis
+from poolgrad_lowering.dialect import body_windows
+from poolgrad_lowering.dialect.max_pool_bodies import INSIDE, POSITION, reduced_axis
 
 #: The first opset with Equal of float32, Slice by tensors and ConvTranspose as it is used here.
 OLDEST_AVERAGE_OPSET = 11
@@ -43,18 +43,18 @@ _CONSTANTS = """
 
 # The weight's shape and the divisor of all windows, from attributes.
 _NUMBERS = f"""
-    kernel = Constant<value_ints: ints = @{average_window.KERNEL}>()
+    kernel = Constant<value_ints: ints = @{body_windows.KERNEL}>()
     weight_shape = Concat<axis = 0>(second, second, kernel)
-    fixed_divisor = Constant<value_float: float = @{average_window.DIVISOR}>()
+    fixed_divisor = Constant<value_float: float = @{body_windows.DIVISOR}>()
 """
 
 # MaxUnpool makes a tensor of the kernel's shape of one element, and Gemm alpha · 1 · 1.
 _OLDER_NUMBERS = f"""
     origin = ConstantOfShape<value = int64[1] {{0}}>(unit_shape)
-    kernel = MaxUnpool<kernel_shape: ints = @{average_window.KERNEL}>(unit, origin)
+    kernel = MaxUnpool<kernel_shape: ints = @{body_windows.KERNEL}>(unit, origin)
     weight_shape = Shape(kernel)
     one_by_one = Constant<value = float[1, 1] {{1.0}}>()
-    fixed_divisor = Gemm<alpha: float = @{average_window.DIVISOR}>(one_by_one, one_by_one)
+    fixed_divisor = Gemm<alpha: float = @{body_windows.DIVISOR}>(one_by_one, one_by_one)
 """
 
 # `counts` has for each window how many ones of a plane it contains. The ones are x and the padding that counts.
@@ -73,10 +73,10 @@ $numbers
     x_plane = Concat<axis = 0>(second, second, spatial)
 
     ones_of_x = ConstantOfShape<value = float[1] {{1.0}}>(x_plane)
-    canvas = Conv<pads: ints = @{average_window.COUNTED}>(ones_of_x, unit)
+    canvas = Conv<pads: ints = @{body_windows.COUNTED}>(ones_of_x, unit)
     canvas_shape = Shape(canvas)
     ones = ConstantOfShape<value = float[1] {{1.0}}>(canvas_shape)
-    all_counts = Conv<strides: ints = @{average_window.STRIDES}, pads: ints = @{average_window.UNCOUNTED}>(ones, weight)
+    all_counts = Conv<strides: ints = @{body_windows.STRIDES}, pads: ints = @{body_windows.UNCOUNTED}>(ones, weight)
     counts = Slice(all_counts, starts, grad_plane)
     is_counted = Equal(fixed_divisor, nothing)
     divisor = Where(is_counted, counts, fixed_divisor)
@@ -84,8 +84,8 @@ $numbers
     own_terms = Reshape$sizes_of_zero($grad, grad_planes)
     $terms
     means = Div(terms, divisor)
-    spread = ConvTranspose<strides: ints = @{average_window.STRIDES}, pads: ints = @{average_window.PADS},
-        output_padding: ints = @{average_window.OUTPUT_PADDING}>(means, weight)
+    spread = ConvTranspose<strides: ints = @{body_windows.STRIDES}, pads: ints = @{body_windows.PADS},
+        output_padding: ints = @{body_windows.OUTPUT_PADDING}>(means, weight)
     sums = Slice(spread, starts, x_planes)
 """
 
@@ -132,21 +132,7 @@ $element_bounds
     number = Add(begins, steps)
     fits = Less(number, ends)
     place = Where(fits, number, begins)
-    depth = Gather(place, zero)
-    row = Gather(place, one)
-    column_number = Gather(place, two)
-    height = Gather(windows, one)
-    width = Gather(windows, two)
-    depth_rows = Mul(depth, height)
-    plane_row = Add(depth_rows, row)
-    row_start = Mul(plane_row, width)
-    position = Add(row_start, column_number)
-    fits_depth = Gather(fits, zero)
-    fits_height = Gather(fits, one)
-    fits_width = Gather(fits, two)
-    fits_row = And(fits_height, fits_width)
-    inside = And(fits_depth, fits_row)
-    gathered = Gather<axis = 1>(means, position)
+$position$inside    gathered = Gather<axis = 1>(means, position)
     kept = Where(inside, gathered, nothing)
     $sums
 """
@@ -187,6 +173,8 @@ def adaptive_average_text(opset: int, _: int, narrow: str | None, *, grad: str, 
         + Template(_ADAPTIVE).safe_substitute(
             window_bounds=Template(_BOUNDS).substitute(of="window", size="size", count="count"),
             element_bounds=Template(_BOUNDS).substitute(of="element", size="count", count="size"),
+            position=POSITION.format(column="column_number", plane="windows"),
+            inside=INSIDE,
             attribute=axis["attribute"],
             operand=axis["operand"],
             sums=f"sums = ReduceSum{summed}",

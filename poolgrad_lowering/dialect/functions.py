@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable
 from google.protobuf.message import Message
 from onnx import FunctionProto, NodeProto, TensorProto, parser
 
-from poolgrad_lowering.dialect.attributes import default_proto
-from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Maximum, Op
+from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Maximum, Op, default_proto
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 
@@ -53,7 +52,9 @@ def function_body(
     head = f'<domain: "{DOMAIN}", opset_import: ["": {opset}]> {op}'
     inputs = ", ".join(operand.name for operand in described.inputs)
     outputs = ", ".join(operand.name for operand in described.outputs)
-    text = written.text(opset, index_type, _narrowing(described, written, types))
+    one, *more = sorted(types)
+    to_x = f"CastLike({{}}, {described.value})" if more else f"Cast<to = {one}>({{}})"
+    text = written.text(opset, index_type, None if types <= written.computed else to_x)
     body = parser.parse_function(f"{head} ({inputs}) => ({outputs}) {{{text}}}")
     _name_nodes(body.node)
     for attribute in described.attributes:
@@ -62,14 +63,6 @@ def function_body(
         else:
             body.attribute_proto.append(default_proto(attribute))
     return body
-
-
-def _narrowing(op: Op, body: Body, element_types: frozenset[int]) -> str | None:
-    """Return the node that converts float32 to x's type, with `{}` for its operand; None if no type needs it."""
-    if element_types <= body.computed:
-        return None
-    one, *more = sorted(element_types)
-    return f"CastLike({{}}, {op.value})" if more else f"Cast<to = {one}>({{}})"
 
 
 def _name_nodes(nodes: Iterable[NodeProto]) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
-from onnx import TensorProto
+from onnx import AttributeProto, TensorProto, helper
 from onnx.shape_inference import InferenceContext
 
 from poolgrad_lowering.dialect.aclnn_functions import Function
@@ -206,3 +207,36 @@ class Op:
     def position(self, part: Part) -> int | None:
         """Return the position of the input that is this part, None if there is none."""
         return next((number for number, operand in enumerate(self.inputs) if operand.part is part), None)
+
+
+def default_proto(attribute: Attribute) -> AttributeProto:
+    """Return the default of an attribute that has one."""
+    return helper.make_attribute(attribute.name, attribute.default)
+
+
+def value_of(attribute: Attribute, proto: AttributeProto | None) -> Any:
+    """Return the value of `proto`, or the default if it is None: int, float, str or a tuple of ints.
+
+    Raises `ValueError` if the value breaks the rules of `attribute`; the message says what is expected.
+    """
+    if proto is None:
+        if attribute.required:
+            raise ValueError("is missing")
+        return attribute.default
+    if proto.type != attribute.type:
+        raise ValueError(f"has type {_type_name(proto.type)}, expected {_type_name(attribute.type)}")
+    value = helper.get_attribute_value(proto)
+    if not isinstance(value, int | float | str):
+        value = value.decode(errors="replace") if isinstance(value, bytes) else tuple(value)
+    numbers = value if isinstance(value, tuple) else (value,)
+    if attribute.length is not None and len(numbers) != attribute.length:
+        raise ValueError(f"is {value}, expected {attribute.length} values")
+    if attribute.minimum is not None and min(numbers) < attribute.minimum:
+        raise ValueError(f"is {value}, expected at least {attribute.minimum}")
+    if attribute.allowed is not None and value not in attribute.allowed:
+        raise ValueError(f"is {value!r}, expected one of {attribute.allowed}")
+    return value
+
+
+def _type_name(attribute_type: int) -> str:
+    return str(AttributeProto.AttributeType.Name(attribute_type))

@@ -17,8 +17,7 @@ import onnx.defs
 from onnx import AttributeProto, TensorProto
 from onnx.defs import OpSchema
 
-from poolgrad_lowering.dialect.attributes import default_proto
-from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op
+from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op, default_proto
 from poolgrad_lowering.dialect.ops import OPS
 
 _lock = threading.Lock()
@@ -40,7 +39,10 @@ def schema(op: Op) -> OpSchema:
         op.doc,
         inputs=inputs,
         outputs=outputs,
-        type_constraints=[(name, [_type_text(t) for t in types], "") for name, types in TYPES.items()],
+        type_constraints=[
+            (name, [f"tensor({TensorProto.DataType.Name(number).lower()})" for number in types], "")
+            for name, types in TYPES.items()
+        ],
         attributes=[_attribute(attribute) for attribute in op.attributes],
     )
     built.set_type_and_shape_inference_function(partial(op.infer, op))
@@ -90,7 +92,3 @@ def _attribute(attribute: Attribute) -> OpSchema.Attribute:
         kind = getattr(OpSchema.AttrType, AttributeProto.AttributeType.Name(attribute.type))
         return OpSchema.Attribute(attribute.name, kind, attribute.doc)
     return OpSchema.Attribute(attribute.name, default_proto(attribute), attribute.doc)
-
-
-def _type_text(element_type: int) -> str:
-    return f"tensor({TensorProto.DataType.Name(element_type).lower()})"

@@ -12,28 +12,20 @@ from dataclasses import dataclass, replace
 
 from onnx import TensorProto
 
-from poolgrad_lowering.dialect.aclnn_functions import (
-    ASCEND_950,
-    ATLAS_A2_A3,
-    CORES,
-    FLOAT32_EXACT_PLANE,
-    INT32_PLANE,
-)
-from poolgrad_lowering.dialect.average_pool_ops import (
+from poolgrad_lowering.dialect.aclnn_functions import ASCEND_950, ATLAS_A2_A3, CORES, FLOAT32_EXACT_PLANE, INT32_PLANE
+from poolgrad_lowering.dialect.ops import (
+    ADAPTIVE,
     ADAPTIVE_AVERAGE_2D_GRAD,
     ADAPTIVE_AVERAGE_GRAD,
+    ADAPTIVE_GRAD,
     AVERAGE_2D_GRAD,
     AVERAGE_3D_GRAD,
-)
-from poolgrad_lowering.dialect.max_pool_ops import (
-    ADAPTIVE,
-    ADAPTIVE_GRAD,
     MAX_POOL_2D,
     MAX_POOL_2D_GRAD,
     MAX_POOL_3D,
     MAX_POOL_3D_GRAD,
+    OPS,
 )
-from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.model.diagnostics.errors import UnknownTargetError
 from poolgrad_lowering.model.diagnostics.text import asked, did_you_mean
 

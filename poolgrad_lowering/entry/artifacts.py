@@ -19,8 +19,7 @@ from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
-from poolgrad_lowering.model.io.atomic_folder import NewFolder
-from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_bytes, write_files
+from poolgrad_lowering.model.io.atomic_write import Content, NewFolder, PathLike, write_bytes, write_files
 from poolgrad_lowering.model.io.checkpoint import as_npz, read_checkpoint_file
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.io.model_file import parse_model, read_bytes

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.compiler.lowering.apply_plan import require_same_file
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, model_sha256
+from poolgrad_lowering.compiler.lowering.select import require_same_file
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.in_place import lower_in_place
 from poolgrad_lowering.entry.options import FileOptions

@@ -14,7 +14,7 @@ from poolgrad_lowering.compiler.families.verdicts import LoweredOp, Refused, Ver
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions
 from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
 from poolgrad_lowering.model.diagnostics.codes import Refusal
-from poolgrad_lowering.model.diagnostics.status import Status
+from poolgrad_lowering.model.diagnostics.diagnostic import Status
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.metadata import layer_of
 from poolgrad_lowering.patterns import broken_plugins

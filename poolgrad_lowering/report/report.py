@@ -12,12 +12,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.compiler.families.plugins import BrokenPlugin
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.model.diagnostics.codes import DEFECTS
-from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
-from poolgrad_lowering.model.diagnostics.status import Status, reading_order
+from poolgrad_lowering.model.diagnostics.diagnostic import Status, reading_order
 from poolgrad_lowering.model.diagnostics.text import counted, html_table, with_layers
+from poolgrad_lowering.model.io.external_files import DataWarning
+from poolgrad_lowering.patterns import BrokenPlugin
 
 if TYPE_CHECKING:
     from poolgrad_lowering.ge.records import PlacementReport, Way

@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted, type_without_kernel
-from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime
+from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted, type_without_kernel
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from poolgrad_lowering.dialect import Op
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
 from poolgrad_lowering.runtime.self_test.operator_checks import check_average, check_gradient, check_pool

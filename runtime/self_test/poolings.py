@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from poolgrad_lowering.dialect import Attribute, Op
-from poolgrad_lowering.dialect.average_window import average_window
-from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.dialect.body_windows import average_window, onnx_window
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.runtime.self_test.reference import Windows, adaptive_windows, pool_windows
 

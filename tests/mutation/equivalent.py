@@ -83,7 +83,7 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
         )
     ],
     "compiler.families.max_pool.gradient.MaxPoolGradient": [("0", "1", _NO_AXIS)],
-    "compiler.families.max_pool.matching.reduction._reductions": [
+    "compiler.families.max_pool.matching.axis_maximum._reductions": [
         ("use.scope is not maximum.node.scope or use.position < 0", "use.scope is not maximum.node.scope", _LAST_NODE)
     ],
     "compiler.families.max_pool.matching.scatter._counts_rows": [
@@ -93,7 +93,7 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
     "compiler.families.max_pool.matching.scatter._names_own_rows": [
         ("if integer(node, 'axis') not in (-1, depth)", "if False", _OTHER_COLUMNS)
     ],
-    "compiler.families.max_pool.matching.views.find_result": [
+    "compiler.families.max_pool.matching.scatter.find_result": [
         ("break", "continue", _ONLY_FOR_SPEED),
         ("break", "continue #2", _ONLY_FOR_SPEED),
     ],
@@ -116,14 +116,14 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
             _ONLY_FOR_SPEED,
         )
     ],
-    "compiler.lowering.apply_plan._select": [
+    "compiler.lowering.select._select": [
         (
             "site.op if is_first else family_of(site.gradient).select(site.gradient, target, operator)",
             "family_of(site.gradient).select(site.gradient, target, operator)",
             _ONLY_FOR_SPEED,
         )
     ],
-    "compiler.lowering.plan_file.read_plan": [("'utf-8'", "'utf-8_'", _ONE_ENCODING)],
+    "compiler.lowering.plan.read_plan": [("'utf-8'", "'utf-8_'", _ONE_ENCODING)],
     "dialect.op": [("'T'", "'T_'", _ONLY_A_NAME), ("'I'", "'I_'", _ONLY_A_NAME)],
     "dialect.op.Maximum": [
         ("'filled'", "'filled_'", _ONLY_A_NAME),
@@ -131,7 +131,7 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
         ("'selected'", "'selected_'", _ONLY_A_NAME),
         ("'whole'", "'whole_'", _ONLY_A_NAME),
     ],
-    "dialect.pool": [("15", "16", _OTHER_SPELLING)],
+    "dialect.max_pool_bodies": [("15", "16", _OTHER_SPELLING)],
     "model.facts.facts": [("'T'", "'T_'", _ONLY_FOR_TYPES)],
     "model.facts.facts.Facts._passed": [
         (
@@ -145,7 +145,7 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
     "model.facts.facts.Facts.integers": [("'integers'", "'integers_'", _ONLY_A_FACT)],
     "model.facts.facts.Facts.is_zero": [("'zero'", "'zero_'", _ONLY_A_FACT)],
     "model.facts.facts.Facts.table": [("'table'", "'table_'", _ONLY_A_FACT)],
-    "model.facts.hiding.Hiding.__init__": [
+    "model.facts.node_inference.Hiding.__init__": [
         (
             "(… for node in with_inner(function.node) if refers(node))",
             "(… for node in with_inner(function.node))",
@@ -203,8 +203,8 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
         ("0", "1", _ONLY_FOR_SPEED),
     ],
     "model.ir.tensors.dims_flaw": [("0", "1", _NO_SIZE)],
-    "model.ir.use_lists.UseLists._links": [("1", "2", _NO_POSITION)],
-    "model.ir.use_lists.UseLists.of": [("1", "2", _NO_POSITION)],
+    "model.ir.scopes.UseLists._links": [("1", "2", _NO_POSITION)],
+    "model.ir.scopes.UseLists.of": [("1", "2", _NO_POSITION)],
     "model.windows.factorisations": [("1", "2 #3", _ONLY_FOR_SPEED)],
     "model.windows.PoolAttributes.of": [("0", "1", _ONLY_OF_NODES)],
     "patterns.decomposed_forward._pooled": [("1", "2", _ODD_LENGTH)],

@@ -14,7 +14,7 @@ from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dialect.max_pool_ops import MAX_POOL_3D
+from poolgrad_lowering.dialect.ops import MAX_POOL_3D
 from poolgrad_lowering.dialect.targets import find_target
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import run_ort

@@ -42,7 +42,7 @@ assert len(lower(model, base_dir=source.parent).report.lowered) == 1
 """
 FOLDERS = """
 from poolgrad_lowering import lower_folder
-from poolgrad_lowering.model.io.atomic_folder import NewFolder
+from poolgrad_lowering.model.io.atomic_write import NewFolder
 from pathlib import Path
 source, folder = Path(sys.argv[1]), Path(sys.argv[2])
 [result] = lower_folder(source.parent, folder / "all", copy_external=True)

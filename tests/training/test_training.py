@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import poolgrad_lowering
 from models.ort_nets import forward
-from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.dialect.body_windows import onnx_window
 from poolgrad_lowering.runtime import SessionError, get_library_path
 from poolgrad_lowering.runtime.training import session_options
 from tests.training.training_runs import NET, SEED, make_artifacts, train

@@ -77,7 +77,9 @@ def _trace(facts: Facts, value: Value) -> Indices:
     node = value.producer
     if node is not None and node.is_a("MaxPool") and value == node.output(1):
         return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR)
-    source, operand = _source_and_operand(facts, node) if node is not None else (None, None)
+    source, operand = (None, None) if node is None else (node.input(0), node.input(1))
+    if node is not None and node.is_a("Add") and constant_value(facts, source) is not None:
+        source, operand = operand, source
     if node is None or node.is_a("MaxPool") or source is None or facts.is_function(node):
         raise of_no_pool(facts, value)
     found = indices(facts, source)
@@ -86,7 +88,11 @@ def _trace(facts: Facts, value: Value) -> Indices:
     if node.is_a("Add"):
         return _to_tensor(facts, node, found, source, operand)
     if node.is_a("Cast"):
-        return _through_cast(facts, node, found, value)
+        target = integer(node, "to")
+        if target == TensorProto.INT64 or (target == TensorProto.INT32 and found.numbering is Numbering.PLANE):
+            return _reached(facts, found, value)
+        what = "Cast '{}' may cut the Indices of MaxPool '{}' short"
+        raise Refuse(Code.INDICES_ALTERED, what, node.label, found.pool.label)
     if node.is_a("Sub", "Mod"):
         return _to_plane(facts, node, found, value)
     what = "{} '{}' changes the Indices of MaxPool '{}'"
@@ -95,32 +101,13 @@ def _trace(facts: Facts, value: Value) -> Indices:
 
 def of_no_pool(facts: Facts, value: Value, reason: str = _OF_NO_POOL) -> Refuse:
     """Return the refusal of indices that come from `value`, for the reason unless a function or an input hides it."""
-    if _crosses_function(facts, value):
+    node, scope = value.producer, value.scope
+    is_given = isinstance(scope.proto, FunctionProto) and value.name in scope.proto.input
+    if is_given if node is None else facts.is_function(node):
         reason = _OF_A_FUNCTION
-    elif _is_integer_input(facts, value):
+    elif value.is_main_input and facts.element_type(value) in (TensorProto.INT32, TensorProto.INT64):
         reason = _OF_AN_INPUT
     return Refuse(Code.INDICES_SOURCE, reason, value.name)
-
-
-def _crosses_function(facts: Facts, value: Value) -> bool:
-    """Whether a caller gives the value to a function of the model, or a function gives it to its caller."""
-    function = value.scope.proto
-    if value.producer is not None:
-        return facts.is_function(value.producer)
-    return isinstance(function, FunctionProto) and value.name in function.input
-
-
-def _is_integer_input(facts: Facts, value: Value) -> bool:
-    """Whether the value is an input of the main graph that could hold indices."""
-    is_input = value.scope.path == "main" and value.name in value.scope.inputs
-    return is_input and facts.element_type(value) in (TensorProto.INT32, TensorProto.INT64)
-
-
-def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value | None]:
-    """The input that could be indices, and the other one: an Add may have them in either order."""
-    first, second = node.input(0), node.input(1)
-    swapped = node.is_a("Add") and constant_value(facts, first) is not None
-    return (second, first) if swapped else (first, second)
 
 
 def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
@@ -132,16 +119,6 @@ def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
     if shape is not None and shape == facts.shape(found.argmax) and renumbered != (Numbering.PLANE, Numbering.TENSOR):
         return replace(found, argmax=value, argmax_numbering=found.numbering)
     return found
-
-
-def _through_cast(facts: Facts, node: Node, found: Indices, value: Value) -> Indices:
-    target = integer(node, "to")
-    narrowed = target == TensorProto.INT32 and found.numbering is Numbering.PLANE
-    if target == TensorProto.INT64 or narrowed:
-        return _reached(facts, found, value)
-    raise Refuse(
-        Code.INDICES_ALTERED, "Cast '{}' may cut the Indices of MaxPool '{}' short", node.label, found.pool.label
-    )
 
 
 def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices:

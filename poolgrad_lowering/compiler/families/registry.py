@@ -1,18 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The families of gradients that the compiler lowers."""
+"""The families of gradients that the compiler lowers, a row each: what the pass, plans and reports may ask of one."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from poolgrad_lowering.compiler.families.avg_pool.family import AVERAGE_POOLS
-from poolgrad_lowering.compiler.families.family import Family
+from onnx import NodeProto
+
+from poolgrad_lowering.compiler.families.avg_pool import emit as average_emit
+from poolgrad_lowering.compiler.families.avg_pool import gradient as average
+from poolgrad_lowering.compiler.families.avg_pool import legality as average_legality
 from poolgrad_lowering.compiler.families.gradient import Gradient
-from poolgrad_lowering.compiler.families.max_pool.family import MAX_POOLS
-from poolgrad_lowering.compiler.families.verdicts import LoweredOp
+from poolgrad_lowering.compiler.families.max_pool import emit as maximum_emit
+from poolgrad_lowering.compiler.families.max_pool import gradient as maximum
+from poolgrad_lowering.compiler.families.max_pool import legality as maximum_legality
+from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMaxPool, join
+from poolgrad_lowering.compiler.families.verdicts import Joined, Lowered, LoweredOp, LoweredPool
+from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
+from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.targets import Target
+from poolgrad_lowering.model.diagnostics.codes import Refusal, attempt
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.ir.scopes import Value
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.compiler.families.shared.derivation import Derivation
+
+G = TypeVar("G", bound=Gradient)
+P = TypeVar("P", bound=LoweredPool)
+
+
+@dataclass(frozen=True)
+class ForwardPools(Generic[G, P]):
+    """How a family lowers forward pools with their gradients.
+
+    `join(sites, used, target, bodies, taken)` returns what the sites of a model change together, the lowered forward
+    pools among it; with the target None all pools stay. The pool of a site whose `forward` is already a refusal stays
+    too. `used` are the operands of the sites of other families. `taken` are all names of the model; the names of new
+    values are added. The model is not changed.
+
+    `emit(pool, taken)` returns the nodes that take the place of a pool of `join`, in order; exactly one is of the
+    dialect.
+    """
+
+    join: Callable[[Sequence[Lowered[G]], Sequence[Value], Target | None, FunctionBodies, set[str]], Joined[P]]
+    emit: Callable[[P, set[str]], list[NodeProto]]
+
+
+@dataclass(frozen=True)
+class Family(Generic[G, P]):
+    """A family of gradients. Its functions take gradients and sites of this family only.
+
+    * `gradient`: the class of its gradients
+    * `operators`: the dialect's operators for them, in the order in which plans and reports list them
+    * `verify(facts, gradient)` raises `Refuse` at the first condition on every gradient that this one violates
+    * `check_operands(gradient)` raises `Refuse` if a node in the place of dx cannot read an operand of a verified
+      gradient of the model
+    * `select(gradient, target, operator)` returns the lowering of a verified gradient on a target, to `operator` if it
+      is not None; raises `Refuse` if the target has no operator for it
+    * `emit(facts, site, taken)` returns the nodes that compute the site's dx, in order; exactly one is of the dialect
+    * `forward_pools`: None if its forward pools stay nodes of ONNX
+    """
+
+    gradient: type[G]
+    operators: tuple[str, ...]
+    verify: Callable[[Facts, G], None]
+    check_operands: Callable[[G], None]
+    select: Callable[[G, Target, str | None], LoweredOp]
+    emit: Callable[[Facts, Lowered[G], set[str]], list[NodeProto]]
+    forward_pools: ForwardPools[G, P] | None = None
+
+    def alternatives(self, gradient: G, target: Target, first: str) -> list[str]:
+        """Return the operators of the target that a gradient can be lowered to, without `first`. A plan may choose."""
+        others = (name for name in self.operators if name != first)
+        return [name for name in others if not isinstance(attempt(self.select, gradient, target, name), Refusal)]
+
+
+MAX_POOLS = Family[maximum.MaxPoolGradient, LoweredMaxPool](
+    maximum.MaxPoolGradient,
+    tuple(op.name for op in OPS.values() if op.is_gradient and op.has_argmax),
+    maximum.verify_gradient,
+    maximum.check_operands,
+    maximum_legality.select_op,
+    maximum_emit.emit,
+    ForwardPools(join, maximum_emit.emit_forward),
+)
+"""Gradients of MaxPool and AdaptiveMaxPool."""
+
+AVERAGE_POOLS = Family[average.AveragePoolGradient, LoweredPool](
+    average.AveragePoolGradient,
+    tuple(op.name for op in OPS.values() if op.is_gradient and not op.has_argmax),
+    average.verify_gradient,
+    average.check_operands,
+    average_legality.select_op,
+    average_emit.emit,
+)
+"""Gradients of AveragePool and of adaptive average pools, which read nothing of their forward pools."""
 
 FAMILIES: tuple[Family[Any, Any], ...] = (MAX_POOLS, AVERAGE_POOLS)
 
@@ -28,6 +114,15 @@ def family_of(gradient: Gradient) -> Family[Any, Any]:
     raise TypeError(f"{type(gradient).__name__} is the gradient of no family")
 
 
+def derivation(site: Lowered[Any]) -> Derivation:
+    """Return how the attributes of a site's lowered node follow from those of its pool."""
+    from poolgrad_lowering.compiler.families.avg_pool import derivation as of_average  # noqa: PLC0415 - for pages only
+    from poolgrad_lowering.compiler.families.max_pool import derivation as of_maximum  # noqa: PLC0415
+
+    is_maximum = family_of(site.gradient) is MAX_POOLS
+    return of_maximum.derivation(site) if is_maximum else of_average.derivation(site)
+
+
 class Choices:
     """The operators of a target for the gradients of one model, selected once for gradients that need the same one."""
 
@@ -39,6 +134,7 @@ class Choices:
     def select(self, gradient: Gradient) -> LoweredOp:
         """Return the operator for a verified gradient. Raises `Refuse`."""
         family = family_of(gradient)
+        family.check_operands(gradient)
         key = family, gradient.selected_by
         if key not in self._selected:
             self._selected[key] = family.select(gradient, self.target, None)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The verdict on an anchor: lowered, with its gradient and operator, or not lowered, with a code."""
+"""The verdict on an anchor: lowered, with its gradient and operator, or not lowered, with a code; and lowered pools."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -13,11 +13,11 @@ from onnx import AttributeProto, helper
 
 from poolgrad_lowering.compiler.families.gradient import Gradient
 from poolgrad_lowering.model.diagnostics.codes import Refusal
-from poolgrad_lowering.model.diagnostics.diagnostic import Severity
-from poolgrad_lowering.model.diagnostics.status import Status
-from poolgrad_lowering.model.ir.scopes import Node
+from poolgrad_lowering.model.diagnostics.diagnostic import Severity, Status
+from poolgrad_lowering.model.ir.scopes import Node, Value
 
 G_co = TypeVar("G_co", bound=Gradient, covariant=True)
+P = TypeVar("P", bound="LoweredPool")
 
 
 @dataclass(frozen=True)
@@ -77,3 +77,31 @@ class Refused:
 
 
 Verdict = Lowered[Any] | Refused
+
+
+@dataclass(frozen=True)
+class LoweredPool:
+    """A forward pool that is lowered: the node, its operator, its operand x and its result y.
+
+    `element_type` is the `TensorProto.DataType` of x. `place` is the node at whose place the operator stands.
+    """
+
+    pool: Node
+    op: LoweredOp
+    x: Value
+    y: Value
+    element_type: int
+    place: Node
+
+
+@dataclass(frozen=True)
+class Joined(Generic[P]):
+    """What the sites of a family change together.
+
+    `sites` are in the given order, each with its final operands and `forward`. `pools` are lowered with them.
+    `added_outputs` has the name of the second output that a node of the model gets.
+    """
+
+    sites: Sequence[Lowered[Any]]
+    pools: Sequence[P] = ()
+    added_outputs: Mapping[Node, str] = field(default_factory=dict)

@@ -40,8 +40,6 @@ def not_selected(site: Lowered[Any]) -> Refusal | None:
 def dump(replaced: Sequence[Replacement]) -> None:
     """Write each rewrite as text to the folder in POOLGRAD_DUMP, if it is set. Raises `FileError`."""
     if replaced and (folder := os.environ.get(DUMP)):
-        from poolgrad_lowering.compiler.lowering.debugging import write_replacements  # noqa: PLC0415 - only for debugging
-
         write_replacements(Path(folder), replaced)
 
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from poolgrad_lowering.compiler.families.family import ForwardPools, LoweredPool
-from poolgrad_lowering.compiler.families.registry import FAMILIES, family_of
-from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.compiler.families.registry import FAMILIES, ForwardPools, family_of
+from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredPool, Verdict
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.ir.scopes import Node

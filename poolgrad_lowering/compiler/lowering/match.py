@@ -12,7 +12,7 @@ from onnx import FunctionProto
 
 from poolgrad_lowering.compiler.families.gradient import Gradient, Pattern
 from poolgrad_lowering.compiler.families.registry import Choices, family_of
-from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused, Verdict
+from poolgrad_lowering.compiler.families.verdicts import Lowered, Refused, Verdict
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.model.facts.facts import Facts
@@ -66,7 +66,7 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choic
         if isinstance(gradient, Refusal):
             refusals.append(_missing_constant(facts, reads, gradient))
         elif gradient is not None:
-            op = _attempt(pattern, anchor, _select, gradient, choices)
+            op = _attempt(pattern, anchor, choices.select, gradient)
             if isinstance(op, Refusal):
                 refusal = _missing_constant(facts, reads, op)
                 return Refused(identifier(anchor, taken), anchor, pattern.name, refusal)
@@ -99,12 +99,6 @@ def _match(facts: Facts, anchor: Node, pattern: Pattern) -> Gradient | None:
         raise TypeError(f"it returned {gradient!r}")
     family_of(gradient).verify(facts, gradient)
     return gradient
-
-
-def _select(gradient: Gradient, choices: Choices) -> LoweredOp:
-    """Return the operator for a verified gradient. Raises `Refuse`."""
-    family_of(gradient).check_operands(gradient)
-    return choices.select(gradient)
 
 
 def _missing_constant(facts: Facts, reads: Reads, refusal: Refusal) -> Refusal:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from poolgrad_lowering.compiler.lowering.apply_plan import resolve_target
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
-from poolgrad_lowering.dialect.targets import Target
+from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, Target, find_target
+from poolgrad_lowering.model.diagnostics.errors import PlanError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Options:
     """The target to lower for."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "product", resolve_target(self.target, self.plan))  # as a frozen dataclass sets it
+        object.__setattr__(self, "product", _resolve_target(self.target, self.plan))  # as a frozen dataclass sets it
 
     def keeps_onnx(self, operator: str) -> bool:
         """Whether a gradient that is written in operators of ONNX does not become this operator."""
@@ -40,3 +40,16 @@ class Options:
     def trusts_defaults(self) -> bool:
         """Whether defaults of graph inputs are constants, by the option or by the plan."""
         return self.trust_defaults or (self.plan is not None and self.plan.trust_defaults)
+
+
+def _resolve_target(name: str | None, plan: LoweringPlan | None) -> Target:
+    """The target of this name; without a name the target of the plan; without both the default.
+
+    Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
+    """
+    if plan is None:
+        return find_target(DEFAULT_TARGET if name is None else name)
+    target = find_target(plan.target)
+    if name is not None and find_target(name) != target:
+        raise PlanError(plan.where.get("target", ""), f"the plan is for {plan.target}, not for {name}")
+    return target

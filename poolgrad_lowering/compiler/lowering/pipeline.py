@@ -15,16 +15,15 @@ from onnx import ModelProto
 
 from poolgrad_lowering.compiler.families.registry import Choices
 from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
-from poolgrad_lowering.compiler.lowering.apply_plan import check_forward_pools
 from poolgrad_lowering.compiler.lowering.debugging import dump
 from poolgrad_lowering.compiler.lowering.emit import emit
 from poolgrad_lowering.compiler.lowering.join import JoinedSites, join
 from poolgrad_lowering.compiler.lowering.match import match_anchors
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.select import select
+from poolgrad_lowering.compiler.lowering.select import check_forward_pools, select
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.compiler.rewriting.rewrite import Replacement, rewrite
-from poolgrad_lowering.model.diagnostics.status import Status
+from poolgrad_lowering.model.diagnostics.diagnostic import Status
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.gate.gate import Gate

@@ -71,23 +71,23 @@ def rewrite(
     Returns the number of nodes by which the model grew, without function bodies.
     """
     edits: defaultdict[Scope, _Edit] = defaultdict(_Edit)
+    types: defaultdict[str, set[int]] = defaultdict(set)
     for replacement in replaced:
         edits[replacement.place.scope].inserted[replacement.place.position] = replacement.nodes
-        _collect(replacement.region, edits)
-    _add_outputs(added_outputs)
+        types[replacement.dialect_node.op_type].add(replacement.element_type)
+        for node in replacement.region.producers:
+            edit = edits[node.scope]
+            edit.removed.add(node.position)
+            edit.undefined.update([value.name for value in node.outputs if value is not None])
+        for value in replacement.region.initializers:
+            edits[value.scope].initializers.add(value.name)
+    for node, name in added_outputs.items():
+        node.proto.output[1:] = [name]  # it replaces one that is written as an empty name
     _apply(edits)
     if replaced:
         import_dialect(index.model)
-        index.model.functions.extend(bodies.missing(_element_types(replaced)))
+        index.model.functions.extend(bodies.missing(types))
     return sum(edit.growth for edit in edits.values())
-
-
-def _add_outputs(added: Mapping[Node, str]) -> None:
-    """Add the second output to each node; it replaces one that is written as an empty name."""
-    for node, name in added.items():
-        first = node.proto.output[0]
-        del node.proto.output[:]
-        node.proto.output.extend((first, name))
 
 
 class _Edit:
@@ -111,25 +111,6 @@ class _Edit:
     def written(self) -> list[NodeProto]:
         """All new nodes."""
         return [node for nodes in self.inserted.values() for node in nodes]
-
-
-def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
-    for node in region.producers:
-        edit = edits[node.scope]
-        edit.removed.add(node.position)
-        edit.undefined.update([value.name for value in node.outputs if value is not None])
-    for value in region.initializers:
-        edits[value.scope].initializers.add(value.name)
-
-
-def _element_types(replaced: Sequence[Replacement]) -> dict[str, set[int]]:
-    """Return the dialect operators among the new nodes, with the element types of their nodes."""
-    types: defaultdict[str, set[int]] = defaultdict(set)
-    for replacement in replaced:
-        for node in replacement.nodes:
-            if node.domain == DOMAIN:
-                types[node.op_type].add(replacement.element_type)
-    return types
 
 
 def _apply(edits: dict[Scope, _Edit]) -> None:

@@ -36,7 +36,7 @@ def _lower(options: argparse.Namespace) -> ExitCode:
 
     plan = None
     if options.plan is not None:
-        from poolgrad_lowering.compiler.lowering.plan_file import read_plan  # noqa: PLC0415 - as above
+        from poolgrad_lowering.compiler.lowering.plan import read_plan  # noqa: PLC0415 - as above
 
         plan = read_plan(options.plan)
     proofs: list[Verification] = []

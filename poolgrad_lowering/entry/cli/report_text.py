@@ -12,7 +12,7 @@ from poolgrad_lowering.entry.cli.console import operator_text, print_error, prin
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import STREAM
 from poolgrad_lowering.ge.records import PLACES
-from poolgrad_lowering.model.diagnostics.status import Status
+from poolgrad_lowering.model.diagnostics.diagnostic import Status
 from poolgrad_lowering.model.diagnostics.text import counted, printable, with_layers
 from poolgrad_lowering.report.report import AnchorReport, Report
 

@@ -17,7 +17,7 @@ from copy import deepcopy
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto
 
-from poolgrad_lowering.dialect import DOMAIN, OPS, average_window, onnx_window
+from poolgrad_lowering.dialect import DOMAIN, OPS, body_windows
 from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
@@ -25,8 +25,8 @@ from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read
 
 RANK = 5
-_SIZES = (onnx_window.KERNEL, onnx_window.STRIDES, onnx_window.DILATIONS)
-_PADS = (onnx_window.PADS, average_window.COUNTED, average_window.UNCOUNTED)
+_SIZES = (body_windows.KERNEL, body_windows.STRIDES, body_windows.DILATIONS)
+_PADS = (body_windows.PADS, body_windows.COUNTED, body_windows.UNCOUNTED)
 """ONNX's window attributes with an entry for each axis, and with two. Those of average pools share names with these."""
 
 
@@ -46,7 +46,7 @@ def needs_rank_5(node: NodeProto) -> bool:
 
 def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
     """Return the rank of a dialect node's tensors, which all have the same rank, or None if it is not known."""
-    window = [attribute for attribute in node.attribute if attribute.name == onnx_window.KERNEL]
+    window = [attribute for attribute in node.attribute if attribute.name == body_windows.KERNEL]
     if window:
         return 2 + len(window[0].ints)
     operands = (*OPS[node.op_type].inputs, *OPS[node.op_type].outputs)
@@ -126,7 +126,7 @@ def _fill_window(node: NodeProto, missing: int) -> None:
     for attribute in node.attribute:
         if attribute.name in _SIZES:
             attribute.ints[:] = [*[1] * missing, *attribute.ints]
-        elif attribute.name == average_window.OUTPUT_PADDING:
+        elif attribute.name == body_windows.OUTPUT_PADDING:
             attribute.ints[:] = [*[0] * missing, *attribute.ints]
         elif attribute.name in _PADS:
             half = len(attribute.ints) // 2

@@ -3,7 +3,7 @@
 """The row of the catalogue of diagnostics: a code with what it means, what to do about it, and how much it matters.
 
 The catalogue is five enums of such rows, each in its module beside this one: `Code`, `DefinitionCode`, `Fault`,
-`Obstacle`, `NoteCode`.
+`Obstacle`, `NoteCode`. The status of an anchor is beside it.
 """
 
 from __future__ import annotations
@@ -42,3 +42,19 @@ class Diagnostic(Enum):
     def _missing_(cls, value: object) -> Diagnostic | None:
         """Return the row with a value; `Enum` itself looks for the tuples that rows are written as."""
         return next((row for row in cls if row.value == value), None)
+
+
+class Status(str, Enum):
+    """What became of an anchor, in the order in which people read anchors. The values are part of the report.
+
+    An unrelated anchor is proven to be no gradient of a pool; it has a code, and does not count as refused.
+    """
+
+    LOWERED = "lowered"
+    REFUSED = "refused"
+    UNRELATED = "unrelated"
+
+
+def reading_order(status: str) -> int:
+    """Sort key of a status: its position in `Status`."""
+    return list(Status).index(Status(status))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
+from poolgrad_lowering.model.diagnostics.faults import Fault
 
 
 class PoolgradError(Exception):
@@ -30,11 +30,6 @@ class InvalidModelError(PoolgradError, ValueError):
         self.fault = fault
         self.where = where
         self.what = what
-
-    @classmethod
-    def of(cls, flaw: Flaw, where: str) -> InvalidModelError:
-        """Return the error for a flaw that was found at `where`."""
-        return cls(flaw.fault, where, flaw.what)
 
     def within(self, outer: str) -> InvalidModelError:
         """Return the same error with `outer` put before its place."""

@@ -77,7 +77,9 @@ class Facts(Memo):
         self.trusts_defaults = trust_defaults
         self._index = index
         self._external = external or ExternalData()
-        self._updated = _updated_by_training(index)
+        steps = index.model.training_info
+        bindings = [binding for step in steps for binding in (*step.initialization_binding, *step.update_binding)]
+        self._updated = frozenset(binding.key for binding in bindings)  # the initializers that a training step sets
         self._functions = frozenset(
             (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
         )
@@ -335,10 +337,7 @@ class Facts(Memo):
 
     def behind_views(self, value: Value | None, op_type: str) -> Node | None:
         """Return the node of this operator whose result a value has, perhaps in another shape; else None."""
-        if value is None:
-            return None
-        *_, source = value.sources(self.is_view)
-        node = source.producer
+        node = None if value is None else value.behind(self.is_view).producer
         return node if node is not None and node.is_a(op_type) else None
 
     # -- inputs of functions
@@ -426,13 +425,6 @@ class Facts(Memo):
         if tensor.data_type == _WITHOUT_ZERO:
             return False
         return bool(self._read(value, lambda: all_bits_clear(tensor, self._external)))
-
-
-def _updated_by_training(index: ModelIndex) -> frozenset[str]:
-    """The names of the initializers that a training step sets."""
-    steps = index.model.training_info
-    bindings = [binding for step in steps for binding in (*step.initialization_binding, *step.update_binding)]
-    return frozenset(binding.key for binding in bindings)
 
 
 def _stored_shape(tensor: TensorProto) -> Shape | None:

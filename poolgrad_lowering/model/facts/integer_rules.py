@@ -12,12 +12,7 @@ from functools import partial
 
 from onnx import TensorProto
 
-from poolgrad_lowering.model.facts.shape_rules import (
-    Known,
-    dims_taken,
-    slice_ranges,
-    static_integers,
-)
+from poolgrad_lowering.model.facts.shape_rules import Known, dims_taken, slice_ranges, static_integers
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.model.ir.dims import Shape, size
 from poolgrad_lowering.model.ir.scopes import Node, Value

@@ -224,15 +224,6 @@ def _callees(scope: Scope, operators: set[tuple[str, str]], functions: dict[_Key
                 yield function
 
 
-def ir_version_flaw(version: int) -> Flaw | None:
-    """The flaw of a model's `ir_version`, or None."""
-    if version < 1:
-        return Flaw(Fault.IR_VERSION, f"its ir_version is {version}")
-    if version > onnx.IR_VERSION:
-        return Flaw(Fault.IR_VERSION, f"its ir_version is {version}; onnx {onnx.__version__} knows {onnx.IR_VERSION}")
-    return None
-
-
 def imports_flaw(imports: Iterable[onnx.OperatorSetIdProto]) -> Flaw | None:
     """The flaw of the operator sets that a model or function imports, or None."""
     newest = onnx.defs.onnx_opset_version()
@@ -255,18 +246,16 @@ def model_flaw(model: ModelProto) -> Flaw | None:
     """The flaw of a model's top level, or None. Does not check nodes."""
     if not model.HasField("graph"):
         return Flaw(Fault.NOT_ONNX, "it has no graph")
-    if (flaw := ir_version_flaw(model.ir_version)) is not None:
-        return flaw
+    version = model.ir_version
+    if not 0 < version <= onnx.IR_VERSION:
+        knows = f"; onnx {onnx.__version__} knows {onnx.IR_VERSION}" if version > 0 else ""
+        return Flaw(Fault.IR_VERSION, f"its ir_version is {version}{knows}")
     if not model.opset_import:
         return Flaw(Fault.DOMAIN_NOT_IMPORTED, "it imports no operator set")
     if (flaw := imports_flaw(model.opset_import)) is not None:
         return flaw
     if not model.graph.output:
         return Flaw(Fault.NO_OUTPUT, "its graph has no outputs")
-    return _functions_flaw(model)
-
-
-def _functions_flaw(model: ModelProto) -> Flaw | None:
     keys = Counter((canonical_domain(f.domain), f.name, f.overload) for f in model.functions)
     for key, count in keys.items():
         if (flaw := encoding_flaw(key)) is not None:

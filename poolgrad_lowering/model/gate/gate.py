@@ -207,4 +207,4 @@ def _require_at(scope: Scope, flaw: Flaw | None, position: int = -1, held: str =
 
 
 def _reject(flaw: Flaw, where: str) -> NoReturn:
-    raise InvalidModelError.of(flaw, where)
+    raise InvalidModelError(flaw.fault, where, flaw.what)

@@ -3,7 +3,8 @@
 """Atomic writes: after a crash a file has its old content or its new content. Knows nothing of models.
 
 A file is written to a temporary name beside its target, synchronised to the disk, and renamed over the target. The last
-rename is not awaited: if the system crashes soon after a write, the old content may be there.
+rename is not awaited: if the system crashes soon after a write, the old content may be there. A new folder is filled
+beside its destination and then renamed.
 """
 
 from __future__ import annotations
@@ -218,3 +219,45 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+class NewFolder:
+    """A context manager for a temporary folder at `path`. `commit` renames it to `destination`; otherwise the exit
+    deletes it.
+
+    Raises `FileError` if the destination exists and is not an empty folder, or if it cannot be written.
+    """
+
+    def __init__(self, destination: Path) -> None:
+        self._destination = destination
+        self._target = Path(os.path.realpath(destination))
+        self.path = temporary_path(self._target)
+
+    def __enter__(self) -> NewFolder:
+        require_folder(self._destination)
+        with self._explained():
+            if self._target.exists() and (not self._target.is_dir() or any(self._target.iterdir())):
+                what = "it exists and is not an empty folder; give another name"
+                raise FileError(f"cannot write '{self._destination}': {what}")
+            self.path.mkdir()
+        return self
+
+    def file(self, name: str) -> Path:
+        """The temporary path of a file with this relative name. Creates the folders in the name."""
+        path = self.path / name
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def commit(self) -> None:
+        """Rename the temporary folder to the destination."""
+        with self._explained():
+            with contextlib.suppress(FileNotFoundError):
+                self._target.rmdir()  # not every system can rename a folder over an empty one
+            self.path.rename(self._target)
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _explained(self) -> contextlib.AbstractContextManager[None]:
+        return explained(f"cannot write '{self._destination}'")

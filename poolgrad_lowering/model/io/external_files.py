@@ -7,14 +7,27 @@ from __future__ import annotations
 import filecmp
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from poolgrad_lowering.model.diagnostics.data_warning import DataWarning
 from poolgrad_lowering.model.diagnostics.errors import FileError, explained
 from poolgrad_lowering.model.diagnostics.faults import shown
 from poolgrad_lowering.model.io.atomic_write import Content, Part, Parts, require_regular
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, Reference
+
+
+@dataclass(frozen=True)
+class DataWarning:
+    """External data that is not available.
+
+    `file` is the file's location as the model has it, `tensor` the place of a tensor without data, `reason` a sentence.
+    """
+
+    file: str
+    tensor: str
+    reason: str
+
 
 _LARGEST_ALIGNMENT = 1 << 16
 """Bytes: the largest memory page of a supported system, and the allocation granularity of Windows."""

@@ -10,11 +10,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import onnx
 
-from poolgrad_lowering.model.ir.use_lists import UseLists
+
+class UseLists:
+    """For each name, the positions of the nodes that consume it. Empty names are absent inputs.
+
+    Stored as two flat lists, `names` and `positions`: one list per name would be most of what the index allocates. The
+    first `by_nodes` entries are the inputs of nodes, ordered by node, with `producers`: the position of the node that
+    produces it, -1 if none of the scope does.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        positions: Sequence[int] = (),
+        producers: Sequence[int] = (),
+        captured: Sequence[str] = (),
+    ) -> None:
+        self.by_nodes = len(names)
+        self.producers = producers
+        self.names = [*names, *captured] if captured else names
+        self.positions = [*positions, *[-1] * len(captured)] if captured else positions
+
+    def of(self, name: str) -> list[int]:
+        """The positions of the nodes that consume the name, in order, one entry per input."""
+        last, before = self._links
+        found, use = [], last.get(name, -1)
+        while use >= 0:
+            found.append(self.positions[use])
+            use = before[use]
+        return found[::-1]
+
+    @cached_property
+    def _links(self) -> tuple[dict[str, int], list[int]]:
+        """Linked lists of uses: the last use of each name, and the use before each use; −1 ends a list.
+
+        Computed at the first query: a model without anchors never needs it.
+        """
+        last: dict[str, int] = {}
+        before: list[int] = []
+        for use, name in enumerate(self.names):
+            before.append(last.get(name, -1))
+            last[name] = use
+        return last, before
+
 
 GraphLike = onnx.GraphProto | onnx.FunctionProto
 
@@ -201,6 +244,11 @@ class Value:
             if node is None or not passes(node):
                 return
 
+    def behind(self, passes: Callable[[Node], bool]) -> Value:
+        """The last one of `sources`."""
+        *_, source = self.sources(passes)
+        return source
+
     def ancestors(self, inputs: Callable[[Node], Sequence[Value | None]]) -> Iterator[Value]:
         """The value itself, and those that it is computed from, nearest first: of each node the ones in `inputs`."""
         pending, seen = [self], {self}
@@ -215,8 +263,7 @@ class Value:
     @property
     def origin(self) -> Value:
         """The value that this one is a copy of, through Identity nodes; itself where it is none."""
-        *_, source = self.sources(lambda node: node.is_a("Identity"))
-        return source
+        return self.behind(lambda node: node.is_a("Identity"))
 
     @property
     def uses(self) -> list[Use]:
@@ -244,6 +291,11 @@ class Value:
     def is_output(self) -> bool:
         """Whether the value is an output of its scope."""
         return self.name in self.scope.outputs
+
+    @property
+    def is_main_input(self) -> bool:
+        """Whether the value is an input of the main graph."""
+        return self.scope.path == "main" and self.name in self.scope.inputs
 
 
 class Node:

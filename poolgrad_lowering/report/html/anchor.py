@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Step
 from poolgrad_lowering.model.diagnostics.codes import Code
-from poolgrad_lowering.model.diagnostics.status import Status
+from poolgrad_lowering.model.diagnostics.diagnostic import Status
 from poolgrad_lowering.model.ir.dims import Dim, Shown
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.report.drawing.graph import Graph

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from poolgrad_lowering.dialect.targets import TARGETS
-from poolgrad_lowering.model.diagnostics.status import Status, reading_order
+from poolgrad_lowering.model.diagnostics.diagnostic import Status, reading_order
 from poolgrad_lowering.model.diagnostics.version import __version__
 from poolgrad_lowering.report.drawing.markup import Markup, element, shown
 from poolgrad_lowering.report.drawing.svg import stylesheet

@@ -8,13 +8,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from poolgrad_lowering.compiler.families.registry import family_of
+from poolgrad_lowering.compiler.families.registry import derivation as derivation_of
 from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions
 from poolgrad_lowering.dialect.targets import aclnn_function
 from poolgrad_lowering.ge.placement import Placement
-from poolgrad_lowering.model.diagnostics.status import reading_order
+from poolgrad_lowering.model.diagnostics.diagnostic import reading_order
 from poolgrad_lowering.report.drawing.graph import Graph
 from poolgrad_lowering.report.drawing.parts import Parts
 
@@ -84,7 +84,7 @@ class Recorder:
 
 
 def _lowering(site: Lowered[Any]) -> Lowering:
-    derivation = family_of(site.gradient).derivation(site)
+    derivation = derivation_of(site)
     forward = site.forward if isinstance(site.forward, LoweredOp) else None
     return Lowering(
         derivation,

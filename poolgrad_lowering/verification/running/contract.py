@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad_lowering.dialect.average_inference import window_flaw
-from poolgrad_lowering.dialect.onnx_window import window_difference
+from poolgrad_lowering.dialect.body_windows import window_difference
+from poolgrad_lowering.dialect.inference import window_flaw
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode

@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import subgraphs

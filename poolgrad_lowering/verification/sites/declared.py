@@ -15,9 +15,8 @@ from functools import lru_cache
 from onnx import AttributeProto, FunctionProto
 
 from poolgrad_lowering.dialect import OPS, TYPES, NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.attributes import value_of
 from poolgrad_lowering.dialect.functions import body_bytes
-from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute
+from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute, value_of
 from poolgrad_lowering.verification.graph.flat import FlatNode
 
 _LARGEST = 2**31 - 1

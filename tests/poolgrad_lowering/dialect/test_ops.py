@@ -11,9 +11,8 @@ import pytest
 from onnx import AttributeProto, helper
 
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.dialect.attributes import default_proto, value_of
-from poolgrad_lowering.dialect.max_pool_ops import _index_type, _layout, _onnx_window, _window
-from poolgrad_lowering.dialect.op import Attribute
+from poolgrad_lowering.dialect.op import Attribute, default_proto, value_of
+from poolgrad_lowering.dialect.ops import _CEIL, _LAYOUTS, _ONNX_WINDOW, _index_type, _window
 
 INT, INTS, STRING, FLOAT = AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING, AttributeProto.FLOAT
 
@@ -105,13 +104,13 @@ def test_the_table() -> None:
     [
         (lambda: _window("DHW"), window(3), "Window size along D, H, W."),
         (lambda: _window("HW"), window(2), "Window size along H, W."),
-        (lambda: _layout("NCHW"), layout("NCHW"), "1 if the pooled size was rounded up, 0 if down."),
+        (lambda: (_CEIL, _LAYOUTS["NCHW"]), layout("NCHW"), "1 if the pooled size was rounded up, 0 if down."),
         (
             lambda: [_index_type("dtype")],
             index_type("dtype"),
             "Ascend's number of argmax's type: 3 is int32, 9 is int64.",
         ),
-        (_onnx_window, IN_ONNX, "Window size along each spatial axis of x, as in ONNX's MaxPool."),
+        (lambda: _ONNX_WINDOW, IN_ONNX, "Window size along each spatial axis of x, as in ONNX's MaxPool."),
     ],
 )
 def test_groups_of_attributes(built: Any, expected: Rules, doc: str) -> None:

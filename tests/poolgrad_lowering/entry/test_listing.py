@@ -11,10 +11,9 @@ import pytest
 
 import poolgrad_lowering
 from poolgrad_lowering import OperatorRecord, PatternRecord, list_patterns, list_targets
-from poolgrad_lowering.compiler.families.plugins import BrokenPlugin
 from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, find_target
 from poolgrad_lowering.entry import listing
-from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.patterns import BrokenPlugin, all_patterns
 
 
 def test_every_name_of_a_target_is_a_target() -> None:

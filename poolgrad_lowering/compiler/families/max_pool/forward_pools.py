@@ -16,11 +16,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
-from poolgrad_lowering.compiler.families.family import Joined, LoweredPool
 from poolgrad_lowering.compiler.families.gradient import Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.legality import select_forward_op
-from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
+from poolgrad_lowering.compiler.families.verdicts import Joined, Lowered, LoweredOp, LoweredPool
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.compiler.rewriting.region import UseCounts, dead_region, first_outputs
 from poolgrad_lowering.dialect.op import Maximum
@@ -30,9 +29,11 @@ from poolgrad_lowering.model.ir.dims import Shape, fits_reshape
 from poolgrad_lowering.model.ir.graphs import fresh
 from poolgrad_lowering.model.ir.scopes import Node, Use, Value
 
+Site = Lowered[MaxPoolGradient]
+
 
 def join(
-    sites: Sequence[Lowered[MaxPoolGradient]],
+    sites: Sequence[Site],
     used: Sequence[Value],
     target: Target | None,
     bodies: FunctionBodies,
@@ -45,16 +46,25 @@ def join(
     return Joined(named, pools, missing_outputs(named))
 
 
-def name_indices(sites: Sequence[Lowered[MaxPoolGradient]], taken: set[str]) -> list[Lowered[MaxPoolGradient]]:
+def name_indices(sites: Sequence[Site], taken: set[str]) -> list[Site]:
     """Return the sites with a name for each argmax that has none; sites of one pool share it.
 
     The model is not changed. `taken` are all names of the model; the new names are added to it.
     """
-    named: dict[Node, Value] = {}
-    return [_named(site, named, taken) for site in sites]
+    named: dict[Node, Operand] = {}
+    for site in sites:
+        pool = site.gradient.recording_pool
+        if site.gradient.argmax is None and pool is not None and pool not in named:
+            named[pool] = Operand(Value(pool.scope, fresh(f"{pool.proto.output[0]}/indices", taken)))
+    return [
+        replace(site, gradient=replace(site.gradient, argmax=named[pool]))
+        if site.gradient.argmax is None and (pool := site.gradient.recording_pool) is not None
+        else site
+        for site in sites
+    ]
 
 
-def missing_outputs(sites: Sequence[Lowered[MaxPoolGradient]]) -> dict[Node, str]:
+def missing_outputs(sites: Sequence[Site]) -> dict[Node, str]:
     """Return the pools that are not lowered and need an Indices output, with the name of that output."""
     return {
         pool: site.gradient.indices.value.name
@@ -62,18 +72,6 @@ def missing_outputs(sites: Sequence[Lowered[MaxPoolGradient]]) -> dict[Node, str
         if (pool := site.gradient.recording_pool) is not None
         if pool.output(1) is None and not isinstance(site.forward, LoweredOp)
     }
-
-
-def _named(site: Lowered[MaxPoolGradient], named: dict[Node, Value], taken: set[str]) -> Lowered[MaxPoolGradient]:
-    gradient, pool = site.gradient, site.gradient.recording_pool
-    if gradient.argmax is not None or pool is None:
-        return site
-    if pool not in named:
-        named[pool] = Value(pool.scope, fresh(f"{pool.proto.output[0]}/indices", taken))
-    return replace(site, gradient=replace(gradient, argmax=Operand(named[pool])))
-
-
-Site = Lowered[MaxPoolGradient]
 
 
 @dataclass(frozen=True)
@@ -180,15 +178,25 @@ def _refuse_used_indices(
 ) -> set[Use]:
     """Refuse the pools whose Indices have a use outside the lowered gradients, other than of their shape.
 
-    Returns the places of the remaining pools whose Indices have uses of their shape.
+    Returns the places of the remaining pools whose Indices have uses of their shape. A pool that stays keeps the
+    operands of its gradients alive, which may use another pool's Indices; so the search is repeated until no pool is
+    added.
     """
-    lowerable = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], LoweredOp)}
-    read, measured = _with_used_indices(sites, used, lowerable)
-    for place in read:
-        label = pools[place].node.label
+    while True:
+        lowered = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], LoweredOp)}
+        use_counts = UseCounts([*used, *_used_after(sites, lowered)])
+        for site in sites:
+            producer = site.gradient.dx.value.producer
+            if producer is not None:
+                dead_region(producer, use_counts)
+        read = {place: pool for place, pool in lowered.items() if use_counts.left(pool.recorded)}
+        found = {place: pool for place, pool in read.items() if not _is_measured(pool, use_counts)}
+        if not found:
+            return set(read)
         what = "the Indices of '{}' are used outside the lowered gradients"
-        verdicts[place] = Refusal(Code.FORWARD_READERS, what, (label,))
-    return measured
+        verdicts.update(
+            {place: Refusal(Code.FORWARD_READERS, what, (pool.node.label,)) for place, pool in found.items()}
+        )
 
 
 def _refuse_by_plan(sites: Sequence[Site], verdicts: dict[Use, LoweredOp | Refusal]) -> bool:
@@ -201,30 +209,6 @@ def _refuse_by_plan(sites: Sequence[Site], verdicts: dict[Use, LoweredOp | Refus
     }
     verdicts.update(refused)
     return bool(refused)
-
-
-def _with_used_indices(
-    sites: Sequence[Site], used: Sequence[Value], lowerable: Mapping[Use, _Pool]
-) -> tuple[set[Use], set[Use]]:
-    """Return the places of the pools whose Indices still have a use after all sites are removed: first those with a use
-    of their elements, then those with uses of their shape alone.
-
-    A pool that stays keeps the operands of its gradients alive, which may use another pool's Indices; so the search is
-    repeated until no pool is added.
-    """
-    staying: set[Use] = set()
-    while True:
-        lowered = {place: pool for place, pool in lowerable.items() if place not in staying}
-        use_counts = UseCounts([*used, *_used_after(sites, lowered)])
-        for site in sites:
-            producer = site.gradient.dx.value.producer
-            if producer is not None:
-                dead_region(producer, use_counts)
-        read = {place: pool for place, pool in lowered.items() if use_counts.left(pool.recorded)}
-        found = {place for place, pool in read.items() if not _is_measured(pool, use_counts)}
-        if not found:
-            return staying, set(read)
-        staying |= found
 
 
 def _is_measured(pool: _Pool, use_counts: UseCounts) -> bool:

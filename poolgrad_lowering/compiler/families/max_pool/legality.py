@@ -23,7 +23,9 @@ from poolgrad_lowering.compiler.families.shared.legality import (
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow, widened
-from poolgrad_lowering.dialect.max_pool_ops import (
+from poolgrad_lowering.dialect.body_windows import onnx_window
+from poolgrad_lowering.dialect.op import Maximum
+from poolgrad_lowering.dialect.ops import (
     ADAPTIVE,
     ADAPTIVE_GRAD,
     MAX_POOL_2D,
@@ -31,8 +33,6 @@ from poolgrad_lowering.dialect.max_pool_ops import (
     MAX_POOL_3D,
     MAX_POOL_3D_GRAD,
 )
-from poolgrad_lowering.dialect.onnx_window import onnx_window
-from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.dialect.targets import Support, Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import Dim, Shown

@@ -104,10 +104,7 @@ class Axis:
 
 
 def derived_axes(
-    gradient: Gradient,
-    op: LoweredOp,
-    windows: Sequence[AclnnWindow] | None,
-    steps: Callable[[Axis], Iterator[Step]],
+    gradient: Gradient, op: LoweredOp, windows: Sequence[AclnnWindow] | None, steps: Callable[[Axis], Iterator[Step]]
 ) -> tuple[AxisDerivation, ...]:
     """Return the derivation of each spatial axis. `windows` are those of the operator; None if it has no attributes."""
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))

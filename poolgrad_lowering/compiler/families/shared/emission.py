@@ -22,20 +22,17 @@ def write_grad(writer: NodeWriter, gradient: Gradient) -> str:
 
 
 def write_dx(writer: NodeWriter, gradient: Gradient, op: LoweredOp, inputs: Sequence[str]) -> None:
-    """Append the dialect's node, then the views of its result as dx."""
-    views = [
-        view
-        for view, needed in (
-            (_off_canvas, bool(op.canvas)),
-            (_channels_last, gradient.dx.view is View.CHANNELS_LAST),
-            (_reshaped, gradient.dx.view is View.FLAT),
-        )
-        if needed
-    ]
-    outputs = [None] * len(views) + [gradient.dx.value.name]  # the last of them writes dx
-    result = writer.write(op.name, inputs, op.name, domain=DOMAIN, output=outputs[0], stored=op.stored)
-    for view, output in zip(views, outputs[1:], strict=True):
-        result = view(writer, result, gradient, op, output)
+    """Append the dialect's node, then the views of its result; the last of these nodes writes dx."""
+    dx, view = gradient.dx.value.name, gradient.dx.view
+    plain = dx if view is View.SAME else None
+    first = None if op.canvas else plain
+    result = writer.write(op.name, inputs, op.name, domain=DOMAIN, output=first, stored=op.stored)
+    if op.canvas:
+        result = _off_canvas(writer, result, gradient, op, plain)
+    if view is View.CHANNELS_LAST:
+        writer.transpose(result, channels_to_last(len(gradient.x_shape)), "channels_last", output=dx)
+    elif view is View.FLAT:
+        writer.reshape(result, gradient.dx.shape or gradient.x_shape, "view", output=dx)
 
 
 def canvas_extents(gradient: Gradient, op: LoweredOp) -> tuple[list[int], list[int]]:
@@ -53,11 +50,3 @@ def _off_canvas(writer: NodeWriter, result: str, gradient: Gradient, op: Lowered
         return writer.write("Slice", [result], "plane_of_canvas", output=output, starts=starts, ends=ends, axes=axes)
     bounds = [writer.constant(starts, "starts"), writer.constant(ends, "ends"), writer.constant(axes, "axes")]
     return writer.write("Slice", [result, *bounds], "plane_of_canvas", output=output)
-
-
-def _channels_last(writer: NodeWriter, result: str, gradient: Gradient, _: LoweredOp, output: str | None) -> str:
-    return writer.transpose(result, channels_to_last(len(gradient.x_shape)), "channels_last", output=output)
-
-
-def _reshaped(writer: NodeWriter, result: str, gradient: Gradient, _: LoweredOp, output: str | None) -> str:
-    return writer.reshape(result, gradient.dx.shape or gradient.x_shape, "view", output=output)

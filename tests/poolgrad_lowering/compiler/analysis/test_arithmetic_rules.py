@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from onnx import TensorProto, numpy_helper
 
-from poolgrad_lowering.compiler.analysis.arithmetic_rules import ARITHMETIC_RULES
+from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES
 from poolgrad_lowering.compiler.analysis.evaluation import Evaluation
 from tests.oracles.running import Evaluator
 from tests.pool_graphs import main_value, parse

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from poolgrad_lowering.compiler.analysis import evaluation as evaluation_module
-from poolgrad_lowering.compiler.analysis.arithmetic_rules import ARITHMETIC_RULES
+from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES
 from poolgrad_lowering.compiler.analysis.evaluation import (
     Evaluation,
     Rule,
@@ -21,7 +21,7 @@ from poolgrad_lowering.compiler.analysis.evaluation import (
     is_affordable,
     static_shape,
 )
-from poolgrad_lowering.compiler.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
+from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import MOVEMENT_RULES, NOWHERE
 from poolgrad_lowering.model.ir.scopes import Node
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from poolgrad_lowering.compiler.analysis import evaluation
 from poolgrad_lowering.compiler.analysis.evaluation import Evaluation
-from poolgrad_lowering.compiler.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
+from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import MOVEMENT_RULES, NOWHERE
 from tests.oracles.running import Evaluator
 from tests.pool_graphs import main_value, parse
 

@@ -19,8 +19,8 @@ from poolgrad_lowering import AnchorReport, lower, patterns
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families import registry
 from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
-from poolgrad_lowering.compiler.families.max_pool.family import MAX_POOLS
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.registry import MAX_POOLS
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.compiler.lowering import match as match_step
 from poolgrad_lowering.dialect.targets import Target

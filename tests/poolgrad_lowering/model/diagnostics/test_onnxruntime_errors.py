@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from poolgrad_lowering.model.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.runtime import SessionError, create_session
 from tests.pool_graphs import parse
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from poolgrad_lowering.model.facts.hiding import Hiding, may_drop_windows
+from poolgrad_lowering.model.facts.node_inference import Hiding, may_drop_windows
 from poolgrad_lowering.model.ir.dims import static_dims
 from tests.inferred import known
 from tests.oracles import run_ort

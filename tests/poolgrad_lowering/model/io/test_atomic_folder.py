@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering import FileError
-from poolgrad_lowering.model.io.atomic_folder import NewFolder
+from poolgrad_lowering.model.io.atomic_write import NewFolder
 from tests.harness.processes import environment
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from poolgrad_lowering.model.io.atomic_folder import NewFolder
+from poolgrad_lowering.model.io.atomic_write import NewFolder
 with NewFolder(Path(sys.argv[1])) as folder:
     (folder.path / "a").write_text("a")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, helper
 
-from poolgrad_lowering.model.ir.node_columns import node_columns
+from poolgrad_lowering.model.ir.index import node_columns
 
 
 def test_columns() -> None:

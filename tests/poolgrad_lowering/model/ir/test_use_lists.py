@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from poolgrad_lowering.model.ir.use_lists import UseLists
+from poolgrad_lowering.model.ir.scopes import UseLists
 
 
 def test_no_uses() -> None:

@@ -18,7 +18,7 @@ from onnx import TensorProto
 from poolgrad_lowering.compiler.families.max_pool.legality import select_op
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.aclnn_functions import FLOAT32_EXACT_PLANE, INT32_PLANE
-from poolgrad_lowering.dialect.max_pool_ops import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
+from poolgrad_lowering.dialect.ops import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
 from poolgrad_lowering.dialect.targets import TARGETS, Support, find_target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.model.ir.dims import Dim

@@ -17,8 +17,8 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.compiler.families.max_pool.legality import select_forward_op, select_op
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.aclnn_functions import FLOAT32_EXACT_PLANE, INT32_PLANE
-from poolgrad_lowering.dialect.max_pool_ops import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D
 from poolgrad_lowering.dialect.op import Maximum
+from poolgrad_lowering.dialect.ops import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D
 from poolgrad_lowering.dialect.targets import Support, Target, find_target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.model.ir.index import ModelIndex

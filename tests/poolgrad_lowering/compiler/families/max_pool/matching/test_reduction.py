@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from poolgrad_lowering.compiler.families.max_pool.gradient import Reduction
-from poolgrad_lowering.compiler.families.max_pool.matching.reduction import (
+from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
     with_gathered_reduction,
     with_whole_reduction,
 )

@@ -10,8 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from poolgrad_lowering.compiler.analysis.movement_rules import NOWHERE
 from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import (
+    NOWHERE,
     adaptive_counts,
     adaptive_table,
     pool_table,
