@@ -7,97 +7,44 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.graphs import Written
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     TARGETS,
     NearMisses,
-    backward,
+    check_lowered,
     check_refused,
-    check_same_results,
-    check_well_formed,
     near_misses,
-    node_text,
 )
 from tests.patterns.written_out import adaptive, adaptive_windows
 from tests.texts import Says
 
-RUNNERS = [run_ort]
-"""onnx's reference evaluator takes no negative axis in GatherElements."""
-
-FORWARD = """
-    f = Reshape (x, flat_shape)
-    g = Gather <axis=-1> (f, windows)
-    w = Reshape (g, split_shape)
-    m = Where (mask, w, minus_infinity)
-    y = ReduceMax <keepdims=0> (m, last)
-    a = ArgMax <axis=-1, keepdims=0> (m)
-    k = Unsqueeze (a, last)
-    p = GatherElements <axis=-1> (positions, k)
-"""
-
-
-def check(model: ModelProto, expected: str, target: str = "atlas-a2") -> ModelProto:
-    """As `check_lowered`, of a model whose tables are no text."""
-    lowered = lower(model, target=target, forward=False).model
-    assert node_text(lowered.graph) == node_text(onnx.parser.parse_graph(f"g () => () {{ {expected} }}"))
-    for result in (lowered, lower(model, target=target).model):
-        check_same_results(model, result, runners=RUNNERS)
-        check_well_formed(model, result, target)
-    return lowered
+SPELLINGS = {
+    "two_axes_that_do_not_divide": adaptive((5, 7), (3, 4)),
+    "one_axis_whose_argmax_has_the_pooled_shape": adaptive((25,), (7,)),
+    "sizes_that_divide_become_a_max_pool": adaptive((6, 8), (3, 2)),
+    # Of nested pools the inner one reads rows (N, C, 35): its tables tell that they were 5 by 7.
+    "a_plane_whose_shape_was_merged_away": adaptive((5, 7), (3, 4), x_shape=(2, 3, 35), flat="f = Identity (x)"),
+    "rows_of_two_axes": adaptive((5, 7), (3, 4), tables={"flat_shape": [6, 35]}),
+    "half_types_between_casts": adaptive(
+        (5, 7),
+        (3, 4),
+        element_type="float16",
+        updates="v = Reshape (dy, row_shape)\nu = Cast <to=1> (v)",
+        result="d = Cast <to=10> (s)\ndx = Reshape (d, x_shape)",
+        tables={"zero": np.float32(0)},
+    ),
+}
 
 
-def test_two_axes_that_do_not_divide() -> None:
-    check(
-        adaptive((5, 7), (3, 4)),
-        f"""{FORWARD}
-            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 3, 4}}> ()
-            dx_pooled_argmax = Reshape (p, dx_pooled_argmax_shape)
-            dx_argmax = Cast <to=6> (dx_pooled_argmax)
-            dx = npu.AdaptiveMaxPool3DGrad (x, dy, dx_argmax)""",
-    )
-
-
-def test_one_axis_whose_argmax_has_the_pooled_shape() -> None:
-    check(
-        adaptive((25,), (7,)),
-        f"""{FORWARD}
-            q = Squeeze (p, last)
-            dx_argmax = Cast <to=6> (q)
-            dx = npu.AdaptiveMaxPool3DGrad (x, dy, dx_argmax)""",
-    )
-
-
-def test_sizes_that_divide_become_a_max_pool() -> None:
-    check(
-        adaptive((6, 8), (3, 2)),
-        f"""{FORWARD}
-            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 3, 2}}> ()
-            dx_pooled_argmax = Reshape (p, dx_pooled_argmax_shape)
-            dx_argmax = Cast <to=6> (dx_pooled_argmax)
-            {backward(window="ksize=[1,2,4], strides=[1,2,4], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0")}""",
-    )
-
-
-def test_a_plane_whose_shape_was_merged_away() -> None:
-    """Of nested pools the inner one reads rows (N, C, 35): its tables tell that they were 5 by 7."""
-    check(
-        adaptive((5, 7), (3, 4), x_shape=(2, 3, 35), flat="f = Identity (x)"),
-        f"""{FORWARD.replace("Reshape (x, flat_shape)", "Identity (x)")}
-            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 3, 4}}> ()
-            dx_pooled_argmax = Reshape (p, dx_pooled_argmax_shape)
-            dx_argmax = Cast <to=6> (dx_pooled_argmax)
-            dx_x_shape = Constant <value = int64[4] {{2, 3, 5, 7}}> ()
-            dx_x = Reshape (f, dx_x_shape)
-            dx_AdaptiveMaxPool3DGrad = npu.AdaptiveMaxPool3DGrad (dx_x, dy, dx_argmax)
-            dx_view_shape = Constant <value = int64[3] {{2, 3, 35}}> ()
-            dx = Reshape (dx_AdaptiveMaxPool3DGrad, dx_view_shape)""",
-    )
+@pytest.mark.parametrize("model", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(model: ModelProto, written: Written) -> None:
+    check_lowered(model, written, runners=[run_ort])  # onnx's evaluator takes no negative axis in GatherElements
 
 
 SIZES = [((5,), (2,)), ((3, 4), (5, 6)), ((13, 15), (4, 4)), ((1, 7), (1, 3)), ((4, 5, 6), (3, 2, 4)), ((7, 7), (7, 7))]
@@ -116,27 +63,6 @@ def test_against_torch(sizes: tuple[int, ...], counts: tuple[int, ...], target: 
     pooling = getattr(torch.nn.functional, f"adaptive_max_pool{len(sizes)}d")
     pooling(leaf, counts).backward(torch.tensor(dy))
     assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
-
-
-def test_rows_of_two_axes() -> None:
-    model = adaptive((5, 7), (3, 4), tables={"flat_shape": [6, 35]})
-    result = lower(model)
-    assert [anchor.pattern for anchor in result.report.lowered] == ["adaptive_window_tables"]
-    check_same_results(model, result.model, runners=RUNNERS)
-
-
-def test_half_types_between_casts() -> None:
-    model = adaptive(
-        (5, 7),
-        (3, 4),
-        element_type="float16",
-        updates="v = Reshape (dy, row_shape)\nu = Cast <to=1> (v)",
-        result="d = Cast <to=10> (s)\ndx = Reshape (d, x_shape)",
-        tables={"zero": np.float32(0)},
-    )
-    result = lower(model)
-    assert [anchor.op for anchor in result.report.anchors] == ["AdaptiveMaxPool3DGrad"]
-    check_same_results(model, result.model, runners=RUNNERS)
 
 
 POSITIONS, MASK = adaptive_windows((5, 7), (3, 4))

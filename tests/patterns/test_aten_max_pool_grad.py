@@ -8,19 +8,16 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
+from tests.graphs import Written
 from tests.heads import head
-from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
-from tests.patterns.lowering_checks import backward, check_lowered
+from tests.patterns.aten_graphs import FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
+from tests.patterns.lowering_checks import check_lowered
 
-LOWERED = f"""{CONSTANTS}
-    {FORWARD}
-    dx_argmax = Cast <to=6> (i)
-    {backward()}"""
 SYMBOLIC = "float[N,C,H,W] x, float[N,C,OH,OW] dy", "float[N,C,OH,OW] y, float[N,C,H,W] dx"
 OPERATOR = "max_pool2d_with_indices_backward"
 
 
-def test_as_ortmodule_writes_it() -> None:
+def test_as_ortmodule_writes_it(written: Written) -> None:
     check_lowered(
         head(17, "org.pytorch.aten")
         + """
@@ -29,81 +26,51 @@ def test_as_ortmodule_writes_it() -> None:
             y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k, s, p, d, ceil)
             dx = org.pytorch.aten.ATen <operator="max_pool2d_with_indices_backward"> (dy, x, k, s, p, d, ceil, i)
         }""",
-        """
-            y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k, s, p, d, ceil)
-            dx_argmax = Cast <to=6> (i)
-            dx = npu.MaxPool3DGradWithArgmax <
-                ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"
-            > (x, dy, dx_argmax)
-        """,
+        written,
     )
 
 
-def test_two_axes_on_ascend950() -> None:
-    expected = f"""{CONSTANTS}
-        {FORWARD}
-        dx_argmax = Cast <to=6> (i)
-        dx = npu.MaxPoolGradWithArgmaxV3 <
-            ksize=[3,3], strides=[2,2], pads=[1,1], dilation=[1,1], ceil_mode=0, dtype=3, data_format="NCHW"
-        > (x, dy, dx_argmax)"""
-    check_lowered(max_pool_gradient(), expected, target="ascend950")
+def test_two_axes_on_ascend950(written: Written) -> None:
+    check_lowered(max_pool_gradient(), written, target="ascend950")
 
 
 SPELLINGS = {
-    "overload_name": (
-        FORWARD,
-        f'dx = org.pytorch.aten.ATen <operator="{OPERATOR}", overload_name=""> (dy, x, k, s, p, d, ceil, i)',
+    "overload_name": max_pool_gradient(
+        backward=f'dx = org.pytorch.aten.ATen <operator="{OPERATOR}", overload_name="">'
     ),
-    "op_type": (
-        "y, i = org.pytorch.aten.max_pool2d_with_indices (x, k, s, p, d, ceil)",
-        f"dx = org.pytorch.aten.{OPERATOR} (dy, x, k, s, p, d, ceil, i)",
+    "op_type": max_pool_gradient(
+        forward="y, i = org.pytorch.aten.max_pool2d_with_indices (x, k, s, p, d, ceil)",
+        backward=f"dx = org.pytorch.aten.{OPERATOR}",
     ),
-}
-
-
-@pytest.mark.parametrize(("forward", "node"), SPELLINGS.values(), ids=SPELLINGS)
-def test_spellings(forward: str, node: str) -> None:
-    spelt, operands = node[:-1].rsplit(" (", 1)
-    text = max_pool_gradient(forward=forward, backward=spelt, operands=operands)
-    check_lowered(text, LOWERED.replace(FORWARD, forward))
-
-
-WINDOWS = {  # kernel, stride, padding, dilation, ceil_mode; the pooled sizes of 9 × 12; the node's attributes
-    "ceil": (
-        ("{4,4}", "{4,5}", "{0,0}", "{1,1}", "{1}"),
-        "3,3",
-        "ksize=[1,4,4], strides=[1,4,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=1",
+    "every_size_symbolic": max_pool_gradient(inputs=SYMBOLIC[0], outputs=SYMBOLIC[1]),
+    "half_precision": max_pool_gradient(
+        inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx"
     ),
-    "dilation": (
-        ("{3,2}", "{1,1}", "{1,0}", "{2,3}", "{0}"),
-        "7,9",
-        "ksize=[1,5,4], strides=[1,1,1], pads=[0,1,0], dilation=[1,1,1], ceil_mode=0",
-    ),
-    "gaps": (
-        ("{2,2}", "{3,4}", "{0,0}", "{1,1}", "{0}"),
-        "3,3",
-        "ksize=[1,2,2], strides=[1,3,4], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
-    ),
-    "no_stride_is_the_kernel": (
-        ("{2,3}", "{}", "{0,0}", "{1,1}", "{0}"),
-        "4,4",
-        "ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
-    ),
-    "no_stride_as_the_older_exporter_stores_it": (
-        ("{2,3}", "float[0] {}", "{0,0}", "{1,1}", "{0}"),
-        "4,4",
-        "ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
-    ),
-    "one_number_for_all_axes": (
-        ("{3}", "{2}", "{1}", "{1}", "{0}"),
-        "5,6",
-        "ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0",
+    # as the TorchScript exporter writes the forward pool where only the backward call falls back
+    "plane_local_indices_of_a_max_pool": max_pool_gradient(forward=PLANE_INDICES),
+    "indices_seen_through_copies_and_casts": max_pool_gradient(
+        between="j = Cast <to=6> (i)\nc = Identity (j)", operands="dy, x, k, s, p, d, ceil, c"
     ),
 }
 
 
-@pytest.mark.parametrize(("arguments", "sizes", "window"), WINDOWS.values(), ids=WINDOWS)
-def test_windows(arguments: tuple[str, ...], sizes: str, window: str) -> None:
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(source: str, written: Written) -> None:
+    check_lowered(source, written)
+
+
+WINDOWS = {  # kernel, stride, padding, dilation, ceil_mode; the pooled sizes of 9 × 12
+    "ceil": (("{4,4}", "{4,5}", "{0,0}", "{1,1}", "{1}"), "3,3"),
+    "dilation": (("{3,2}", "{1,1}", "{1,0}", "{2,3}", "{0}"), "7,9"),
+    "gaps": (("{2,2}", "{3,4}", "{0,0}", "{1,1}", "{0}"), "3,3"),
+    "no_stride_is_the_kernel": (("{2,3}", "{}", "{0,0}", "{1,1}", "{0}"), "4,4"),
+    "no_stride_as_the_older_exporter_stores_it": (("{2,3}", "float[0] {}", "{0,0}", "{1,1}", "{0}"), "4,4"),
+    "one_number_for_all_axes": (("{3}", "{2}", "{1}", "{1}", "{0}"), "5,6"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sizes"), WINDOWS.values(), ids=WINDOWS)
+def test_windows(arguments: tuple[str, ...], sizes: str, written: Written) -> None:
     lists = zip("kspd", arguments, strict=False)
     constants = "\n".join(
         [f"{name} = Constant <value = {_typed(held)}> ()" for name, held in lists]
@@ -114,7 +81,7 @@ def test_windows(arguments: tuple[str, ...], sizes: str, window: str) -> None:
         inputs=f"float[2,3,9,12] x, float[2,3,{sizes}] dy",
         outputs=f"float[2,3,{sizes}] y, float[2,3,9,12] dx",
     )
-    check_lowered(text, LOWERED.replace(CONSTANTS, constants).replace(backward(), backward(window=window)))
+    check_lowered(text, written)
 
 
 def _typed(numbers: str) -> str:
@@ -122,7 +89,7 @@ def _typed(numbers: str) -> str:
     return numbers if "[" in numbers else f"int64[{count}] {numbers}"
 
 
-def test_three_axes() -> None:
+def test_three_axes(written: Written) -> None:
     constants = """k = Constant <value = int64[3] {3,2,2}> ()
         s = Constant <value = int64[3] {2,2,2}> ()
         p = Constant <value = int64[3] {1,0,0}> ()
@@ -136,28 +103,10 @@ def test_three_axes() -> None:
         inputs="float[2,3,5,4,6] x, float[2,3,3,2,3] dy",
         outputs="float[2,3,3,2,3] y, float[2,3,5,4,6] dx",
     )
-    window = "ksize=[3,2,2], strides=[2,2,2], pads=[1,0,0], dilation=[1,1,1], ceil_mode=0"
-    check_lowered(
-        text,
-        f"""{constants}
-        {forward}
-        dx_argmax = Cast <to=6> (i)
-        {backward(window=window)}""",
-    )
+    check_lowered(text, written)
 
 
-def test_every_size_symbolic() -> None:
-    check_lowered(max_pool_gradient(inputs=SYMBOLIC[0], outputs=SYMBOLIC[1]), LOWERED)
-
-
-def test_half_precision() -> None:
-    text = max_pool_gradient(
-        inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx"
-    )
-    check_lowered(text, LOWERED)
-
-
-def test_forward_arguments_left_to_their_defaults() -> None:
+def test_forward_arguments_left_to_their_defaults(written: Written) -> None:
     constants = """k = Constant <value = int64[2] {2,3}> ()
         p = Constant <value = int64[2] {0,0}> ()
         d = Constant <value = int64[2] {1,1}> ()
@@ -171,27 +120,8 @@ def test_forward_arguments_left_to_their_defaults() -> None:
             inputs="float[2,3,9,12] x, float[2,3,4,4] dy",
             outputs="float[2,3,4,4] y, float[2,3,9,12] dx",
         ),
-        f"""k = Constant <value = int64[2] {{2,3}}> ()
-            {forward}
-            dx_argmax = Cast <to=6> (i)
-            {backward(window="ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0")}""",
+        written,
     )
-
-
-def test_indices_of_a_max_pool_made_plane_local() -> None:
-    """As the TorchScript exporter writes the forward pool where only the backward call falls back."""
-    check_lowered(
-        max_pool_gradient(forward=PLANE_INDICES),
-        f"""{PLANE_INDICES}
-            dx_argmax = Cast <to=6> (i)
-            {backward()}""",
-    )
-
-
-def test_indices_seen_through_copies_and_casts() -> None:
-    between = "j = Cast <to=6> (i)\nc = Identity (j)"
-    text = max_pool_gradient(between=between, operands="dy, x, k, s, p, d, ceil, c")
-    check_lowered(text, LOWERED.replace("dx_argmax = Cast <to=6> (i)", between).replace("dx_argmax", "c"))
 
 
 def test_type_known_from_the_gradient_alone() -> None:
@@ -225,7 +155,7 @@ def test_another_tensor_of_the_pooled_shape() -> None:
 
 
 @pytest.mark.parametrize("stride", ["k", "no_integers", "no_floats"])
-def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str) -> None:
+def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str, written: Written) -> None:
     """`F.max_pool2d(x, x.shape[2:])`: adaptive windows of output size 1, whatever the sizes are."""
     none = {"k": "", "no_integers": "int64", "no_floats": "float"}[stride]
     none = none and f"{stride} = Constant <value = {none}[0] {{}}> ()"
@@ -240,10 +170,7 @@ def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str) -> None
             inputs="float[N,C,H,W] x, float[N,C,1,1] dy",
             outputs="float[N,C,1,1] y, float[N,C,H,W] dx",
         ),
-        f"""{constants}
-            {forward}
-            dx_argmax = Cast <to=6> (i)
-            dx = npu.AdaptiveMaxPool3DGrad (x, dy, dx_argmax)""",
+        written,
     )
 
 

@@ -10,127 +10,53 @@ import pytest
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.graphs import Written
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_reference
 from tests.patterns.aten_graphs import axis_gradient
-from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, random_feeds
+from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses, random_feeds
 from tests.texts import Says
 
 FORWARD = 'y, i = org.pytorch.aten.ATen <operator="max", overload_name="dim"> (x, dim, keep)'
 ARG_MAX = "y = Relu (dy)\ni = ArgMax <axis=2, keepdims=0> (x)"
-ONE_ROW = "ksize=[1,9,1], strides=[1,9,1], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
-ONE_COLUMN = "ksize=[1,1,12], strides=[1,1,12], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
 # -0.0 + 0.0 = +0.0: the lowered node adds onto zeros where the original overwrites them.
 POSITIVE_ZEROS = """zero = Constant <value = float {0}> ()
     grad = Add (dy, zero)"""
+SPELLINGS: dict[str, dict[str, str]] = {
+    "as_ortmodule_writes_it": {},
+    "axis_from_the_end": {"dim": "-2"},
+    "axis_kept": {
+        "dim": "3",
+        "keepdim": "1",
+        "inputs": "float[2,3,9,12] x, float[2,3,9,1] dy",
+        "outputs": "float[2,3,9,1] y, float[2,3,9,12] dx",
+    },
+    # the forward is standard ONNX, the sizes are a constant, the operator is its own op type
+    "as_the_torchscript_exporter_writes_it": {
+        "forward": ARG_MAX,
+        "sizes": "sizes = Constant <value = int64[4] {2,3,9,12}> ()",
+        "backward": "dx = org.pytorch.aten.value_selecting_reduction_backward",
+    },
+    "forward_spelt_by_its_own_name": {"forward": "y, i = org.pytorch.aten.max (x, dim, keep)"},
+    # the one spatial axis is the window: adaptive, of output size 1
+    "one_spatial_axis_of_symbolic_length": {
+        "keepdim": "1",
+        "inputs": "float[N,C,H] x, float[N,C,1] dy",
+        "outputs": "float[N,C,1] y, float[N,C,H] dx",
+    },
+    # axis 1 of [N, 9, 12], as ORTModule writes a maximum over the points of each pillar
+    "points_before_features": {
+        "dim": "1",
+        "inputs": "float[N,9,12] x, float[N,12] dy",
+        "outputs": "float[N,12] y, float[N,9,12] dx",
+    },
+}
 
 
-def check(expected: str, **changes: str) -> None:
-    """Hold the lowering of a graph whose gradient has no negative zero against the expected text."""
-    changes = {"between": POSITIVE_ZEROS, "operands": "grad, dim, i, sizes, keep", **changes}
-    check_lowered(axis_gradient(**changes), expected)
-
-
-def lowered(forward: str = FORWARD, *, dim: str = "2", keepdim: str = "0") -> str:
-    """Return a maximum over axis 2 of [2, 3, 9, 12], its axis dropped: position h in column w is element 12h + w."""
-    constants = f"dim = Constant <value = int64 {{{dim}}}> ()\nkeep = Constant <value = bool {{{keepdim}}}> ()"
-    first = ",".join(map(str, range(12)))
-    return f"""{constants if "ATen" in forward else ""}
-        {forward}
-        {POSITIVE_ZEROS}
-        dx_pooled_argmax_shape = Constant <value = int64[4] {{2,3,1,12}}> ()
-        dx_pooled_argmax = Reshape (i, dx_pooled_argmax_shape)
-        dx_axis_step = Constant <value = int64 {{12}}> ()
-        dx_axis_offset = Mul (dx_pooled_argmax, dx_axis_step)
-        dx_first = Constant <value = int64[1,12] {{{first}}}> ()
-        dx_plane_index = Add (dx_axis_offset, dx_first)
-        dx_argmax = Cast <to=6> (dx_plane_index)
-        dx_grad_shape = Constant <value = int64[4] {{2,3,1,12}}> ()
-        dx_grad = Reshape (grad, dx_grad_shape)
-        {backward("x, dx_grad, dx_argmax", window=ONE_ROW)}"""
-
-
-def test_as_ortmodule_writes_it() -> None:
-    check(lowered())
-
-
-def test_axis_from_the_end() -> None:
-    check(lowered(dim="-2"), dim="-2")
-
-
-def test_axis_kept() -> None:
-    first = ",".join(str(12 * row) for row in range(9))
-    check(
-        f"""dim = Constant <value = int64 {{3}}> ()
-            keep = Constant <value = bool {{1}}> ()
-            {FORWARD}
-            {POSITIVE_ZEROS}
-            dx_first = Constant <value = int64[9,1] {{{first}}}> ()
-            dx_plane_index = Add (i, dx_first)
-            dx_argmax = Cast <to=6> (dx_plane_index)
-            {backward("x, grad, dx_argmax", window=ONE_COLUMN)}""",
-        dim="3",
-        keepdim="1",
-        inputs="float[2,3,9,12] x, float[2,3,9,1] dy",
-        outputs="float[2,3,9,1] y, float[2,3,9,12] dx",
-    )
-
-
-def test_as_the_torchscript_exporter_writes_it() -> None:
-    """The forward is standard ONNX, the sizes are a constant, the operator is its own op type."""
-    check(
-        lowered(ARG_MAX),
-        forward=ARG_MAX,
-        sizes="sizes = Constant <value = int64[4] {2,3,9,12}> ()",
-        backward="dx = org.pytorch.aten.value_selecting_reduction_backward",
-    )
-
-
-def test_forward_spelt_by_its_own_name() -> None:
-    forward = "y, i = org.pytorch.aten.max (x, dim, keep)"
-    check(lowered().replace(FORWARD, forward), forward=forward)
-
-
-def test_one_spatial_axis_of_symbolic_length() -> None:
-    """The one spatial axis is the window: adaptive, of output size 1."""
-    check(
-        f"""dim = Constant <value = int64 {{2}}> ()
-            keep = Constant <value = bool {{1}}> ()
-            {FORWARD}
-            {POSITIVE_ZEROS}
-            dx_argmax = Cast <to=6> (i)
-            dx = npu.AdaptiveMaxPool3DGrad (x, grad, dx_argmax)""",
-        keepdim="1",
-        inputs="float[N,C,H] x, float[N,C,1] dy",
-        outputs="float[N,C,1] y, float[N,C,H] dx",
-    )
-
-
-def test_points_before_features() -> None:
-    """Axis 1 of [N, 9, 12], as ORTModule writes a maximum over the points of each pillar."""
-    constants = "dim = Constant <value = int64 {1}> ()\nkeep = Constant <value = bool {0}> ()"
-    check(
-        f"""{constants}
-            {FORWARD}
-            {POSITIVE_ZEROS}
-            dx_pooled_argmax_shape = Constant <value = int64[4] {{-1,1,1,12}}> ()
-            dx_pooled_argmax = Reshape (i, dx_pooled_argmax_shape)
-            dx_axis_step = Constant <value = int64 {{12}}> ()
-            dx_axis_offset = Mul (dx_pooled_argmax, dx_axis_step)
-            dx_first = Constant <value = int64[1,12] {{0,1,2,3,4,5,6,7,8,9,10,11}}> ()
-            dx_plane_index = Add (dx_axis_offset, dx_first)
-            dx_argmax = Cast <to=6> (dx_plane_index)
-            dx_grad_shape = Constant <value = int64[4] {{-1,1,1,12}}> ()
-            dx_grad = Reshape (grad, dx_grad_shape)
-            dx_x_shape = Constant <value = int64[4] {{-1,1,9,12}}> ()
-            dx_x = Reshape (x, dx_x_shape)
-            {backward("dx_x, dx_grad, dx_argmax", "dx_MaxPool3DGradWithArgmax", window=ONE_ROW)}
-            dx_view_shape = Constant <value = int64[3] {{-1,9,12}}> ()
-            dx = Reshape (dx_MaxPool3DGradWithArgmax, dx_view_shape)""",
-        dim="1",
-        inputs="float[N,9,12] x, float[N,12] dy",
-        outputs="float[N,12] y, float[N,9,12] dx",
-    )
+@pytest.mark.parametrize("changes", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(changes: dict[str, str], written: Written) -> None:
+    positive = {"between": POSITIVE_ZEROS, "operands": "grad, dim, i, sizes, keep"}
+    check_lowered(axis_gradient(**positive, **changes), written)
 
 
 @pytest.mark.parametrize("keepdim", [0, 1])

@@ -18,55 +18,25 @@ from poolgrad_lowering.compiler.lowering.pipeline import decide
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
+from tests.graphs import Written
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     TARGETS,
     NearMisses,
-    backward,
     check_refused,
     check_same_results,
     check_well_formed,
     near_misses,
-    node_text,
 )
 from tests.patterns.written_out import pool
 from tests.texts import Says
 
-FORWARD = """
-    c = Pad (x, pads, minus_infinity)
-    t = Transpose <perm=[2,3,0,1]> (c)
-    g = GatherND (t, coordinates)
-    b = Transpose <perm=[4,5,0,2,1,3]> (g)
-    w = Reshape (b, split_shape)
-    y = ReduceMax <keepdims=0> (w, last)
-    a = ArgMax <axis=-1, keepdims=0> (w)
-    a_float = Cast <to=1> (a)
-    d_float = Div (a_float, width_float)
-    d_floor = Floor (d_float)
-    d = Cast <to=7> (d_floor)
-    ds = Mul (d, row_dilation)
-    l_canvas = Add (row_starts, ds)
-    l = Sub (l_canvas, row_pad)
-    e = Mod <fmod=0> (a, width)
-    es = Mul (e, column_dilation)
-    h_canvas = Add (column_starts, es)
-    h = Sub (h_canvas, column_pad)
-    lw = Mul (l, columns)
-    p = Add (lw, h)
-    dx_argmax = Cast <to=6> (p)
-"""
-
 
 @pytest.mark.parametrize("target", TARGETS[:2])
-def test_as_decomposed(target: str) -> None:
+def test_as_decomposed(target: str, written: Written) -> None:
     model = pool((9, 12), (3, 3), (2, 2), begins=(1, 1), ends=(1, 1))
     lowered = lower(model, target=target).model
-    wanted = onnx.parser.parse_graph(
-        f"""g () => () {{ {FORWARD} {
-            backward(window="ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0")
-        } }}"""
-    )
-    assert node_text(lowered.graph) == node_text(wanted)
+    written(model, lowered)
     check_same_results(model, lowered)
     check_well_formed(model, lowered, target)
 

@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx.parser import parse_graph, parse_model
+from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.graphs import Written
 from tests.oracles import max_pool_indices, pool_gradient, run_reference
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import (
     NearMisses,
+    check_lowered,
     check_refused,
-    check_same_results,
-    check_well_formed,
     near_misses,
-    node_text,
+    positive_feeds,
     random_feeds,
 )
 from tests.patterns.test_torch_scatter_add_nd import FIRST, repeated
@@ -38,26 +38,6 @@ FLAT = {
 }
 ND = {"rows": "a = Add (p, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"}
 PLAIN = "s = ScatterElements <axis=1> (z, r, u)"
-LOWERED = """{pool}
-    y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
-    d = Slice (i1, starts, ends, axes)
-    p = Sub (i, d)
-    dx_argmax = Cast <to=6> (p)
-    dx = npu.MaxPool3DGradWithArgmax <
-        {window}, dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"
-    > (x, dy, dx_argmax)"""
-TILED = "ksize=[1,3,3], strides=[1,3,3], pads=[0,0,0]"
-
-
-def check_lowered(source: str, expected: str) -> None:
-    """As in `lowering_checks`, but without −0.0 in the inputs: overwriting keeps its sign, adding to zero does not."""
-    model = parse_model(source)
-    lowered = lower(model, forward=False).model
-    assert node_text(lowered.graph) == node_text(parse_graph(f"g () => () {{ {expected} }}"))
-    feeds = {name: value + np.zeros((), value.dtype) for name, value in random_feeds(model).items()}
-    for result in (lowered, lower(model).model):
-        check_same_results(model, result, feeds)
-        check_well_formed(model, result, "atlas-a2")
 
 
 SPELLINGS = {
@@ -85,38 +65,29 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
-def test_spellings(source: str) -> None:
-    check_lowered(source, LOWERED.format(pool=TILES["pool"], window=TILED))
+def test_spellings(source: str, written: Written) -> None:
+    check_lowered(source, written, feeds=positive_feeds(source))
 
 
-WINDOWS = {  # MaxPool's attributes, the pooled size, the node's attributes
-    "gaps": ("kernel_shape=[2,2], strides=[3,4]", (3, 3), "ksize=[1,2,2], strides=[1,3,4], pads=[0,0,0]"),
-    "dilated": (
-        "kernel_shape=[2,2], strides=[3,3], dilations=[2,1]",
-        (3, 4),
-        "ksize=[1,3,2], strides=[1,3,3], pads=[0,0,0]",
-    ),
-    "padded": (
-        "kernel_shape=[3,4], strides=[3,4], pads=[1,2,1,2]",
-        (3, 4),
-        "ksize=[1,3,4], strides=[1,3,4], pads=[0,1,2]",
-    ),
-    "one_window": ("kernel_shape=[9,12]", (1, 1), "ksize=[1,9,12], strides=[1,1,1], pads=[0,0,0]"),
+WINDOWS = {  # MaxPool's attributes, the pooled size
+    "gaps": ("kernel_shape=[2,2], strides=[3,4]", (3, 3)),
+    "dilated": ("kernel_shape=[2,2], strides=[3,3], dilations=[2,1]", (3, 4)),
+    "padded": ("kernel_shape=[3,4], strides=[3,4], pads=[1,2,1,2]", (3, 4)),
+    "one_window": ("kernel_shape=[9,12]", (1, 1)),
 }
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_windows_that_do_not_overlap(name: str) -> None:
-    attributes, (height, width), window = WINDOWS[name]
-    pool = f"y, i = MaxPool <{attributes}> (x)"
+def test_windows_that_do_not_overlap(name: str, written: Written) -> None:
+    attributes, (height, width) = WINDOWS[name]
     source = gradient(
         inputs=f"float[2,3,9,12] x, float[2,3,{height},{width}] dy",
         outputs=f"float[2,3,{height},{width}] y, float[2,3,9,12] dx",
-        pool=pool,
+        pool=f"y, i = MaxPool <{attributes}> (x)",
         scatter=PLAIN,
         constants={"row_shape": f"int64[2] row_shape = {{6, {height * width}}}"},
     )
-    check_lowered(source, LOWERED.format(pool=pool, window=window))
+    check_lowered(source, written, feeds=positive_feeds(source))
 
 
 def test_max_unpool_is_the_pool_gradient() -> None:

@@ -6,91 +6,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx.parser import parse_graph, parse_model
+from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.graphs import Written
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     NearMisses,
-    backward,
     check_lowered,
     check_refused,
     near_misses,
-    node_text,
-    random_feeds,
+    positive_feeds,
 )
 from tests.patterns.reductions import global_max
 from tests.texts import Says
 
-WINDOW = "ksize=[1,4,5], strides=[1,4,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
-FORWARD = "y = ReduceMax <keepdims=1> (x, axes)"
-ARG_MAX = f"""{FORWARD}
-    f = Reshape (x, flat_shape)
-    a = ArgMax <axis=-1, keepdims=0, select_last_index=0> (f)"""
-LOWERED = f"""{ARG_MAX}
-    a1 = Unsqueeze (a, last)
-    a2 = Unsqueeze (a1, last)
-    dx_argmax = Cast <to=6> (a2)
-    {backward(window=WINDOW)}"""
 
-
-def test_as_exported() -> None:
-    lowered = check_lowered(global_max(), LOWERED)
+def test_as_exported(written: Written) -> None:
+    lowered = check_lowered(global_max(), written)
     assert [tensor.name for tensor in lowered.graph.initializer] == ["axes", "flat_shape", "last"]
 
 
-def test_two_axes_on_ascend950() -> None:
-    window = "ksize=[4,5], strides=[4,5], pads=[0,0], dilation=[1,1], ceil_mode=0"
-    node = f'dx = npu.MaxPoolGradWithArgmaxV3 <{window}, dtype=3, data_format="NCHW"> (x, dy, dx_argmax)'
-    check_lowered(global_max(), LOWERED.replace(backward(window=WINDOW), node), target="ascend950")
-
-
-ROWS_OF_THREE_AXES = {
-    "row_shape": "int64[3] row_shape = {2, 3, 1}",
-    "canvas_shape": "int64[3] canvas_shape = {2, 3, 20}",
-}
-SPELLINGS = {
-    "three_axes": global_max(
-        constants=ROWS_OF_THREE_AXES, scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)'
-    ),
-    "axis_from_the_front": global_max(maximum="a = ArgMax <axis=2, keepdims=0> (f)"),
-    "kept": global_max(
-        maximum="a = ArgMax <axis=-1> (f)", indices="a2 = Unsqueeze (a, last)\nr = Reshape (a2, row_shape)"
-    ),
-    "allowzero": global_max(result="dx = Reshape <allowzero=1> (s, x_shape)"),
-}
-
-
-@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
-def test_spellings(source: str) -> None:
-    wanted = LOWERED
-    if "axis=2" in source:
-        wanted = wanted.replace("axis=-1, keepdims=0, select_last_index=0", "axis=2, keepdims=0")
-    if "a2 = Unsqueeze (a, last)" in source:
-        wanted = wanted.replace("ArgMax <axis=-1, keepdims=0, select_last_index=0>", "ArgMax <axis=-1>")
-        wanted = wanted.replace("a1 = Unsqueeze (a, last)", "").replace("(a1, last)", "(a, last)")
-    check_lowered(source, wanted)
-
-
-def test_planes_flattened_into_rows() -> None:
-    """ArgMax never has the pooled shape: the lowered graph makes it."""
-    source = global_max(
-        flat="f = Flatten <axis=2> (x)",
-        maximum="r = ArgMax <axis=1> (f)",
-        indices="",
-        constants={"last": "int64[1] unused = {0}", "flat_shape": "float other = {0}"},
-    )
-    check_lowered(
-        source,
-        f"""{FORWARD}
-            f = Flatten <axis=2> (x)
-            r = ArgMax <axis=1> (f)
-            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 1, 1}}> ()
-            dx_pooled_argmax = Reshape (r, dx_pooled_argmax_shape)
-            dx_argmax = Cast <to=6> (dx_pooled_argmax)
-            {backward(window=WINDOW)}""",
-    )
+def test_two_axes_on_ascend950(written: Written) -> None:
+    check_lowered(global_max(), written, target="ascend950")
 
 
 def by_rows(numbers: str = "0, 1, 2, 3, 4, 5") -> str:
@@ -106,12 +45,28 @@ def by_rows(numbers: str = "0, 1, 2, 3, 4, 5") -> str:
     )
 
 
-def test_scattered_by_row_and_position() -> None:
-    check_lowered(by_rows(), LOWERED)
-
-
-def test_symbolic_batch() -> None:
-    source = global_max(
+ROWS_OF_THREE_AXES = {
+    "row_shape": "int64[3] row_shape = {2, 3, 1}",
+    "canvas_shape": "int64[3] canvas_shape = {2, 3, 20}",
+}
+SPELLINGS = {
+    "rows_of_three_axes": global_max(
+        constants=ROWS_OF_THREE_AXES, scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)'
+    ),
+    "axis_from_the_front": global_max(maximum="a = ArgMax <axis=2, keepdims=0> (f)"),
+    "kept": global_max(
+        maximum="a = ArgMax <axis=-1> (f)", indices="a2 = Unsqueeze (a, last)\nr = Reshape (a2, row_shape)"
+    ),
+    "allowzero": global_max(result="dx = Reshape <allowzero=1> (s, x_shape)"),
+    "by_row_and_position": by_rows(),
+    # ArgMax never has the pooled shape: the lowered graph makes it.
+    "planes_flattened_into_rows": global_max(
+        flat="f = Flatten <axis=2> (x)",
+        maximum="r = ArgMax <axis=1> (f)",
+        indices="",
+        constants={"last": "int64[1] unused = {0}", "flat_shape": "float other = {0}"},
+    ),
+    "symbolic_batch": global_max(
         inputs="float[N,3,4,5] x, float[N,3,1,1] dy",
         outputs="float[N,3,1,1] y, float[N,3,4,5] dx",
         constants={
@@ -121,13 +76,9 @@ def test_symbolic_batch() -> None:
         },
         canvas="shape = Shape (f)\nz = Expand (zero, shape)",
         scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)',
-    )
-    check_lowered(source, LOWERED)
-
-
-def test_one_axis_wrapped_in_two() -> None:
-    """PyTorch writes 1-D pools so; the tensor in front of the wrapping is the pooled one."""
-    source = global_max(
+    ),
+    # PyTorch writes 1-D pools so; the tensor in front of the wrapping is the pooled one.
+    "one_axis_wrapped_in_two": global_max(
         inputs="float[2,3,20] x, float[2,3,1] dy",
         outputs="float[2,3,1] y, float[2,3,20] dx",
         forward="y = ReduceMax <keepdims=1> (x, axes)\nw = Unsqueeze (x, two)",
@@ -139,21 +90,8 @@ def test_one_axis_wrapped_in_two() -> None:
             "two": "int64[1] two = {2}",
             "x_shape": "int64[4] w_shape = {2, 3, 1, 20}",
         },
-    )
-    check_lowered(
-        source,
-        f"""y = ReduceMax <keepdims=1> (x, axes)
-            w = Unsqueeze (x, two)
-            f = Reshape (w, flat_shape)
-            a = ArgMax <axis=-1, keepdims=0, select_last_index=0> (f)
-            a1 = Unsqueeze (a, last)
-            dx_argmax = Cast <to=6> (a1)
-            {backward(window="ksize=[1,1,20], strides=[1,1,20], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0")}""",
-    )
-
-
-def test_three_axes() -> None:
-    source = global_max(
+    ),
+    "three_axes": global_max(
         inputs="float[2,3,2,2,5] x, float[2,3,1,1,1] dy",
         outputs="float[2,3,1,1,1] y, float[2,3,2,2,5] dx",
         constants={"axes": "int64[3] axes = {2, 3, 4}", "x_shape": "int64[5] x_shape = {2, 3, 2, 2, 5}"},
@@ -161,31 +99,25 @@ def test_three_axes() -> None:
             a2 = Unsqueeze (a1, last)
             a3 = Unsqueeze (a2, last)
             r = Reshape (a3, row_shape)""",
-    )
-    window = "ksize=[2,2,5], strides=[2,2,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
-    wanted = LOWERED.replace("Cast <to=6> (a2)", "Cast <to=6> (a3)").replace(WINDOW, window)
-    check_lowered(source, wanted.replace("dx_argmax =", "a3 = Unsqueeze (a2, last)\ndx_argmax ="))
-
-
-def test_half_types_between_casts() -> None:
-    source = global_max(
+    ),
+    "half_types_between_casts": global_max(
         inputs="float16[2,3,4,5] x, float16[2,3,1,1] dy",
         outputs="float16[2,3,1,1] y, float16[2,3,4,5] dx",
         updates="w = Cast <to=1> (dy)\nu = Reshape (w, row_shape)",
         result="d = Reshape (s, x_shape)\ndx = Cast <to=10> (d)",
-    )
-    check_lowered(source, LOWERED)
+    ),
+}
 
 
-def test_overwriting() -> None:
-    """One index a row: nothing is written twice. Adding turns an incoming -0.0 into +0.0, so none is fed here."""
-    model = parse_model(global_max(scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)'))
-    lowered = lower(model, forward=False).model
-    assert node_text(lowered.graph) == node_text(parse_graph(f"g () => () {{ {LOWERED} }}"))
-    feeds = {name: value + np.float32(0) for name, value in random_feeds(model).items()}
-    for result in (lowered, lower(model).model):
-        for name, value in run_ort(model, feeds).items():
-            assert_same_bits(run_ort(result, feeds)[name], value)
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(source: str, written: Written) -> None:
+    check_lowered(source, written)
+
+
+def test_overwriting(written: Written) -> None:
+    """One index a row: nothing is written twice."""
+    source = global_max(scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)')
+    check_lowered(source, written, feeds=positive_feeds(source))
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -9,8 +9,9 @@ import pytest
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.graphs import Written
 from tests.patterns.aten_graphs import PLANE_INDICES, model, user_gradient
-from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text
+from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 from tests.texts import Says
 
 ATTRIBUTES = "kernel_size=[3,3], stride=[2,2], padding=[1,1], dilation=[1,1], ceil_mode=0"
@@ -25,54 +26,38 @@ SUBTRACTED = """y, t = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1
     i = Sub (t, first)"""
 
 
-@pytest.mark.parametrize("forward", [PLANE_INDICES, SUBTRACTED], ids=["remainder", "difference"])
-def test_indices_of_a_max_pool_made_plane_local(forward: str) -> None:
-    lowered = check_lowered(user_gradient(forward=forward), f"{forward}\ndx_argmax = Cast <to=6> (i)\n{backward()}")
+WINDOWS_3D = "kernel_size=[2,3,3], stride=[1,2,2], padding=[1,1,1], dilation=[1,1,1], ceil_mode=0"
+SPELLINGS = {
+    "remainder": user_gradient(forward=PLANE_INDICES),
+    "difference": user_gradient(forward=SUBTRACTED),
+    "indices_of_the_users_forward": user_gradient(forward=FORWARD, types=INDICES),
+    "three_axes": model(
+        f"""y, i = npu.NPUMaxPool3dWithIndices <{WINDOWS_3D}> (x)
+            dx = npu.NPUMaxPool3dWithIndicesBackward <{WINDOWS_3D}> (dy, x, i)""",
+        "float[2,3,4,9,12] x, float[2,3,5,5,6] dy",
+        "float[2,3,5,5,6] y, float[2,3,4,9,12] dx",
+        types="int64[2,3,5,5,6] i",
+    ),
+    # those of PyTorch's operator: the kernel is the stride, no padding, no dilation, floor
+    "attributes_left_to_their_defaults": user_gradient(
+        forward="y, t = MaxPool <kernel_shape=[3,4], strides=[3,4]> (x)\n" + PLANE_INDICES.split("\n", 1)[1],
+        attributes="kernel_size=[3,4]",
+        inputs="float[2,3,9,12] x, float[2,3,3,3] dy",
+        outputs="float[2,3,3,3] y, float[2,3,9,12] dx",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(source: str, written: Written) -> None:
+    lowered = check_lowered(source, written)
     assert [(entry.domain, entry.version) for entry in lowered.opset_import if entry.domain == "npu"] == [("npu", 1)]
 
 
-def test_indices_of_the_users_forward() -> None:
-    check_lowered(
-        user_gradient(forward=FORWARD, types=INDICES),
-        f"{FORWARD}\ndx_argmax = Cast <to=6> (i)\n{backward()}",
-    )
-
-
-def test_three_axes() -> None:
-    attributes = "kernel_size=[2,3,3], stride=[1,2,2], padding=[1,1,1], dilation=[1,1,1], ceil_mode=0"
-    forward = f"y, i = npu.NPUMaxPool3dWithIndices <{attributes}> (x)"
-    window = "ksize=[2,3,3], strides=[1,2,2], pads=[1,1,1], dilation=[1,1,1], ceil_mode=0"
-    check_lowered(
-        model(
-            f"{forward}\ndx = npu.NPUMaxPool3dWithIndicesBackward <{attributes}> (dy, x, i)",
-            "float[2,3,4,9,12] x, float[2,3,5,5,6] dy",
-            "float[2,3,5,5,6] y, float[2,3,4,9,12] dx",
-            types="int64[2,3,5,5,6] i",
-        ),
-        f"{forward}\ndx_argmax = Cast <to=6> (i)\n{backward(window=window)}",
-    )
-
-
-def test_narrow_indices() -> None:
-    expected = f"{FORWARD}\n{backward('x, dy, i')}"
+def test_narrow_indices(written: Written) -> None:
     text = user_gradient(forward=FORWARD, types=INDICES.replace("int64", "int32"))
-    lowered = lower(onnx.parser.parse_model(text), forward=False).model
-    assert node_text(lowered.graph) == node_text(onnx.parser.parse_graph(f"g () => () {{ {expected} }}"))
-
-
-def test_attributes_left_to_their_defaults() -> None:
-    """Those of PyTorch's operator: the kernel is the stride, no padding, no dilation, floor."""
-    pool = "y, t = MaxPool <kernel_shape=[3,4], strides=[3,4]> (x)\n" + PLANE_INDICES.split("\n", 1)[1]
-    window = "ksize=[1,3,4], strides=[1,3,4], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
-    check_lowered(
-        user_gradient(
-            forward=pool,
-            attributes="kernel_size=[3,4]",
-            inputs="float[2,3,9,12] x, float[2,3,3,3] dy",
-            outputs="float[2,3,3,3] y, float[2,3,9,12] dx",
-        ),
-        f"{pool}\ndx_argmax = Cast <to=6> (i)\n{backward(window=window)}",
-    )
+    before = onnx.parser.parse_model(text)
+    written(before, lower(before, forward=False).model)
 
 
 NEAR_MISSES: NearMisses = {

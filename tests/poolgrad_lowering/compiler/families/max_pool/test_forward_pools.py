@@ -12,44 +12,26 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from poolgrad_lowering import lower
+from tests.graphs import Written
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns import aten_graphs
-from tests.patterns.lookalikes import scatter
-from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed, node_text, random_feeds
+from tests.patterns.lookalikes import maxpoolgrad, scatter
+from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed, random_feeds
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 from tests.pool_graphs import random_feeds as small_feeds
 
 OP_3D, OP_2D = "MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"
-WINDOW = {
-    "atlas-a2": "ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0",
-    "ascend950": "ksize=[3,3], strides=[2,2], pads=[1,1], dilation=[1,1], ceil_mode=0",
-}
-IN_ONNX = "onnx_kernel_shape=[3,3], onnx_strides=[2,2], onnx_pads=[1,1,1,1], onnx_dilations=[1,1], onnx_ceil_mode=0"
-OPERATORS = {
-    "atlas-a2": (OP_3D, "MaxPool3DGradWithArgmax", 'data_format="NCDHW"', ""),
-    "ascend950": (OP_2D, "MaxPoolGradWithArgmaxV3", 'data_format="NCHW"', ", dtype=3"),
-}
-
-
-def both(target: str = "atlas-a2") -> str:
-    """The lowered 3×3 pool with stride 2 and padding 1, and its gradient, as text."""
-    target = "ascend950" if target == "ascend950" else "atlas-a2"
-    pool, gradient, layout, dtype = OPERATORS[target]
-    return f"""
-        y, y_argmax = npu.{pool} <{WINDOW[target]}, {layout}, dtype=3, {IN_ONNX}> (x)
-        dx = npu.{gradient} <{WINDOW[target]}, {layout}{dtype}> (x, dy, y_argmax)"""
 
 
 def check_moved(
-    source: str | ModelProto, expected: str, *, target: str = "atlas-a2", feeds: dict[str, Any] | None = None
+    source: str | ModelProto, written: Written, *, target: str = "atlas-a2", feeds: dict[str, Any] | None = None
 ) -> None:
-    """Assert that every pool moves, that just the expected nodes are left, and that the bits are the same."""
+    """Assert that every pool moves, that the recorded nodes are left, and that the bits are the same."""
     model = parser.parse_model(source) if isinstance(source, str) else source
     result = lower(model, target=target)
     assert all(anchor.forward_op and anchor.forward_code is None for anchor in result.report.lowered)
-    wanted = node_text(parser.parse_graph(f"g () => () {{ {expected} }}"))
-    assert node_text(result.model.graph) == wanted
+    written(model, result.model)
     check_same_results(model, result.model, feeds)
     check_well_formed(model, result.model, target)
 
@@ -57,66 +39,36 @@ def check_moved(
 # -- what moves
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_scattered_gradient(target: str) -> None:
-    check_moved(scatter.gradient(), both(target), target=target)
+OVER_HALVES = maxpoolgrad.gradient(
+    inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx"
+)
+SYMBOLIC = maxpoolgrad.gradient(
+    inputs="float[N,C,H,W] x, float[N,C,OH,OW] dy", outputs="float[N,C,OH,OW] y, float[N,C,H,W] dx"
+)
+MOVED = {
+    "scattered": scatter.gradient(),
+    "max_pool_grad": maxpoolgrad.gradient(),
+    # Nodes that only compute arguments of the forward node are removed with it.
+    "pytorch_operators_and_their_arguments": aten_graphs.max_pool_gradient(),
+    "adaptive": aten_graphs.adaptive_gradient(),
+    "adaptive_dividing": aten_graphs.adaptive_gradient("3,3"),
+    "adaptive_with_more_windows_than_elements": aten_graphs.adaptive_gradient("11,5"),
+    "float16": OVER_HALVES,
+    "bfloat16": OVER_HALVES.replace("float16", "bfloat16"),
+    "symbolic_sizes": SYMBOLIC,
+}
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_max_pool_grad(target: str) -> None:
-    source = (
-        head(17)
-        + """
-        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx) {
-            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
-            dx = MaxPoolGrad (dy, i)
-        }"""
-    )
-    check_moved(source, both(target), target=target)
+@pytest.mark.parametrize("source", MOVED.values(), ids=MOVED)
+def test_moved(source: str, target: str, written: Written) -> None:
+    check_moved(source, written, target=target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_pytorch_operators_and_their_arguments(target: str) -> None:
-    """Nodes that only compute arguments of the forward node are removed with it."""
-    check_moved(aten_graphs.max_pool_gradient(), both(target), target=target)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_adaptive_pools(target: str) -> None:
-    adaptive = """y, y_argmax = npu.AdaptiveMaxPool3d <output_size=[1,4,5], indices_dtype=3> (x)
-        dx = npu.AdaptiveMaxPool3DGrad (x, dy, y_argmax)"""
-    check_moved(aten_graphs.adaptive_gradient(), adaptive, target=target)
-    for sizes, extent in (("3,3", "9,12"), ("11,5", "9,12")):
-        model = parser.parse_model(aten_graphs.adaptive_gradient(sizes, extent=extent))
-        result = lower(model, target=target)
-        assert [node.domain for node in result.model.graph.node] == ["npu", "npu"]
-        check_same_results(model, result.model)
-
-
-@pytest.mark.parametrize("element_type", ["float16", "bfloat16"])
-def test_half_types(element_type: str) -> None:
-    source = f"""{head(17)}
-        g ({element_type}[2,3,9,12] x, {element_type}[2,3,5,6] dy)
-            => ({element_type}[2,3,5,6] y, {element_type}[2,3,9,12] dx) {{
-            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
-            dx = MaxPoolGrad (dy, i)
-        }}"""
-    check_moved(source, both())
-
-
-def test_symbolic_sizes() -> None:
-    source = (
-        head(17)
-        + """
-        g (float[N,C,H,W] x, float[N,C,OH,OW] dy) => (float[N,C,OH,OW] y, float[N,C,H,W] dx) {
-            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
-            dx = MaxPoolGrad (dy, i)
-        }"""
-    )
-    check_moved(source, both())
-    ceil = parser.parse_model(source.replace("strides", "ceil_mode=1, strides"))
+def test_symbolic_sizes_rounded_up(written: Written) -> None:
+    ceil = parser.parse_model(SYMBOLIC.replace("strides", "ceil_mode=1, strides"))
     feeds = {"x": random_feeds(ceil)["x"], "dy": np.arange(210, dtype=np.float32).reshape(2, 3, 5, 7)}
-    check_moved(ceil, both().replace("ceil_mode=0", "ceil_mode=1"), feeds=feeds)
+    check_moved(ceil, written, feeds=feeds)
 
 
 def test_unequal_pads_whose_windows_the_target_has() -> None:
