@@ -22,8 +22,8 @@ from tests.oracles import assert_same_bits, run_ort, run_reference
 
 Array = npt.NDArray[Any]
 Runner = Callable[[ModelProto, Mapping[str, Array]], dict[str, Array]]
-NearMisses = Mapping[str, tuple[Code, str | ModelProto]]
-"""By name: the code, and the model as text or as it is."""
+NearMisses = Mapping[tuple[Code, str], str | ModelProto]
+"""By code and name: the model, as text or as it is."""
 
 TARGETS = ("atlas-a2", "atlas-a3", "ascend950")
 SIZES = {"N": 2, "C": 3, "H": 9, "W": 12, "OH": 5, "OW": 6}
@@ -53,7 +53,10 @@ def check_lowered(
 
 def near_misses(table: NearMisses) -> list[Any]:
     """Return a table as parameters (code, model) of a test, each marked with the code it provokes."""
-    return [pytest.param(*row, id=name, marks=pytest.mark.refusal(row[0].value)) for name, row in table.items()]
+    return [
+        pytest.param(code, model, id=name, marks=pytest.mark.refusal(code.value))
+        for (code, name), model in table.items()
+    ]
 
 
 def check_refused(source: str | ModelProto, code: Code, *, target: str = "atlas-a2") -> str:

@@ -14,13 +14,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.graphs import Written
 from tests.oracles import assert_same_bits, run_ort
-from tests.patterns.lowering_checks import (
-    TARGETS,
-    NearMisses,
-    check_lowered,
-    check_refused,
-    near_misses,
-)
+from tests.patterns.lowering_checks import TARGETS, NearMisses, check_lowered, check_refused, near_misses
 from tests.patterns.written_out import adaptive, adaptive_windows
 from tests.texts import Says
 
@@ -88,77 +82,61 @@ def swapped(table: Any, one: int, other: int) -> Any:
 
 
 NEAR_MISSES: NearMisses = {
-    "a_window_that_reads_elsewhere": (
-        Code.WINDOW_TABLES,
-        adaptive((5, 7), (3, 4), tables={"windows": changed(POSITIONS, (2, 1), 30).reshape(-1)}),
+    (Code.WINDOW_TABLES, "a_window_that_reads_elsewhere"): adaptive(
+        (5, 7), (3, 4), tables={"windows": changed(POSITIONS, (2, 1), 30).reshape(-1)}
     ),
-    "a_position_that_was_not_read": (
-        Code.WINDOW_TABLES,
-        adaptive((5, 7), (3, 4), tables={"positions": everywhere(changed(POSITIONS, (2, 1), 30))}),
+    (Code.WINDOW_TABLES, "a_position_that_was_not_read"): adaptive(
+        (5, 7), (3, 4), tables={"positions": everywhere(changed(POSITIONS, (2, 1), 30))}
     ),
-    "positions_that_differ_between_planes": (
-        Code.WINDOW_TABLES,
-        adaptive((5, 7), (3, 4), tables={"positions": changed(everywhere(POSITIONS), (1, 2, 2, 1), 30)}),
+    (Code.WINDOW_TABLES, "positions_that_differ_between_planes"): adaptive(
+        (5, 7), (3, 4), tables={"positions": changed(everywhere(POSITIONS), (1, 2, 2, 1), 30)}
     ),
-    "other_windows_than_adaptive_ones": (
-        Code.WINDOW_TABLES,
-        adaptive(
-            (5, 7),
-            (3, 4),
-            tables={
-                "windows": changed(POSITIONS, (2, 1), 30).reshape(-1),
-                "positions": everywhere(changed(POSITIONS, (2, 1), 30)),
-            },
-        ),
+    (Code.WINDOW_TABLES, "other_windows_than_adaptive_ones"): adaptive(
+        (5, 7),
+        (3, 4),
+        tables={
+            "windows": changed(POSITIONS, (2, 1), 30).reshape(-1),
+            "positions": everywhere(changed(POSITIONS, (2, 1), 30)),
+        },
     ),
-    "one_element_more": (Code.WINDOW_TABLES, adaptive((5, 7), (3, 4), tables={"mask": np.ones_like(MASK)})),
-    "one_element_less": (Code.WINDOW_TABLES, adaptive((5, 7), (3, 4), tables={"mask": changed(MASK, (0, 1), False)})),
-    "another_order_in_each_window": (
-        Code.WINDOW_TABLES,
-        adaptive(
-            (5, 7),
-            (3, 4),
-            tables={
-                "windows": swapped(POSITIONS, 0, 1).reshape(-1),
-                "positions": everywhere(swapped(POSITIONS, 0, 1)),
-                "mask": MASK,
-            },
-        ),
+    (Code.WINDOW_TABLES, "one_element_more"): adaptive((5, 7), (3, 4), tables={"mask": np.ones_like(MASK)}),
+    (Code.WINDOW_TABLES, "one_element_less"): adaptive((5, 7), (3, 4), tables={"mask": changed(MASK, (0, 1), False)}),
+    (Code.WINDOW_TABLES, "another_order_in_each_window"): adaptive(
+        (5, 7),
+        (3, 4),
+        tables={
+            "windows": swapped(POSITIONS, 0, 1).reshape(-1),
+            "positions": everywhere(swapped(POSITIONS, 0, 1)),
+            "mask": MASK,
+        },
     ),
-    "masked_with_zeros": (Code.WINDOW_TABLES, adaptive((5, 7), (3, 4), tables={"minus_infinity": np.float32(0)})),
-    "a_window_beyond_the_plane": (
-        Code.WINDOW_TABLES,
-        adaptive((5, 7), (3, 4), tables={"windows": changed(POSITIONS, (2, 1), 35).reshape(-1)}),
+    (Code.WINDOW_TABLES, "masked_with_zeros"): adaptive((5, 7), (3, 4), tables={"minus_infinity": np.float32(0)}),
+    (Code.WINDOW_TABLES, "a_window_beyond_the_plane"): adaptive(
+        (5, 7), (3, 4), tables={"windows": changed(POSITIONS, (2, 1), 35).reshape(-1)}
     ),
-    "a_window_counted_from_the_end": (
-        Code.WINDOW_TABLES,
-        adaptive((5, 7), (3, 4), tables={"windows": changed(POSITIONS, (0, 0), -35).reshape(-1)}),
+    (Code.WINDOW_TABLES, "a_window_counted_from_the_end"): adaptive(
+        (5, 7), (3, 4), tables={"windows": changed(POSITIONS, (0, 0), -35).reshape(-1)}
     ),
-    "no_gather": (Code.WINDOW_TABLES, adaptive((4, 6), (2, 3), gather="g = Neg (f)")),
-    "windows_from_outside": (
-        Code.WINDOW_TABLES,
-        adaptive((4, 6), (2, 2), maximum="a = ArgMax <axis=-1, keepdims=0> (x)"),
+    (Code.WINDOW_TABLES, "no_gather"): adaptive((4, 6), (2, 3), gather="g = Neg (f)"),
+    (Code.WINDOW_TABLES, "windows_from_outside"): adaptive(
+        (4, 6), (2, 2), maximum="a = ArgMax <axis=-1, keepdims=0> (x)"
     ),
-    "maximum_over_another_axis": (
-        Code.WINDOW_TABLES,
-        adaptive((4,), (2,), maximum="a = ArgMax <axis=-2, keepdims=0> (m)"),
+    (Code.WINDOW_TABLES, "maximum_over_another_axis"): adaptive(
+        (4,), (2,), maximum="a = ArgMax <axis=-2, keepdims=0> (m)"
     ),
-    "one_plane_as_a_vector": (Code.WINDOW_TABLES, adaptive((5, 7), (3, 4), planes=(1, 1), tables={"flat_shape": [35]})),
-    "no_planes": (Code.WINDOW_TABLES, adaptive((5, 7), (3, 4), planes=(0, 3))),
-    "four_axes": (Code.WINDOW_TABLES, adaptive((3, 3, 3, 3), (2, 2, 2, 2))),
-    "rows_of_planes_whose_batch_was_merged_away": (
-        Code.WINDOW_TABLES,
-        adaptive((5, 7), (3, 4), x_shape=(6, 35), flat="f = Identity (x)"),
+    (Code.WINDOW_TABLES, "one_plane_as_a_vector"): adaptive((5, 7), (3, 4), planes=(1, 1), tables={"flat_shape": [35]}),
+    (Code.WINDOW_TABLES, "no_planes"): adaptive((5, 7), (3, 4), planes=(0, 3)),
+    (Code.WINDOW_TABLES, "four_axes"): adaptive((3, 3, 3, 3), (2, 2, 2, 2)),
+    (Code.WINDOW_TABLES, "rows_of_planes_whose_batch_was_merged_away"): adaptive(
+        (5, 7), (3, 4), x_shape=(6, 35), flat="f = Identity (x)"
     ),
-    "overwriting": (Code.REDUCTION, adaptive((5, 7), (3, 4), scatter="s = ScatterElements <axis=1> (z, r, u)")),
-    "onto_ones": (Code.BASE_NOT_ZERO, adaptive((5, 7), (3, 4), tables={"zero": np.float32(1)})),
-    "last_of_equal_maxima": (
-        Code.LAST_MAXIMUM,
-        adaptive((5, 7), (3, 4), maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (m)"),
+    (Code.REDUCTION, "overwriting"): adaptive((5, 7), (3, 4), scatter="s = ScatterElements <axis=1> (z, r, u)"),
+    (Code.BASE_NOT_ZERO, "onto_ones"): adaptive((5, 7), (3, 4), tables={"zero": np.float32(1)}),
+    (Code.LAST_MAXIMUM, "last_of_equal_maxima"): adaptive(
+        (5, 7), (3, 4), maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (m)"
     ),
-    "rows_of_another_tensor": (
-        Code.ROW_LENGTH,
-        adaptive((5, 7), (3, 4), tables={"canvas_shape": [6, 36]}, outputs="float[6,36] s", result=""),
+    (Code.ROW_LENGTH, "rows_of_another_tensor"): adaptive(
+        (5, 7), (3, 4), tables={"canvas_shape": [6, 36]}, outputs="float[6,36] s", result=""
     ),
 }
 

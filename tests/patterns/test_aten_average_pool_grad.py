@@ -205,18 +205,14 @@ def parsed(text: str) -> onnx.ModelProto:
 
 
 NEAR_MISSES: NearMisses = {
-    "a_kernel_that_is_no_constant": (
-        Code.POOL_ATTRIBUTES,
-        gradient(
-            backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, x, n, s, p, c, i, )'
-        ).replace("x, float", "x, int64[2] n, float"),
-    ),
-    "a_divisor_of_zero": (Code.POOL_ATTRIBUTES, gradient(divisor="d", more="d = Constant <value = int64 {0}> ()")),
-    "another_rank": (Code.SPATIAL_RANK, gradient(shape="2,9", pooled="2,5")),
-    "another_number_of_windows": (Code.GRAD_SHAPE, gradient(pooled="2,3,4,6")),
-    "no_x": (
-        Code.ARITY,
-        gradient(backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, , k, s, p, c, i, )'),
+    (Code.POOL_ATTRIBUTES, "a_kernel_that_is_no_constant"): gradient(
+        backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, x, n, s, p, c, i, )'
+    ).replace("x, float", "x, int64[2] n, float"),
+    (Code.POOL_ATTRIBUTES, "a_divisor_of_zero"): gradient(divisor="d", more="d = Constant <value = int64 {0}> ()"),
+    (Code.SPATIAL_RANK, "another_rank"): gradient(shape="2,9", pooled="2,5"),
+    (Code.GRAD_SHAPE, "another_number_of_windows"): gradient(pooled="2,3,4,6"),
+    (Code.ARITY, "no_x"): gradient(
+        backward='dx = org.pytorch.aten.ATen <operator = "avg_pool2d_backward"> (dy, , k, s, p, c, i, )'
     ),
 }
 

@@ -103,98 +103,72 @@ def without_result() -> onnx.ModelProto:
 
 
 NEAR_MISSES: NearMisses = {
-    "indices_as_the_incoming_gradient": (Code.DTYPE_MIX, axis_gradient(operands="i, dim, i, sizes, keep")),
-    "points_of_symbolic_number": (
-        Code.UNKNOWN_SHAPE,
-        axis_gradient(dim="1", inputs="float[N,H,12] x, float[N,12] dy", outputs="float[N,12] y, float[N,H,12] dx"),
+    (Code.DTYPE_MIX, "indices_as_the_incoming_gradient"): axis_gradient(operands="i, dim, i, sizes, keep"),
+    (Code.UNKNOWN_SHAPE, "points_of_symbolic_number"): axis_gradient(
+        dim="1", inputs="float[N,H,12] x, float[N,12] dy", outputs="float[N,12] y, float[N,H,12] dx"
     ),
-    "an_empty_axis": (
-        Code.EMPTY_WINDOW,
-        axis_gradient(dim="1", inputs="float[2,0,12] x, float[2,12] dy", outputs="float[2,12] y, float[2,0,12] dx"),
+    (Code.EMPTY_WINDOW, "an_empty_axis"): axis_gradient(
+        dim="1", inputs="float[2,0,12] x, float[2,12] dy", outputs="float[2,12] y, float[2,0,12] dx"
     ),
-    "axis_of_a_scalar": (
-        Code.POOL_ATTRIBUTES,
-        axis_gradient(dim="0", inputs="float x, float dy", outputs="float y, float dx"),
+    (Code.POOL_ATTRIBUTES, "axis_of_a_scalar"): axis_gradient(
+        dim="0", inputs="float x, float dy", outputs="float y, float dx"
     ),
-    "other_axis": (Code.ATTRIBUTE_MISMATCH, axis_gradient(forward=ARG_MAX.replace("2", "3"))),
-    "axis_kept_in_the_forward_only": (
-        Code.ATTRIBUTE_MISMATCH,
-        axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=1")),
+    (Code.ATTRIBUTE_MISMATCH, "other_axis"): axis_gradient(forward=ARG_MAX.replace("2", "3")),
+    (Code.ATTRIBUTE_MISMATCH, "axis_kept_in_the_forward_only"): axis_gradient(
+        forward=ARG_MAX.replace("keepdims=0", "keepdims=1")
     ),
-    "axis_from_outside": (
-        Code.POOL_ATTRIBUTES,
-        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, int64 given", operands="dy, given, i, sizes, keep"),
+    (Code.POOL_ATTRIBUTES, "axis_from_outside"): axis_gradient(
+        inputs="float[2,3,9,12] x, float[2,3,12] dy, int64 given", operands="dy, given, i, sizes, keep"
     ),
-    "flag_from_outside": (
-        Code.POOL_ATTRIBUTES,
-        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, bool given", operands="dy, dim, i, sizes, given"),
+    (Code.POOL_ATTRIBUTES, "flag_from_outside"): axis_gradient(
+        inputs="float[2,3,9,12] x, float[2,3,12] dy, bool given", operands="dy, dim, i, sizes, given"
     ),
-    "two_axes": (
-        Code.POOL_ATTRIBUTES,
-        axis_gradient(between="both = Constant <value = int64[2] {2,3}> ()", operands="dy, both, i, sizes, keep"),
+    (Code.POOL_ATTRIBUTES, "two_axes"): axis_gradient(
+        between="both = Constant <value = int64[2] {2,3}> ()", operands="dy, both, i, sizes, keep"
     ),
-    "no_flag_whether_the_axis_is_kept": (
-        Code.POOL_ATTRIBUTES,
-        axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=0.0")),
+    (Code.POOL_ATTRIBUTES, "no_flag_whether_the_axis_is_kept"): axis_gradient(
+        forward=ARG_MAX.replace("keepdims=0", "keepdims=0.0")
     ),
-    "a_flag_that_runtimes_read_in_different_ways": (
-        Code.POOL_ATTRIBUTES,
-        axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=2"), keepdim="1"),
+    (Code.POOL_ATTRIBUTES, "a_flag_that_runtimes_read_in_different_ways"): axis_gradient(
+        forward=ARG_MAX.replace("keepdims=0", "keepdims=2"), keepdim="1"
     ),
-    "axis_beyond_the_rank": (Code.POOL_ATTRIBUTES, axis_gradient(dim="4")),
-    "traced_indices": (
-        Code.CONSTANT_INDICES,
-        axis_gradient(
-            forward="y = Relu (dy)\ni = Constant <value = int64[1,1,2] {0,1}> ()",
-            inputs="float[1,1,3,2] x, float[1,1,2] dy",
-            outputs="float[1,1,2] y, float[1,1,3,2] dx",
-        ),
+    (Code.POOL_ATTRIBUTES, "axis_beyond_the_rank"): axis_gradient(dim="4"),
+    (Code.CONSTANT_INDICES, "traced_indices"): axis_gradient(
+        forward="y = Relu (dy)\ni = Constant <value = int64[1,1,2] {0,1}> ()",
+        inputs="float[1,1,3,2] x, float[1,1,2] dy",
+        outputs="float[1,1,2] y, float[1,1,3,2] dx",
     ),
-    "median": (Code.INDICES_SOURCE, axis_gradient(forward=FORWARD.replace('"max"', '"median"'))),
-    "minimum": (Code.INDICES_SOURCE, axis_gradient(forward=ARG_MAX.replace("ArgMax", "ArgMin"))),
-    "maxima_as_indices": (Code.INDICES_SOURCE, axis_gradient(operands="dy, dim, y, sizes, keep")),
-    "indices_from_outside": (
-        Code.INDICES_SOURCE,
-        axis_gradient(
-            inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[2,3,12] given", operands="dy, dim, given, sizes, keep"
-        ),
+    (Code.INDICES_SOURCE, "median"): axis_gradient(forward=FORWARD.replace('"max"', '"median"')),
+    (Code.INDICES_SOURCE, "minimum"): axis_gradient(forward=ARG_MAX.replace("ArgMax", "ArgMin")),
+    (Code.INDICES_SOURCE, "maxima_as_indices"): axis_gradient(operands="dy, dim, y, sizes, keep"),
+    (Code.INDICES_SOURCE, "indices_from_outside"): axis_gradient(
+        inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[2,3,12] given", operands="dy, dim, given, sizes, keep"
     ),
-    "other_sizes": (
-        Code.DX_SHAPE,
-        axis_gradient(
-            sizes="sizes = Constant <value = int64[4] {2,3,10,12}> ()", outputs="float[2,3,12] y, float[2,3,10,12] dx"
-        ),
+    (Code.DX_SHAPE, "other_sizes"): axis_gradient(
+        sizes="sizes = Constant <value = int64[4] {2,3,10,12}> ()", outputs="float[2,3,12] y, float[2,3,10,12] dx"
     ),
-    "sizes_from_outside": (
-        Code.DX_SHAPE,
-        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[4] given", operands="dy, dim, i, given, keep"),
+    (Code.DX_SHAPE, "sizes_from_outside"): axis_gradient(
+        inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[4] given", operands="dy, dim, i, given, keep"
     ),
-    "gradient_of_another_shape": (Code.GRAD_SHAPE, axis_gradient(inputs="float[2,3,9,12] x, float[2,3,13] dy")),
-    "gradient_of_another_type": (Code.DTYPE_MIX, axis_gradient(inputs="float[2,3,9,12] x, float16[2,3,12] dy")),
-    "symbolic_rows": (
-        Code.UNKNOWN_SHAPE,
-        axis_gradient(inputs="float[2,3,9,W] x, float[2,3,W] dy", outputs="float[2,3,W] y, float[2,3,9,W] dx"),
+    (Code.GRAD_SHAPE, "gradient_of_another_shape"): axis_gradient(inputs="float[2,3,9,12] x, float[2,3,13] dy"),
+    (Code.DTYPE_MIX, "gradient_of_another_type"): axis_gradient(inputs="float[2,3,9,12] x, float16[2,3,12] dy"),
+    (Code.UNKNOWN_SHAPE, "symbolic_rows"): axis_gradient(
+        inputs="float[2,3,9,W] x, float[2,3,W] dy", outputs="float[2,3,W] y, float[2,3,9,W] dx"
     ),
-    "unknown_shape": (
-        Code.UNKNOWN_SHAPE,
-        axis_gradient(
-            forward=f'v = org.pytorch.aten.ATen <operator="silu"> (x)\n{FORWARD.replace("(x", "(v")}',
-        ),
+    (Code.UNKNOWN_SHAPE, "unknown_shape"): axis_gradient(
+        forward=f'v = org.pytorch.aten.ATen <operator="silu"> (x)\n{FORWARD.replace("(x", "(v")}'
     ),
-    "unknown_type": (
-        Code.UNKNOWN_DTYPE,
-        head(17, "local")
-        + """
+    (Code.UNKNOWN_DTYPE, "unknown_type"): head(17, "local")
+    + """
         g (float[2,3,9,12] x, float[2,3,12] dy) => (float[2,3,9,12] dx) { dx = Identity (x) }
         <domain: "local", opset_import: ["" : 17, "org.pytorch.aten" : 1]>
         MaxPoolGradient (w, dy) => (dx) {
             shape = Constant <value = int64[4] {2,3,9,12}> ()
             x = Reshape (w, shape)
             """
-        + axis_gradient().split("{", 1)[1],
-    ),
-    "no_operand": (Code.ARITY, axis_gradient(operands="dy, dim")),
-    "no_result": (Code.ARITY, without_result()),
+    + axis_gradient().split("{", 1)[1],
+    (Code.ARITY, "no_operand"): axis_gradient(operands="dy, dim"),
+    (Code.ARITY, "no_result"): without_result(),
 }
 
 

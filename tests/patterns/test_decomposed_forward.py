@@ -131,13 +131,7 @@ def test_without_padding(before: str) -> None:
     check_same_results(model, result.model)
 
 
-PADDED: dict[str, Any] = {
-    "sizes": (9, 12),
-    "kernel": (3, 3),
-    "strides": (2, 2),
-    "begins": (1, 1),
-    "ends": (1, 1),
-}
+PADDED: dict[str, Any] = {"sizes": (9, 12), "kernel": (3, 3), "strides": (2, 2), "begins": (1, 1), "ends": (1, 1)}
 
 
 def coordinates(model: ModelProto) -> np.ndarray[Any, Any]:
@@ -169,80 +163,64 @@ def repeated() -> dict[str, np.ndarray[Any, Any]]:
 
 
 NEAR_MISSES: NearMisses = {
-    "other_row_starts": (Code.WINDOW_TABLES, pool(**PADDED, tables={"row_starts": np.arange(5).reshape(1, 1, 5, 1)})),
-    "other_width_of_the_window": (Code.WINDOW_TABLES, pool(**PADDED, tables={"width_float": np.float32(2)})),
-    "other_width_of_the_plane": (Code.WINDOW_TABLES, pool(**PADDED, tables={"columns": 11})),
-    "padding_not_taken_off": (Code.WINDOW_TABLES, pool(**PADDED, tables={"column_pad": 0})),
-    "rounded_to_nothing": (
-        Code.WINDOW_TABLES,
-        pool(**PADDED, row="d_float = Cast <to=1> (a)\nd_part = Div (d_float, width_float)\nd = Cast <to=7> (d_part)"),
+    (Code.WINDOW_TABLES, "other_row_starts"): pool(**PADDED, tables={"row_starts": np.arange(5).reshape(1, 1, 5, 1)}),
+    (Code.WINDOW_TABLES, "other_width_of_the_window"): pool(**PADDED, tables={"width_float": np.float32(2)}),
+    (Code.WINDOW_TABLES, "other_width_of_the_plane"): pool(**PADDED, tables={"columns": 11}),
+    (Code.WINDOW_TABLES, "padding_not_taken_off"): pool(**PADDED, tables={"column_pad": 0}),
+    (Code.WINDOW_TABLES, "rounded_to_nothing"): pool(
+        **PADDED, row="d_float = Cast <to=1> (a)\nd_part = Div (d_float, width_float)\nd = Cast <to=7> (d_part)"
     ),
-    "answers_of_other_windows": (
-        Code.WINDOW_TABLES,
-        pool(
-            **PADDED,
-            column="o = GatherElements <axis=3> (a, order)\ne = Mod <fmod=0> (o, width)\n"
-            "es = Mul (e, column_dilation)\nh_canvas = Add (column_starts, es)\nh = Sub (h_canvas, column_pad)",
-            tables={"order": np.broadcast_to(np.arange(6)[::-1], (2, 3, 5, 6)).copy()},
-        ),
+    (Code.WINDOW_TABLES, "answers_of_other_windows"): pool(
+        **PADDED,
+        column="o = GatherElements <axis=3> (a, order)\ne = Mod <fmod=0> (o, width)\n"
+        "es = Mul (e, column_dilation)\nh_canvas = Add (column_starts, es)\nh = Sub (h_canvas, column_pad)",
+        tables={"order": np.broadcast_to(np.arange(6)[::-1], (2, 3, 5, 6)).copy()},
     ),
-    "a_window_that_looks_elsewhere": (Code.WINDOW_TABLES, pool(**PADDED, tables={"coordinates": moved()})),
-    "windows_that_are_not_evenly_spaced": (Code.WINDOW_TABLES, pool(**PADDED, tables=irregular())),
-    "windows_of_a_part_of_the_plane": (Code.WINDOW_TABLES, pool((8, 6), (2, 2), (2, 2), begins=(-2, 0))),
-    "windows_on_top_of_each_other": (Code.WINDOW_TABLES, pool((4, 6), (2, 2), (2, 2), tables=repeated())),
-    "windows_that_read_an_element_twice": (Code.WINDOW_TABLES, pool((8, 6), (2, 2), (2, 2), dilations=(0, 1))),
-    "padded_with_zeros": (Code.WINDOW_TABLES, pool(**PADDED, tables={"minus_infinity": np.float32(0)})),
-    "planes_exchanged": (
-        Code.WINDOW_TABLES,
-        pool(
-            (8, 6),
-            (2, 2),
-            (2, 2),
-            tables={"split_shape": [3, 2, 4, 3, 4]},
-            to_back="b = Transpose <perm=[5,4,0,2,1,3]> (g)",
-            indices="r = Reshape (p, row_shape)",
-            outputs="float[2,3,8,6] dx",
-        ),
+    (Code.WINDOW_TABLES, "a_window_that_looks_elsewhere"): pool(**PADDED, tables={"coordinates": moved()}),
+    (Code.WINDOW_TABLES, "windows_that_are_not_evenly_spaced"): pool(**PADDED, tables=irregular()),
+    (Code.WINDOW_TABLES, "windows_of_a_part_of_the_plane"): pool((8, 6), (2, 2), (2, 2), begins=(-2, 0)),
+    (Code.WINDOW_TABLES, "windows_on_top_of_each_other"): pool((4, 6), (2, 2), (2, 2), tables=repeated()),
+    (Code.WINDOW_TABLES, "windows_that_read_an_element_twice"): pool((8, 6), (2, 2), (2, 2), dilations=(0, 1)),
+    (Code.WINDOW_TABLES, "padded_with_zeros"): pool(**PADDED, tables={"minus_infinity": np.float32(0)}),
+    (Code.WINDOW_TABLES, "planes_exchanged"): pool(
+        (8, 6),
+        (2, 2),
+        (2, 2),
+        tables={"split_shape": [3, 2, 4, 3, 4]},
+        to_back="b = Transpose <perm=[5,4,0,2,1,3]> (g)",
+        indices="r = Reshape (p, row_shape)",
+        outputs="float[2,3,8,6] dx",
     ),
-    "reflected": (Code.WINDOW_TABLES, pool(**PADDED, pad='c = Pad <mode="reflect"> (x, pads)')),
-    "coordinates_of_one_axis": (
-        Code.WINDOW_TABLES,
-        pool(**PADDED, tables={"coordinates": coordinates(pool(**PADDED))[..., :1]}),
+    (Code.WINDOW_TABLES, "reflected"): pool(**PADDED, pad='c = Pad <mode="reflect"> (x, pads)'),
+    (Code.WINDOW_TABLES, "coordinates_of_one_axis"): pool(
+        **PADDED, tables={"coordinates": coordinates(pool(**PADDED))[..., :1]}
     ),
-    "four_axes": (Code.WINDOW_TABLES, pool((2, 3, 2, 2), (1, 2, 1, 1), (1, 1, 1, 1))),
-    "no_planes": (Code.WINDOW_TABLES, pool((4, 6), (2, 2), (2, 2), planes=(0, 3))),
-    "no_windows": (Code.WINDOW_TABLES, pool((4, 6), (5, 2), (2, 2))),
-    "maximum_over_another_axis": (
-        Code.WINDOW_TABLES,
-        pool((4, 4), (1, 2), (1, 2), maximum="a = ArgMax <axis=-2, keepdims=0> (w)"),
+    (Code.WINDOW_TABLES, "four_axes"): pool((2, 3, 2, 2), (1, 2, 1, 1), (1, 1, 1, 1)),
+    (Code.WINDOW_TABLES, "no_planes"): pool((4, 6), (2, 2), (2, 2), planes=(0, 3)),
+    (Code.WINDOW_TABLES, "no_windows"): pool((4, 6), (5, 2), (2, 2)),
+    (Code.WINDOW_TABLES, "maximum_over_another_axis"): pool(
+        (4, 4), (1, 2), (1, 2), maximum="a = ArgMax <axis=-2, keepdims=0> (w)"
     ),
-    "pads_of_named_axes": (
-        Code.WINDOW_TABLES,
-        pool(
-            **PADDED,
-            pad="c = Pad (x, plane_pads, minus_infinity, plane_axes)",
-            tables={"plane_pads": [1, 1, 1, 1], "plane_axes": [2, 3]},
-        ),
+    (Code.WINDOW_TABLES, "pads_of_named_axes"): pool(
+        **PADDED,
+        pad="c = Pad (x, plane_pads, minus_infinity, plane_axes)",
+        tables={"plane_pads": [1, 1, 1, 1], "plane_axes": [2, 3]},
     ),
-    "windows_of_a_function_of_x": (
-        Code.WINDOW_TABLES,
-        pool(**PADDED, to_front="o = Transpose <perm=[2,3,0,1]> (c)\nt = Neg (o)"),
+    (Code.WINDOW_TABLES, "windows_of_a_function_of_x"): pool(
+        **PADDED, to_front="o = Transpose <perm=[2,3,0,1]> (c)\nt = Neg (o)"
     ),
     # two that the form leaves to others: no producer writes them
-    "windows_transposed_twice": (
-        Code.INDICES_SOURCE,
-        pool(**PADDED, to_back="o = Transpose <perm=[4,5,0,1,2,3]> (g)\nb = Transpose <perm=[0,1,2,4,3,5]> (o)"),
+    (Code.INDICES_SOURCE, "windows_transposed_twice"): pool(
+        **PADDED, to_back="o = Transpose <perm=[4,5,0,1,2,3]> (g)\nb = Transpose <perm=[0,1,2,4,3,5]> (o)"
     ),
-    "answers_that_are_positions": (Code.DX_SHAPE, pool((4, 5), (4, 5), (1, 1), indices="r = Reshape (a, row_shape)")),
-    "overwriting": (Code.REDUCTION, pool(**PADDED, scatter="s = ScatterElements <axis=1> (z, r, u)")),
-    "onto_ones": (Code.BASE_NOT_ZERO, pool(**PADDED, tables={"zero": np.float32(1)})),
-    "last_of_equal_maxima": (
-        Code.LAST_MAXIMUM,
-        pool(**PADDED, maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (w)"),
+    (Code.DX_SHAPE, "answers_that_are_positions"): pool((4, 5), (4, 5), (1, 1), indices="r = Reshape (a, row_shape)"),
+    (Code.REDUCTION, "overwriting"): pool(**PADDED, scatter="s = ScatterElements <axis=1> (z, r, u)"),
+    (Code.BASE_NOT_ZERO, "onto_ones"): pool(**PADDED, tables={"zero": np.float32(1)}),
+    (Code.LAST_MAXIMUM, "last_of_equal_maxima"): pool(
+        **PADDED, maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (w)"
     ),
-    "wider_rows": (
-        Code.ROW_LENGTH,
-        pool(**PADDED, tables={"canvas_shape": [6, 109]}, outputs="float[6,109] s", result=""),
+    (Code.ROW_LENGTH, "wider_rows"): pool(
+        **PADDED, tables={"canvas_shape": [6, 109]}, outputs="float[6,109] s", result=""
     ),
 }
 

@@ -229,79 +229,58 @@ def test_a_view_that_is_reduced() -> None:
 
 
 NEAR_MISSES: NearMisses = {
-    "along_another_axis_of_channels": (
-        Code.ROWS_NOT_PLANES,
-        over_axis(1, "2,3,3,3", scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'),
+    (Code.ROWS_NOT_PLANES, "along_another_axis_of_channels"): over_axis(
+        1, "2,3,3,3", scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'
     ),
-    "between_two_symbolic_sizes": (Code.UNKNOWN_SHAPE, over_axis(1, "N,H,5", canvas=LIKE_X)),
-    "of_a_symbolic_size": (Code.UNKNOWN_SHAPE, over_axis(1, "2,N,5", canvas=LIKE_X)),
-    "before_a_symbolic_size": (Code.UNKNOWN_SHAPE, over_axis(0, "4,N,5", canvas=LIKE_X)),
-    "of_an_empty_axis": (Code.EMPTY_WINDOW, over_axis(1, "2,0,4")),
-    "of_no_lines": (Code.EMPTY_WINDOW, over_axis(1, "0,3,4")),
-    "axis_beyond_the_rank": (
-        Code.UNKNOWN_SHAPE,
-        over_axis(1, "7", dropped="7", maximum="a = ArgMax <axis=1, keepdims=0> (x)"),
+    (Code.UNKNOWN_SHAPE, "between_two_symbolic_sizes"): over_axis(1, "N,H,5", canvas=LIKE_X),
+    (Code.UNKNOWN_SHAPE, "of_a_symbolic_size"): over_axis(1, "2,N,5", canvas=LIKE_X),
+    (Code.UNKNOWN_SHAPE, "before_a_symbolic_size"): over_axis(0, "4,N,5", canvas=LIKE_X),
+    (Code.EMPTY_WINDOW, "of_an_empty_axis"): over_axis(1, "2,0,4"),
+    (Code.EMPTY_WINDOW, "of_no_lines"): over_axis(1, "0,3,4"),
+    (Code.UNKNOWN_SHAPE, "axis_beyond_the_rank"): over_axis(
+        1, "7", dropped="7", maximum="a = ArgMax <axis=1, keepdims=0> (x)"
     ),
-    "onto_a_longer_line_of_channels": (
-        Code.ROWS_NOT_PLANES,
-        over_axis(
-            1, "2,3,4", outputs="float[2,4] y, float[2,4,4] dx", constants={"x_shape": "int64[3] x_shape = {2, 4, 4}"}
-        ),
+    (Code.ROWS_NOT_PLANES, "onto_a_longer_line_of_channels"): over_axis(
+        1, "2,3,4", outputs="float[2,4] y, float[2,4,4] dx", constants={"x_shape": "int64[3] x_shape = {2, 4, 4}"}
     ),
-    "double_precision_over_channels": (Code.DTYPE, over_axis(1, "2,3,4", element="double")),
-    "last_of_equal_maxima": (
-        Code.LAST_MAXIMUM,
-        axis_max(maximum="a = ArgMax <axis=3, keepdims=0, select_last_index=1> (x)"),
+    (Code.DTYPE, "double_precision_over_channels"): over_axis(1, "2,3,4", element="double"),
+    (Code.LAST_MAXIMUM, "last_of_equal_maxima"): axis_max(
+        maximum="a = ArgMax <axis=3, keepdims=0, select_last_index=1> (x)"
     ),
-    "multiplied": (Code.REDUCTION, axis_max(scatter='dx = ScatterElements <axis=3, reduction="mul"> (z, r, u)')),
-    "onto_ones": (Code.BASE_NOT_ZERO, axis_max(constants={"zero": "float zero = {1}"})),
-    "along_another_axis": (
-        Code.ROWS_NOT_PLANES,
-        axis_max(scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'),
+    (Code.REDUCTION, "multiplied"): axis_max(scatter='dx = ScatterElements <axis=3, reduction="mul"> (z, r, u)'),
+    (Code.BASE_NOT_ZERO, "onto_ones"): axis_max(constants={"zero": "float zero = {1}"}),
+    (Code.ROWS_NOT_PLANES, "along_another_axis"): axis_max(
+        scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'
     ),
-    "over_longer_rows": (
-        Code.ROWS_NOT_PLANES,
-        over_rows(
-            "2,3,5",
-            "2,3,1",
-            "6,6",
-            outputs="float[2,3,1] y, float[6,6] s",
-            scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)',
-        ),
+    (Code.ROWS_NOT_PLANES, "over_longer_rows"): over_rows(
+        "2,3,5",
+        "2,3,1",
+        "6,6",
+        outputs="float[2,3,1] y, float[6,6] s",
+        scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)',
     ),
-    "down_the_rows": (
-        Code.ROWS_NOT_PLANES,
-        over_rows("2,3,5", "2,3,1", "6,5", scatter="s = ScatterElements <axis=0> (z, r, u)\ndx = Reshape (s, x_shape)"),
+    (Code.ROWS_NOT_PLANES, "down_the_rows"): over_rows(
+        "2,3,5", "2,3,1", "6,5", scatter="s = ScatterElements <axis=0> (z, r, u)\ndx = Reshape (s, x_shape)"
     ),
-    "of_another_axis_over_rows": (
-        Code.ROWS_NOT_PLANES,
-        over_rows(
-            "2,3,5",
-            "2,1,5",
-            "10,3",
-            maximum="a = ArgMax <axis=1, keepdims=0> (x)",
-            constants={"axes": "int64[1] axes = {1}"},
-        ),
+    (Code.ROWS_NOT_PLANES, "of_another_axis_over_rows"): over_rows(
+        "2,3,5",
+        "2,1,5",
+        "10,3",
+        maximum="a = ArgMax <axis=1, keepdims=0> (x)",
+        constants={"axes": "int64[1] axes = {1}"},
     ),
-    "onto_a_longer_axis": (
-        Code.ROWS_NOT_PLANES,
-        axis_max(
-            outputs="float[2,3,4] y, float[2,3,4,6] dx",
-            constants={"x_shape": "int64[4] canvas_shape = {2, 3, 4, 6}"},
-            canvas="z = Expand (zero, canvas_shape)",
-        ),
+    (Code.ROWS_NOT_PLANES, "onto_a_longer_axis"): axis_max(
+        outputs="float[2,3,4] y, float[2,3,4,6] dx",
+        constants={"x_shape": "int64[4] canvas_shape = {2, 3, 4, 6}"},
+        canvas="z = Expand (zero, canvas_shape)",
     ),
-    "along_two_axes_of_which_one_is_symbolic": (
-        Code.UNKNOWN_SHAPE,
-        axis_max(
-            inputs="float[2,3,H,5] x, float[2,3,H] dy",
-            outputs="float[2,3,H] y, float[2,3,H,5] dx",
-            canvas="shape = Shape (x)\nz = Expand (zero, shape)",
-        ),
+    (Code.UNKNOWN_SHAPE, "along_two_axes_of_which_one_is_symbolic"): axis_max(
+        inputs="float[2,3,H,5] x, float[2,3,H] dy",
+        outputs="float[2,3,H] y, float[2,3,H,5] dx",
+        canvas="shape = Shape (x)\nz = Expand (zero, shape)",
     ),
-    "base_of_unknown_shape": (
-        Code.UNKNOWN_SHAPE,
-        axis_max(inputs="float[2,3,4,5] x, float[2,3,4] dy, int64[k] shape", canvas="z = ConstantOfShape (shape)"),
+    (Code.UNKNOWN_SHAPE, "base_of_unknown_shape"): axis_max(
+        inputs="float[2,3,4,5] x, float[2,3,4] dy, int64[k] shape", canvas="z = ConstantOfShape (shape)"
     ),
 }
 

@@ -181,7 +181,7 @@ def test_a_symbolic_batch(target: str) -> None:
     expected = of_pool(X, (3, 3), (2, 2), (1, 1, 1, 1))
     nodes = check_average(text, expected, op=op, target=target, sizes={"N": 2})
     assert [node.op_type for node in nodes if node.domain == ""] == [
-        *("AveragePool", "Shape", "Constant", "Gather", "Constant", "Concat", "Cast"),
+        *("AveragePool", "Shape", "Constant", "Gather", "Constant", "Concat", "Cast")
     ]
 
 
@@ -243,35 +243,27 @@ def test_half_types_are_divided_in_float32(target: str) -> None:
 
 
 NEAR_MISSES: NearMisses = {
-    "no_elements_to_pool": (
-        Code.OUTPUT_SIZE,
-        gradient(attributes="kernel_shape=[2,2]", shape="1,1,0,4", pooled="1,1,0,3"),
+    (Code.OUTPUT_SIZE, "no_elements_to_pool"): gradient(
+        attributes="kernel_shape=[2,2]", shape="1,1,0,4", pooled="1,1,0,3"
     ),
-    "no_sizes": (
-        Code.UNKNOWN_SHAPE,
-        gradient(pool="y = Identity (dy)", backward="d = AveragePoolGrad <{}> (dy) dx = Identity (d)").replace(
-            "float[2,3,9,12] dx", "float[a] dx"
-        ),
+    (Code.UNKNOWN_SHAPE, "no_sizes"): gradient(
+        pool="y = Identity (dy)", backward="d = AveragePoolGrad <{}> (dy) dx = Identity (d)"
+    ).replace("float[2,3,9,12] dx", "float[a] dx"),
+    (Code.ARITY, "two_inputs"): gradient(backward="dx = AveragePoolGrad <{}> (dy, x)"),
+    (Code.POOL_ATTRIBUTES, "no_kernel"): gradient(backward="dx = AveragePoolGrad <strides=[2,2]> (dy)"),
+    (Code.DILATED_AVERAGE, "dilation"): gradient(
+        attributes="kernel_shape=[3,3], dilations=[2,2]", pooled="2,3,5,8", opset=19
     ),
-    "two_inputs": (Code.ARITY, gradient(backward="dx = AveragePoolGrad <{}> (dy, x)")),
-    "no_kernel": (Code.POOL_ATTRIBUTES, gradient(backward="dx = AveragePoolGrad <strides=[2,2]> (dy)")),
-    "dilation": (
-        Code.DILATED_AVERAGE,
-        gradient(attributes="kernel_shape=[3,3], dilations=[2,2]", pooled="2,3,5,8", opset=19),
+    (Code.GRAD_SHAPE, "another_number_of_windows"): gradient(pool="y = Identity (dy)", pooled="2,3,5,5"),
+    (Code.SPATIAL_RANK, "four_axes"): gradient(
+        attributes="kernel_shape=[2,2,2,2]", shape="1,1,3,3,3,3", pooled="1,1,2,2,2,2"
     ),
-    "another_number_of_windows": (Code.GRAD_SHAPE, gradient(pool="y = Identity (dy)", pooled="2,3,5,5")),
-    "four_axes": (
-        Code.SPATIAL_RANK,
-        gradient(attributes="kernel_shape=[2,2,2,2]", shape="1,1,3,3,3,3", pooled="1,1,2,2,2,2"),
+    (Code.DTYPE, "double"): gradient(elements="double"),
+    (Code.SYMBOLIC_CANVAS, "unequal_pads_of_symbolic_sizes"): gradient(
+        attributes="kernel_shape=[3,3], strides=[2,2], pads=[0,0,1,1]", shape="2,3,H,12", pooled="2,3,OH,6"
     ),
-    "double": (Code.DTYPE, gradient(elements="double")),
-    "unequal_pads_of_symbolic_sizes": (
-        Code.SYMBOLIC_CANVAS,
-        gradient(attributes="kernel_shape=[3,3], strides=[2,2], pads=[0,0,1,1]", shape="2,3,H,12", pooled="2,3,OH,6"),
-    ),
-    "an_empty_window": (
-        Code.EMPTY_WINDOW,
-        gradient(attributes="kernel_shape=[3,3], pads=[3,1,1,1]", pooled="2,3,11,12"),
+    (Code.EMPTY_WINDOW, "an_empty_window"): gradient(
+        attributes="kernel_shape=[3,3], pads=[3,1,1,1]", pooled="2,3,11,12"
     ),
 }
 

@@ -44,58 +44,46 @@ def in_functions(nodes: str) -> str:
 
 NEAR_MISSES: NearMisses = {
     # the node
-    "no_indices": (Code.ARITY, one_input()),
-    "indices_left_out": (Code.ARITY, left_out_indices()),
-    "two_inputs_too_many": (Code.ARITY, gradient(indices="i, x, y")),
-    "other_kernel": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<kernel_shape=[2,2]>")),
-    "other_pads": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<kernel_shape=[3,3], strides=[2,2], pads=[0,1,0,1]>")),
-    "other_strides": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<strides=[2,1]>")),
-    "other_dilations": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<dilations=[1,2]>")),
-    "other_automatic_pads": (Code.ATTRIBUTE_MISMATCH, gradient(attributes='<auto_pad="SAME_UPPER">')),
-    "other_order_of_the_indices": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<storage_order=1>")),
-    "other_rounding": (Code.ATTRIBUTE_MISMATCH, gradient(attributes="<ceil_mode=1>")),
+    (Code.ARITY, "no_indices"): one_input(),
+    (Code.ARITY, "indices_left_out"): left_out_indices(),
+    (Code.ARITY, "two_inputs_too_many"): gradient(indices="i, x, y"),
+    (Code.ATTRIBUTE_MISMATCH, "other_kernel"): gradient(attributes="<kernel_shape=[2,2]>"),
+    (Code.ATTRIBUTE_MISMATCH, "other_pads"): gradient(attributes="<kernel_shape=[3,3], strides=[2,2], pads=[0,1,0,1]>"),
+    (Code.ATTRIBUTE_MISMATCH, "other_strides"): gradient(attributes="<strides=[2,1]>"),
+    (Code.ATTRIBUTE_MISMATCH, "other_dilations"): gradient(attributes="<dilations=[1,2]>"),
+    (Code.ATTRIBUTE_MISMATCH, "other_automatic_pads"): gradient(attributes='<auto_pad="SAME_UPPER">'),
+    (Code.ATTRIBUTE_MISMATCH, "other_order_of_the_indices"): gradient(attributes="<storage_order=1>"),
+    (Code.ATTRIBUTE_MISMATCH, "other_rounding"): gradient(attributes="<ceil_mode=1>"),
     # the indices
-    "indices_from_outside": (
-        Code.INDICES_SOURCE,
-        gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"),
+    (Code.INDICES_SOURCE, "indices_from_outside"): gradient(
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"
     ),
-    "indices_given_to_a_function": (
-        Code.INDICES_SOURCE,
-        in_functions("y, i = MaxPool <kernel_shape=[2,2]> (x)\ndx = own.Back (dy, i)"),
+    (Code.INDICES_SOURCE, "indices_given_to_a_function"): in_functions(
+        "y, i = MaxPool <kernel_shape=[2,2]> (x)\ndx = own.Back (dy, i)"
     ),
-    "indices_of_a_function": (Code.INDICES_SOURCE, in_functions("y, i = own.Pool (x)\ndx = MaxPoolGrad (dy, i)")),
-    "indices_of_two_pools": (
-        Code.INDICES_ALTERED,
-        gradient(
-            inputs="float[2,3,9,12] x, float[2,3,9,12] x2, float[2,3,5,6] dy",
-            between="y2, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x2)\nm = Max (i, j)",
-            indices="m",
-        ),
+    (Code.INDICES_SOURCE, "indices_of_a_function"): in_functions("y, i = own.Pool (x)\ndx = MaxPoolGrad (dy, i)"),
+    (Code.INDICES_ALTERED, "indices_of_two_pools"): gradient(
+        inputs="float[2,3,9,12] x, float[2,3,9,12] x2, float[2,3,5,6] dy",
+        between="y2, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x2)\nm = Max (i, j)",
+        indices="m",
     ),
-    "indices_shifted": (
-        Code.PLANE_BASE,
-        gradient(between="one = Constant <value = int64 {1}> ()\nj = Sub (i, one)", indices="j"),
+    (Code.PLANE_BASE, "indices_shifted"): gradient(
+        between="one = Constant <value = int64 {1}> ()\nj = Sub (i, one)", indices="j"
     ),
-    "indices_of_a_plane": (
-        Code.INDICES_NUMBERING,
-        gradient(between="plane = Constant <value = int64 {108}> ()\nj = Mod (i, plane)", indices="j"),
+    (Code.INDICES_NUMBERING, "indices_of_a_plane"): gradient(
+        between="plane = Constant <value = int64 {108}> ()\nj = Mod (i, plane)", indices="j"
     ),
-    "indices_with_a_table_of_other_integers": (
-        Code.PLANE_BASE,
-        gradient(
-            between="""plane = Constant <value = int64 {108}> ()
+    (Code.PLANE_BASE, "indices_with_a_table_of_other_integers"): gradient(
+        between="""plane = Constant <value = int64 {108}> ()
                 j = Mod (i, plane)
                 k = Cast <to=6> (j)
                 bases = Constant <value = int32[2,3,1,1] {0, 108, 216, 324, 432, 540}> ()
                 m = Add (k, bases)""",
-            indices="m",
-        ),
+        indices="m",
     ),
-    "indices_with_a_table_for_planes_of_any_size": (
-        Code.PLANE_BASE,
-        gradient(
-            inputs="float[2,3,H,12] x, float[2,3,P,6] dy",
-            between="""all, every = MaxPool <kernel_shape=[1,1]> (x)
+    (Code.PLANE_BASE, "indices_with_a_table_for_planes_of_any_size"): gradient(
+        inputs="float[2,3,H,12] x, float[2,3,P,6] dy",
+        between="""all, every = MaxPool <kernel_shape=[1,1]> (x)
                 starts = Constant <value = int64[2] {0, 0}> ()
                 ends = Constant <value = int64[2] {1, 1}> ()
                 axes = Constant <value = int64[2] {2, 3}> ()
@@ -103,21 +91,17 @@ NEAR_MISSES: NearMisses = {
                 j = Sub (i, first)
                 bases = Constant <value = int64[2,3,1,1] {0, 108, 216, 324, 432, 540}> ()
                 k = Add (j, bases)""",
-            indices="k",
-        ),
+        indices="k",
     ),
     # the forward pool
-    "column_major": (
-        Code.STORAGE_ORDER,
-        gradient(pool="kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1"),
+    (Code.STORAGE_ORDER, "column_major"): gradient(
+        pool="kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1"
     ),
-    "no_kernel_shape": (Code.POOL_ATTRIBUTES, without_kernel()),
-    "kernel_of_another_rank": (Code.POOL_ATTRIBUTES, gradient(pool="kernel_shape=[3,3,3]", attributes="")),
-    "no_spatial_axes": (Code.POOL_ATTRIBUTES, gradient(pool="kernel_shape: ints = []", attributes="")),
-    "x_means_something_else_in_the_branch": (
-        Code.SHADOWED_NAME,
-        head(17)
-        + """
+    (Code.POOL_ATTRIBUTES, "no_kernel_shape"): without_kernel(),
+    (Code.POOL_ATTRIBUTES, "kernel_of_another_rank"): gradient(pool="kernel_shape=[3,3,3]", attributes=""),
+    (Code.POOL_ATTRIBUTES, "no_spatial_axes"): gradient(pool="kernel_shape: ints = []", attributes=""),
+    (Code.SHADOWED_NAME, "x_means_something_else_in_the_branch"): head(17)
+    + """
         g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             dx = If (wanted) <
@@ -127,21 +111,16 @@ NEAR_MISSES: NearMisses = {
                 },
                 else_branch = nothing () => (float[2,3,9,12] none) { none = Identity (x) }>
         }""",
-    ),
     # the operands
-    "gradient_of_another_shape": (Code.GRAD_SHAPE, gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy")),
-    "indices_as_rows": (
-        Code.GRAD_SHAPE,
-        gradient(
-            inputs="float[2,3,9,12] x, float[6,30] dy",
-            between="rows = Constant <value = int64[2] {6, 30}> ()\nr = Reshape (i, rows)",
-            indices="r",
-        ),
+    (Code.GRAD_SHAPE, "gradient_of_another_shape"): gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy"),
+    (Code.GRAD_SHAPE, "indices_as_rows"): gradient(
+        inputs="float[2,3,9,12] x, float[6,30] dy",
+        between="rows = Constant <value = int64[2] {6, 30}> ()\nr = Reshape (i, rows)",
+        indices="r",
     ),
-    "result_of_another_shape": (Code.DX_SHAPE, gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx")),
-    "gradient_of_another_type": (
-        Code.DTYPE_MIX,
-        gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float[2,3,5,6] y, float16[2,3,9,12] dx"),
+    (Code.DX_SHAPE, "result_of_another_shape"): gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
+    (Code.DTYPE_MIX, "gradient_of_another_type"): gradient(
+        inputs="float[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float[2,3,5,6] y, float16[2,3,9,12] dx"
     ),
 }
 

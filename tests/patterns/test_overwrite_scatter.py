@@ -111,56 +111,41 @@ def test_negative_zero_is_what_differs(bits: int, scatter: str) -> None:
 
 
 NEAR_MISSES: NearMisses = {
-    "overlapping_windows": (Code.OVERLAPPING_OVERWRITE, gradient(scatter=PLAIN)),
-    "overlap_on_one_axis": (
-        Code.OVERLAPPING_OVERWRITE,
-        gradient(
-            inputs="float[2,3,9,12] x, float[2,3,3,6] dy",
-            outputs="float[2,3,3,6] y, float[2,3,9,12] dx",
-            pool="y, i = MaxPool <kernel_shape=[3,3], strides=[3,2], pads=[0,1,0,0]> (x)",
-            scatter=PLAIN,
-            constants={"row_shape": "int64[2] row_shape = {6, 18}"},
-        ),
+    (Code.OVERLAPPING_OVERWRITE, "overlapping_windows"): gradient(scatter=PLAIN),
+    (Code.OVERLAPPING_OVERWRITE, "overlap_on_one_axis"): gradient(
+        inputs="float[2,3,9,12] x, float[2,3,3,6] dy",
+        outputs="float[2,3,3,6] y, float[2,3,9,12] dx",
+        pool="y, i = MaxPool <kernel_shape=[3,3], strides=[3,2], pads=[0,1,0,0]> (x)",
+        scatter=PLAIN,
+        constants={"row_shape": "int64[2] row_shape = {6, 18}"},
     ),
-    "overlap_by_dilation": (
-        Code.OVERLAPPING_OVERWRITE,
-        gradient(
-            inputs="float[2,3,9,12] x, float[2,3,4,5] dy",
-            outputs="float[2,3,4,5] y, float[2,3,9,12] dx",
-            pool="y, i = MaxPool <kernel_shape=[2,2], strides=[2,2], dilations=[2,2]> (x)",
-            scatter=PLAIN,
-            constants={"row_shape": "int64[2] row_shape = {6, 20}"},
-        ),
+    (Code.OVERLAPPING_OVERWRITE, "overlap_by_dilation"): gradient(
+        inputs="float[2,3,9,12] x, float[2,3,4,5] dy",
+        outputs="float[2,3,4,5] y, float[2,3,9,12] dx",
+        pool="y, i = MaxPool <kernel_shape=[2,2], strides=[2,2], dilations=[2,2]> (x)",
+        scatter=PLAIN,
+        constants={"row_shape": "int64[2] row_shape = {6, 20}"},
     ),
-    "nd_overlapping": (Code.OVERLAPPING_OVERWRITE, gradient(**ND, scatter="s = ScatterND (z, v, u)", constants=FLAT)),
-    "tiles_onto_ones": (
-        Code.BASE_NOT_ZERO,
-        gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE | {"zero": "float zero = {1}"}),
+    (Code.OVERLAPPING_OVERWRITE, "nd_overlapping"): gradient(**ND, scatter="s = ScatterND (z, v, u)", constants=FLAT),
+    (Code.BASE_NOT_ZERO, "tiles_onto_ones"): gradient(
+        **TILES, scatter=PLAIN, constants=ROW_SHAPE | {"zero": "float zero = {1}"}
     ),
-    "tiles_on_a_larger_canvas": (
-        Code.ROW_LENGTH,
-        gradient(
-            **TILES | {"outputs": "float[2,3,3,4] y, float[6,109] dx"},
-            scatter=PLAIN,
-            result="dx = Identity (s)",
-            constants=ROW_SHAPE | {"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
-        ),
+    (Code.ROW_LENGTH, "tiles_on_a_larger_canvas"): gradient(
+        **TILES | {"outputs": "float[2,3,3,4] y, float[6,109] dx"},
+        scatter=PLAIN,
+        result="dx = Identity (s)",
+        constants=ROW_SHAPE | {"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
     ),
-    "tiles_column_major": (
-        Code.STORAGE_ORDER,
-        gradient(
-            **TILES | {"pool": "y, i = MaxPool <kernel_shape=[3,3], strides=[3,3], storage_order=1> (x)"},
-            scatter=PLAIN,
-            constants=ROW_SHAPE,
-        ),
+    (Code.STORAGE_ORDER, "tiles_column_major"): gradient(
+        **TILES | {"pool": "y, i = MaxPool <kernel_shape=[3,3], strides=[3,3], storage_order=1> (x)"},
+        scatter=PLAIN,
+        constants=ROW_SHAPE,
     ),
-    "tiles_take_the_maximum": (
-        Code.REDUCTION,
-        gradient(**TILES, **ND, scatter='s = ScatterND <reduction="max"> (z, v, u)', constants=FLAT),
+    (Code.REDUCTION, "tiles_take_the_maximum"): gradient(
+        **TILES, **ND, scatter='s = ScatterND <reduction="max"> (z, v, u)', constants=FLAT
     ),
-    "labels": (
-        Code.INDICES_SOURCE,
-        gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] r", rows="", scatter=PLAIN),
+    (Code.INDICES_SOURCE, "labels"): gradient(
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] r", rows="", scatter=PLAIN
     ),
 }
 

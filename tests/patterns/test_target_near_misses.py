@@ -37,34 +37,27 @@ def with_function(name: str) -> ModelProto:
 
 
 NEAR_MISSES: NearMisses = {
-    "four_axes": (Code.SPATIAL_RANK, pooled("kernel_shape=[2,2,2,2]", "4,4,4,4", "3,3,3,3")),
-    "int8": (Code.DTYPE, pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="int8")),
-    "double": (Code.DTYPE, pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="double")),
-    "plane_over_int32": (Code.PLANE_SIZE, pooled("kernel_shape=[2,2], strides=[2,2]", "65536,65536", "32768,32768")),
-    "same_pads_of_a_symbolic_size": (
-        Code.AUTO_PAD_SYMBOLIC,
-        pooled('kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"', "H,12", "OH,6"),
+    (Code.SPATIAL_RANK, "four_axes"): pooled("kernel_shape=[2,2,2,2]", "4,4,4,4", "3,3,3,3"),
+    (Code.DTYPE, "int8"): pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="int8"),
+    (Code.DTYPE, "double"): pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="double"),
+    (Code.PLANE_SIZE, "plane_over_int32"): pooled("kernel_shape=[2,2], strides=[2,2]", "65536,65536", "32768,32768"),
+    (Code.AUTO_PAD_SYMBOLIC, "same_pads_of_a_symbolic_size"): pooled(
+        'kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"', "H,12", "OH,6"
     ),
-    "window_between_the_elements": (
-        Code.EMPTY_WINDOW,
-        pooled("kernel_shape=[2,2], dilations=[1,2], pads=[0,1,0,1]", "9,1", "8,1"),
+    (Code.EMPTY_WINDOW, "window_between_the_elements"): pooled(
+        "kernel_shape=[2,2], dilations=[1,2], pads=[0,1,0,1]", "9,1", "8,1"
     ),
-    "canvas_of_symbolic_size": (
-        Code.SYMBOLIC_CANVAS,
-        pooled("kernel_shape=[3,3], strides=[3,2], pads=[2,1,2,1]", "H,12", "OH,6"),
+    (Code.SYMBOLIC_CANVAS, "canvas_of_symbolic_size"): pooled(
+        "kernel_shape=[3,3], strides=[3,2], pads=[2,1,2,1]", "H,12", "OH,6"
     ),
-    "rounded_up_with_unequal_pads": (
-        Code.SYMBOLIC_CEIL,
-        pooled("kernel_shape=[3,3], strides=[2,2], pads=[0,1,1,1], ceil_mode=1", "H,12", "OH,7"),
+    (Code.SYMBOLIC_CEIL, "rounded_up_with_unequal_pads"): pooled(
+        "kernel_shape=[3,3], strides=[2,2], pads=[0,1,1,1], ceil_mode=1", "H,12", "OH,7"
     ),
-    "opset_8": (Code.OPSET, maxpoolgrad.gradient().replace('"": 17', '"": 8')),
-    "another_version_of_the_dialect": (
-        Code.DIALECT_CONFLICT,
-        scatter.gradient(result="dx = Reshape (s, x_shape)\nlater = npu.Later (x)").replace(
-            '["": 18]', '["": 18, "npu": 2]'
-        ),
-    ),
-    "a_function_of_the_operators_name": (Code.DIALECT_CONFLICT, with_function("MaxPool3DGradWithArgmax")),
+    (Code.OPSET, "opset_8"): maxpoolgrad.gradient().replace('"": 17', '"": 8'),
+    (Code.DIALECT_CONFLICT, "another_version_of_the_dialect"): scatter.gradient(
+        result="dx = Reshape (s, x_shape)\nlater = npu.Later (x)"
+    ).replace('["": 18]', '["": 18, "npu": 2]'),
+    (Code.DIALECT_CONFLICT, "a_function_of_the_operators_name"): with_function("MaxPool3DGradWithArgmax"),
 }
 
 

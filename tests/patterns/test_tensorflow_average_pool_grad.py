@@ -32,11 +32,7 @@ def gradient(
 
 WINDOWS = {
     "same": (gradient(), of_pool(X, (3, 3), (2, 2), (1, 0, 1, 1)), True),
-    "valid": (
-        gradient(attributes=SAME.replace("SAME", "VALID"), pooled="2,4,5,3"),
-        of_pool(X, (3, 3), (2, 2)),
-        True,
-    ),
+    "valid": (gradient(attributes=SAME.replace("SAME", "VALID"), pooled="2,4,5,3"), of_pool(X, (3, 3), (2, 2)), True),
     "channels second": (
         gradient(
             attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
@@ -97,12 +93,12 @@ UNKNOWN = """<ir_version: 8, opset_import: ["" : 17]>
     }}"""
 
 NEAR_MISSES: NearMisses = {
-    "nothing_tells_the_type": (Code.UNKNOWN_DTYPE, UNKNOWN.format(SAME)),
-    "no_padding": (Code.POOL_ATTRIBUTES, gradient(attributes="ksize=[1,3,3,1], strides=[1,2,2,1]")),
-    "one_input": (Code.ARITY, gradient(backward="dx = AvgPoolGrad <{}> (dy)")),
-    "a_shape_of_another_rank": (Code.POOL_ATTRIBUTES, gradient(sizes="int32[3] s = {2,9,3}")),
-    "another_number_of_windows": (Code.GRAD_SHAPE, gradient(pooled="2,5,5,3")),
-    "another_shape_of_dx": (Code.DX_SHAPE, gradient(shape="2,9,11,3")),
+    (Code.UNKNOWN_DTYPE, "nothing_tells_the_type"): UNKNOWN.format(SAME),
+    (Code.POOL_ATTRIBUTES, "no_padding"): gradient(attributes="ksize=[1,3,3,1], strides=[1,2,2,1]"),
+    (Code.ARITY, "one_input"): gradient(backward="dx = AvgPoolGrad <{}> (dy)"),
+    (Code.POOL_ATTRIBUTES, "a_shape_of_another_rank"): gradient(sizes="int32[3] s = {2,9,3}"),
+    (Code.GRAD_SHAPE, "another_number_of_windows"): gradient(pooled="2,5,5,3"),
+    (Code.DX_SHAPE, "another_shape_of_dx"): gradient(shape="2,9,11,3"),
 }
 
 

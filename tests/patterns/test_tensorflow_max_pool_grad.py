@@ -177,115 +177,77 @@ def left_out_gradient() -> onnx.ModelProto:
 
 
 NEAR_MISSES: NearMisses = {
-    "y_is_an_input": (
-        Code.NO_FORWARD_POOL,
-        gradient(
-            before="",
-            pool="",
-            after="",
-            inputs="float[2,9,11,3] x, float[2,5,6,3] y, float[2,5,6,3] dy",
-            outputs="float[2,9,11,3] dx",
-        ),
+    (Code.NO_FORWARD_POOL, "y_is_an_input"): gradient(
+        before="",
+        pool="",
+        after="",
+        inputs="float[2,9,11,3] x, float[2,5,6,3] y, float[2,5,6,3] dy",
+        outputs="float[2,9,11,3] dx",
     ),
-    "y_is_the_indices": (
-        Code.NO_FORWARD_POOL,
-        gradient(
-            pool=f"n, i = MaxPool {POOL} (t)\nm = Cast <to=1> (i)",
-        ),
+    (Code.NO_FORWARD_POOL, "y_is_the_indices"): gradient(pool=f"n, i = MaxPool {POOL} (t)\nm = Cast <to=1> (i)"),
+    (Code.NO_FORWARD_POOL, "y_is_the_indices_as_they_are"): gradient(
+        pool=f"n, m = MaxPool {POOL} (t)", outputs="int64[2,5,6,3] y, float[2,9,11,3] dx"
     ),
-    "y_is_the_indices_as_they_are": (
-        Code.NO_FORWARD_POOL,
-        gradient(
-            pool=f"n, m = MaxPool {POOL} (t)",
-            outputs="int64[2,5,6,3] y, float[2,9,11,3] dx",
-        ),
+    (Code.NO_FORWARD_POOL, "y_is_transposed_otherwise"): gradient(
+        before="t = Transpose <perm=[0,3,2,1]> (x)", after="y = Transpose <perm=[0,3,2,1]> (m)"
     ),
-    "y_is_transposed_otherwise": (
-        Code.NO_FORWARD_POOL,
-        gradient(
-            before="t = Transpose <perm=[0,3,2,1]> (x)",
-            after="y = Transpose <perm=[0,3,2,1]> (m)",
-        ),
+    (Code.NO_FORWARD_POOL, "pool_over_another_tensor"): gradient(
+        before="r = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (r)"
     ),
-    "pool_over_another_tensor": (
-        Code.NO_FORWARD_POOL,
-        gradient(before="r = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (r)"),
+    (Code.NO_FORWARD_POOL, "pool_over_x_transposed_otherwise"): gradient(
+        before="t = Transpose <perm=[0,3,2,1]> (x)",
+        inputs="float[2,9,9,3] x, float[2,5,5,3] dy",
+        outputs="float[2,5,5,3] y, float[2,9,9,3] dx",
     ),
-    "pool_over_x_transposed_otherwise": (
-        Code.NO_FORWARD_POOL,
-        gradient(
-            before="t = Transpose <perm=[0,3,2,1]> (x)",
-            inputs="float[2,9,9,3] x, float[2,5,5,3] dy",
-            outputs="float[2,5,5,3] y, float[2,9,9,3] dx",
-        ),
+    (Code.OPSET, "pool_before_there_were_indices"): gradient(imports='"" : 7'),
+    (Code.OPSET, "pool_since_there_are_indices"): gradient(imports='"" : 8'),
+    (Code.ATTRIBUTE_MISMATCH, "other_kernel"): gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,4,1]")),
+    (Code.ATTRIBUTE_MISMATCH, "other_padding"): gradient(attributes=SAME.replace("SAME", "VALID")),
+    (Code.ATTRIBUTE_MISMATCH, "other_explicit_paddings"): gradient(
+        attributes=SAME.replace('"SAME"', '"EXPLICIT", explicit_paddings=[0,0,1,1,2,0,0,0]')
     ),
-    "pool_before_there_were_indices": (Code.OPSET, gradient(imports='"" : 7')),
-    "pool_since_there_are_indices": (Code.OPSET, gradient(imports='"" : 8')),
-    "other_kernel": (Code.ATTRIBUTE_MISMATCH, gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,4,1]"))),
-    "other_padding": (Code.ATTRIBUTE_MISMATCH, gradient(attributes=SAME.replace("SAME", "VALID"))),
-    "other_explicit_paddings": (
-        Code.ATTRIBUTE_MISMATCH,
-        gradient(attributes=SAME.replace('"SAME"', '"EXPLICIT", explicit_paddings=[0,0,1,1,2,0,0,0]')),
+    (Code.ATTRIBUTE_MISMATCH, "dilated_pool"): gradient(
+        pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,2]> (t)"
     ),
-    "dilated_pool": (
-        Code.ATTRIBUTE_MISMATCH,
-        gradient(pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,2]> (t)"),
+    (Code.ATTRIBUTE_MISMATCH, "pads_of_a_symbolic_size"): gradient(
+        inputs="float[2,H,11,3] x, float[2,h,6,3] dy", outputs="float[2,h,6,3] y, float[2,H,11,3] dx"
     ),
-    "pads_of_a_symbolic_size": (
-        Code.ATTRIBUTE_MISMATCH,
-        gradient(inputs="float[2,H,11,3] x, float[2,h,6,3] dy", outputs="float[2,h,6,3] y, float[2,H,11,3] dx"),
+    (Code.AUTO_PAD_SYMBOLIC, "pads_unknown_to_both"): gradient(
+        pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)',
+        inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
+        outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
     ),
-    "pads_unknown_to_both": (
-        Code.AUTO_PAD_SYMBOLIC,
-        gradient(
-            pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)',
-            inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
-            outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
-        ),
+    (Code.ATTRIBUTE_MISMATCH, "padded_at_the_other_end"): gradient(
+        pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_LOWER"> (t)',
+        inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
+        outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
     ),
-    "padded_at_the_other_end": (
-        Code.ATTRIBUTE_MISMATCH,
-        gradient(
-            pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_LOWER"> (t)',
-            inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
-            outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
-        ),
+    (Code.ATTRIBUTE_MISMATCH, "rounded_up"): gradient(
+        attributes=SAME.replace("SAME", "VALID"),
+        pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], ceil_mode=1> (t)",
     ),
-    "rounded_up": (
-        Code.ATTRIBUTE_MISMATCH,
-        gradient(
-            attributes=SAME.replace("SAME", "VALID"),
-            pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], ceil_mode=1> (t)",
-        ),
+    (Code.ATTRIBUTE_MISMATCH, "three_axes_of_two"): gradient(
+        attributes='ksize=[1,1,3,3,3], strides=[1,1,2,2,2], padding="SAME", data_format="NCDHW"',
+        before="",
+        pool=f"y = MaxPool {POOL} (x)",
+        after="",
+        inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
+        outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
     ),
-    "three_axes_of_two": (
-        Code.ATTRIBUTE_MISMATCH,
-        gradient(
-            attributes='ksize=[1,1,3,3,3], strides=[1,1,2,2,2], padding="SAME", data_format="NCDHW"',
-            before="",
-            pool=f"y = MaxPool {POOL} (x)",
-            after="",
-            inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
-            outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
-        ),
+    (Code.NO_FORWARD_POOL, "another_tensor_channels_first"): gradient(
+        attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
+        before="t = Relu (x)",
+        pool=f"y = MaxPool {POOL} (t)",
+        after="",
+        inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
+        outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
     ),
-    "another_tensor_channels_first": (
-        Code.NO_FORWARD_POOL,
-        gradient(
-            attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
-            before="t = Relu (x)",
-            pool=f"y = MaxPool {POOL} (t)",
-            after="",
-            inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
-            outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
-        ),
-    ),
-    "pools_over_channels": (Code.POOL_ATTRIBUTES, gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]"))),
-    "gradient_of_another_shape": (Code.GRAD_SHAPE, gradient(inputs="float[2,9,11,3] x, float[2,6,5,3] dy")),
-    "result_of_another_shape": (Code.DX_SHAPE, gradient(outputs="float[2,5,6,3] y, float[2,11,9,3] dx")),
-    "gradient_of_another_type": (Code.DTYPE_MIX, gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy")),
-    "no_gradient": (Code.ARITY, left_out_gradient()),
-    "no_y": (Code.ARITY, gradient(gradient="dx = MaxPoolGrad <{}> (x, , dy)")),
+    (Code.POOL_ATTRIBUTES, "pools_over_channels"): gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]")),
+    (Code.GRAD_SHAPE, "gradient_of_another_shape"): gradient(inputs="float[2,9,11,3] x, float[2,6,5,3] dy"),
+    (Code.DX_SHAPE, "result_of_another_shape"): gradient(outputs="float[2,5,6,3] y, float[2,11,9,3] dx"),
+    (Code.DTYPE_MIX, "gradient_of_another_type"): gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy"),
+    (Code.ARITY, "no_gradient"): left_out_gradient(),
+    (Code.ARITY, "no_y"): gradient(gradient="dx = MaxPoolGrad <{}> (x, , dy)"),
 }
 
 

@@ -123,180 +123,123 @@ def test_variants(source: str, written: Written) -> None:
 
 
 NEAR_MISSES: NearMisses = {
-    "argmax_is_an_input": (
-        Code.NO_FORWARD_POOL,
-        gradient(
-            "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2,2,3,3] a",
-            position="",
-            channel="",
-            sizes="",
-        ),
+    (Code.NO_FORWARD_POOL, "argmax_is_an_input"): gradient(
+        "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2,2,3,3] a", position="", channel="", sizes=""
     ),
-    "argmax_of_the_pooled_values": (
-        Code.NO_FORWARD_POOL,
-        gradient(position="l = Transpose <perm=[0,2,3,1]> (m)\nq = Mod <fmod=1> (l, plane)\nd = Mul (q, depth)"),
+    (Code.NO_FORWARD_POOL, "argmax_of_the_pooled_values"): gradient(
+        position="l = Transpose <perm=[0,2,3,1]> (m)\nq = Mod <fmod=1> (l, plane)\nd = Mul (q, depth)"
     ),
-    "cut_short": (
-        Code.INDICES_ALTERED,
-        gradient(
-            "float[1,32768,16384,5] x, float[1,16384,8192,5] dy",
-            channels="int64[5] channels = {0, 1, 2, 3, 4}",
-            channel="e = Add (d, channels)\na = Cast <to=6> (e)",
-        ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[1,16384,8192,5] y, float[1,32768,16384,5] dx"),
+    (Code.INDICES_ALTERED, "cut_short"): gradient(
+        "float[1,32768,16384,5] x, float[1,16384,8192,5] dy",
+        channels="int64[5] channels = {0, 1, 2, 3, 4}",
+        channel="e = Add (d, channels)\na = Cast <to=6> (e)",
+    ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[1,16384,8192,5] y, float[1,32768,16384,5] dx"),
+    (Code.INDICES_ALTERED, "of_symbolic_size"): gradient(
+        "float[2,H,W,3] x, float[2,P,Q,3] dy", channel="e = Add (d, channels)\na = Cast <to=6> (e)"
+    ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[2,P,Q,3] y, float[2,H,W,3] dx"),
+    (Code.INDICES_ALTERED, "indices_of_a_symbolic_batch"): gradient(
+        "float[N,4,6,3] x, float[N,2,3,3] dy",
+        sizes="",
+        position="n = Transpose <perm=[0,2,3,1]> (i)\nl = Cast <to=6> (n)\nq = Mod (l, plane)\nd = Mul (q, depth)",
+        channels="int32[3] channels = {0, 1, 2}, int32[1] plane = {24}, int32 depth = {3}",
+    ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[N,2,3,3] y, float[N,4,6,3] dx"),
+    (Code.INDICES_NUMBERING, "as_int16"): gradient(channel="e = Add (d, channels)\na = Cast <to=5> (e)"),
+    (Code.INDICES_NUMBERING, "batch_is_not_counted"): gradient(
+        gradient=_STEPS["gradient"].replace("index=0", "index=1")
     ),
-    "of_symbolic_size": (
-        Code.INDICES_ALTERED,
-        gradient("float[2,H,W,3] x, float[2,P,Q,3] dy", channel="e = Add (d, channels)\na = Cast <to=6> (e)").replace(
-            "float[2,2,3,3] y, float[2,4,6,3] dx", "float[2,P,Q,3] y, float[2,H,W,3] dx"
-        ),
+    (Code.INDICES_NUMBERING, "batch_is_counted_after_all"): gradient(
+        batch=_WITH_BATCH["batch"], gradient=_WITH_BATCH["gradient"].replace("index=1", "index=0")
     ),
-    "indices_of_a_symbolic_batch": (
-        Code.INDICES_ALTERED,
-        gradient(
-            "float[N,4,6,3] x, float[N,2,3,3] dy",
-            sizes="",
-            position="n = Transpose <perm=[0,2,3,1]> (i)\nl = Cast <to=6> (n)\nq = Mod (l, plane)\nd = Mul (q, depth)",
-            channels="int32[3] channels = {0, 1, 2}, int32[1] plane = {24}, int32 depth = {3}",
-        ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[N,2,3,3] y, float[N,4,6,3] dx"),
+    (Code.INDICES_NUMBERING, "channels_in_another_order"): gradient(channels="int64[3] channels = {0, 2, 1}"),
+    (Code.INDICES_NUMBERING, "channels_are_not_added"): gradient(
+        channel="", gradient=_STEPS["gradient"].replace("dy, a", "dy, d")
     ),
-    "as_int16": (Code.INDICES_NUMBERING, gradient(channel="e = Add (d, channels)\na = Cast <to=5> (e)")),
-    "batch_is_not_counted": (
-        Code.INDICES_NUMBERING,
-        gradient(gradient=_STEPS["gradient"].replace("index=0", "index=1")),
+    (Code.INDICES_NUMBERING, "channels_twice"): gradient(channel="e = Add (d, channels)\na = Add (e, channels)"),
+    (Code.INDICES_NUMBERING, "remainder_by_another_size"): gradient(
+        sizes="s = Shape (x)\ncount, height, width, depth = Split <axis=0> (s)\nplane = Mul (height, depth)"
     ),
-    "batch_is_counted_after_all": (
-        Code.INDICES_NUMBERING,
-        gradient(batch=_WITH_BATCH["batch"], gradient=_WITH_BATCH["gradient"].replace("index=1", "index=0")),
+    (Code.INDICES_NUMBERING, "times_another_size"): gradient(
+        position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, width)"
     ),
-    "channels_in_another_order": (Code.INDICES_NUMBERING, gradient(channels="int64[3] channels = {0, 2, 1}")),
-    "channels_are_not_added": (
-        Code.INDICES_NUMBERING,
-        gradient(channel="", gradient=_STEPS["gradient"].replace("dy, a", "dy, d")),
+    (Code.INDICES_NUMBERING, "indices_transposed_otherwise"): gradient(
+        position="l = Transpose <perm=[0,3,2,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depth)"
     ),
-    "channels_twice": (Code.INDICES_NUMBERING, gradient(channel="e = Add (d, channels)\na = Add (e, channels)")),
-    "remainder_by_another_size": (
-        Code.INDICES_NUMBERING,
-        gradient(sizes="s = Shape (x)\ncount, height, width, depth = Split <axis=0> (s)\nplane = Mul (height, depth)"),
+    (Code.INDICES_NUMBERING, "examples_counted_from_one"): gradient(
+        **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(step, n, step)")}
     ),
-    "times_another_size": (
-        Code.INDICES_NUMBERING,
-        gradient(position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, width)"),
+    (Code.INDICES_NUMBERING, "images_counted_by_another_constant"): gradient(
+        channels="int64[3] channels = {0, 1, 2}, int64[2,1,1,1] o = {0, 71}",
+        batch="argmax = Add (a, o)",
+        gradient=_WITH_BATCH["gradient"],
     ),
-    "indices_transposed_otherwise": (
-        Code.INDICES_NUMBERING,
-        gradient(position="l = Transpose <perm=[0,3,2,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depth)"),
+    (Code.INDICES_NUMBERING, "images_counted_along_the_rows"): gradient(
+        channels="int64[3] channels = {0, 1, 2}, int64[1,2,1,1] o = {0, 72}",
+        batch="argmax = Add (a, o)",
+        gradient=_WITH_BATCH["gradient"],
     ),
-    "examples_counted_from_one": (
-        Code.INDICES_NUMBERING,
-        gradient(**_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(step, n, step)")}),
+    (Code.INDICES_NUMBERING, "examples_along_another_axis"): gradient(
+        channels="int64[3] channels = {0, 1, 2}, int64[2] few = {1, 2}",
+        **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(r, few)")},
     ),
-    "images_counted_by_another_constant": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            channels="int64[3] channels = {0, 1, 2}, int64[2,1,1,1] o = {0, 71}",
-            batch="argmax = Add (a, o)",
-            gradient=_WITH_BATCH["gradient"],
-        ),
+    (Code.INDICES_NUMBERING, "times_a_size_for_each_channel"): gradient(
+        channels="int64[3] channels = {0, 1, 2}, int64[3] depths = {1, 1, 3}",
+        position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depths)",
     ),
-    "images_counted_along_the_rows": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            channels="int64[3] channels = {0, 1, 2}, int64[1,2,1,1] o = {0, 72}",
-            batch="argmax = Add (a, o)",
-            gradient=_WITH_BATCH["gradient"],
-        ),
+    (Code.NO_FORWARD_POOL, "channels_taken_off"): gradient(channel="a = Sub (d, channels)"),
+    (Code.INDICES_NUMBERING, "nothing_is_added"): gradient(channel="a = Add (d, )"),
+    (Code.INDICES_NUMBERING, "added_to_nothing"): gradient(channel="a = Add (, d)"),
+    (Code.INDICES_NUMBERING, "remainder_of_nothing"): gradient(channel="none = Mod (, plane)\na = Add (d, none)"),
+    (Code.INDICES_NUMBERING, "channels_from_outside"): gradient(
+        "float[2,4,6,3] x, float[2,2,3,3] dy, int64[3] given", channel="a = Add (d, given)"
     ),
-    "examples_along_another_axis": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            channels="int64[3] channels = {0, 1, 2}, int64[2] few = {1, 2}",
-            **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(r, few)")},
-        ),
+    (Code.INDICES_NUMBERING, "deeper_than_converters_write"): gradient(
+        channels=_ONE, channel="e = Add (d, channels)\n" + products("e", "a", 7)
     ),
-    "times_a_size_for_each_channel": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            channels="int64[3] channels = {0, 1, 2}, int64[3] depths = {1, 1, 3}",
-            position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depths)",
-        ),
+    (Code.INDICES_NUMBERING, "deeper_in_front_of_a_sum"): gradient(
+        channels=_ONE, channel=products("d", "e", 7) + "\na = Add (e, channels)"
     ),
-    "channels_taken_off": (Code.NO_FORWARD_POOL, gradient(channel="a = Sub (d, channels)")),
-    "nothing_is_added": (Code.INDICES_NUMBERING, gradient(channel="a = Add (d, )")),
-    "added_to_nothing": (Code.INDICES_NUMBERING, gradient(channel="a = Add (, d)")),
-    "remainder_of_nothing": (Code.INDICES_NUMBERING, gradient(channel="none = Mod (, plane)\na = Add (d, none)")),
-    "channels_from_outside": (
-        Code.INDICES_NUMBERING,
-        gradient("float[2,4,6,3] x, float[2,2,3,3] dy, int64[3] given", channel="a = Add (d, given)"),
+    (Code.INDICES_NUMBERING, "deeper_behind_a_sum"): gradient(
+        channels=_ONE, channel=products("d", "e", 7) + "\na = Add (channels, e)"
     ),
-    "deeper_than_converters_write": (
-        Code.INDICES_NUMBERING,
-        gradient(channels=_ONE, channel="e = Add (d, channels)\n" + products("e", "a", 7)),
+    (Code.INDICES_NUMBERING, "images_counted_in_another_order"): gradient(
+        "float[3,4,6,3] x, float[3,2,3,3] dy",
+        channels="int64[3] channels = {0, 1, 2}, int64[1] one = {1}",
+        **_WITH_BATCH
+        | {"batch": _WITH_BATCH["batch"].replace("Range (start, n, step)", "Concat <axis=0> (zero, count, one)")},
+    ).replace("float[2,2,3,3] y, float[2,", "float[3,2,3,3] y, float[3,"),
+    (Code.INDICES_NUMBERING, "images_counted_along_rows_and_columns"): gradient(
+        "float[6,4,4,3] x, float[6,2,2,3] dy",
+        **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("Unsqueeze", "Reshape")},
+    ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[6,2,2,3] y, float[6,4,4,3] dx"),
+    (Code.INDICES_NUMBERING, "images_from_outside"): gradient(
+        "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2] given",
+        **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(given, others)")},
     ),
-    "deeper_in_front_of_a_sum": (
-        Code.INDICES_NUMBERING,
-        gradient(channels=_ONE, channel=products("d", "e", 7) + "\na = Add (e, channels)"),
+    (Code.INDICES_NUMBERING, "images_counted_without_a_step"): gradient(
+        **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(start, n)")}
     ),
-    "deeper_behind_a_sum": (
-        Code.INDICES_NUMBERING,
-        gradient(channels=_ONE, channel=products("d", "e", 7) + "\na = Add (channels, e)"),
+    (Code.INDICES_NUMBERING, "pool_of_one_axis"): gradient(
+        "float[2,4,6,3] x, float[2,2,3,3] dy, float[24] line",
+        pool="m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (line)",
     ),
-    "images_counted_in_another_order": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            "float[3,4,6,3] x, float[3,2,3,3] dy",
-            channels="int64[3] channels = {0, 1, 2}, int64[1] one = {1}",
-            **_WITH_BATCH
-            | {"batch": _WITH_BATCH["batch"].replace("Range (start, n, step)", "Concat <axis=0> (zero, count, one)")},
-        ).replace("float[2,2,3,3] y, float[2,", "float[3,2,3,3] y, float[3,"),
+    (Code.POOL_ATTRIBUTES, "channels_first"): gradient(
+        "float[2,3,4,6] x, float[2,3,2,3] dy",
+        sizes="",
+        before="",
+        pool="m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)",
+        channels="int64[3] channels = {0, 1, 2}, int64 plane = {24}, int64 depth = {3}",
+        gradient=_STEPS["gradient"]
+        .replace("[1,2,2,1]", "[1,1,2,2]")
+        .replace("include_batch", 'data_format="NCHW", include_batch'),
+    ).replace("float[2,4,6,3] dx", "float[2,3,4,6] dx"),
+    (Code.NO_FORWARD_POOL, "pool_over_another_tensor"): gradient(
+        before="z = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (z)"
     ),
-    "images_counted_along_rows_and_columns": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            "float[6,4,4,3] x, float[6,2,2,3] dy",
-            **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("Unsqueeze", "Reshape")},
-        ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[6,2,2,3] y, float[6,4,4,3] dx"),
+    (Code.ATTRIBUTE_MISMATCH, "other_windows"): gradient(
+        gradient=_STEPS["gradient"].replace("ksize=[1,2,2,1]", "ksize=[1,2,3,1]")
     ),
-    "images_from_outside": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2] given",
-            **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(given, others)")},
-        ),
-    ),
-    "images_counted_without_a_step": (
-        Code.INDICES_NUMBERING,
-        gradient(**_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(start, n)")}),
-    ),
-    "pool_of_one_axis": (
-        Code.INDICES_NUMBERING,
-        gradient(
-            "float[2,4,6,3] x, float[2,2,3,3] dy, float[24] line",
-            pool="m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (line)",
-        ),
-    ),
-    "channels_first": (
-        Code.POOL_ATTRIBUTES,
-        gradient(
-            "float[2,3,4,6] x, float[2,3,2,3] dy",
-            sizes="",
-            before="",
-            pool="m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)",
-            channels="int64[3] channels = {0, 1, 2}, int64 plane = {24}, int64 depth = {3}",
-            gradient=_STEPS["gradient"]
-            .replace("[1,2,2,1]", "[1,1,2,2]")
-            .replace("include_batch", 'data_format="NCHW", include_batch'),
-        ).replace("float[2,4,6,3] dx", "float[2,3,4,6] dx"),
-    ),
-    "pool_over_another_tensor": (
-        Code.NO_FORWARD_POOL,
-        gradient(before="z = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (z)"),
-    ),
-    "other_windows": (
-        Code.ATTRIBUTE_MISMATCH,
-        gradient(gradient=_STEPS["gradient"].replace("ksize=[1,2,2,1]", "ksize=[1,2,3,1]")),
-    ),
-    "no_windows": (Code.POOL_ATTRIBUTES, gradient(gradient="dx = MaxPoolGradWithArgmax (x, dy, a)")),
-    "no_argmax": (Code.ARITY, gradient(gradient=_STEPS["gradient"].replace(", a)", ")"))),
+    (Code.POOL_ATTRIBUTES, "no_windows"): gradient(gradient="dx = MaxPoolGradWithArgmax (x, dy, a)"),
+    (Code.ARITY, "no_argmax"): gradient(gradient=_STEPS["gradient"].replace(", a)", ")")),
 }
 
 
@@ -307,9 +250,9 @@ def test_near_miss(code: Code, model: str, says: Says) -> None:
 
 def test_an_operator_of_the_models_own_is_no_anchor() -> None:
     """A function of the model says what the node does, whatever its name."""
-    text = gradient(
-        gradient=_STEPS["gradient"].replace("= Max", "= ai.onnx.converters.tensorflow.Max"),
-    ).replace('"": 17', '"": 17, "ai.onnx.converters.tensorflow" : 1')
+    text = gradient(gradient=_STEPS["gradient"].replace("= Max", "= ai.onnx.converters.tensorflow.Max")).replace(
+        '"": 17', '"": 17, "ai.onnx.converters.tensorflow" : 1'
+    )
     own = """<domain: "ai.onnx.converters.tensorflow", opset_import: ["" : 17]>
         MaxPoolGradWithArgmax (x, dy, argmax) => (dx) { dx = Neg (x) }"""
     assert len(lower(parse_model(text)).report.lowered) == 1

@@ -54,37 +54,30 @@ def paid_to_all_ties(
 
 
 MASKS: NearMisses = {
-    "kept_axes": (Code.SPLITS_TIES, shared_among_ties()),
-    "the_other_way_round": (Code.SPLITS_TIES, shared_among_ties(compared="e = Equal (y, x)")),
-    "reshaped": (Code.SPLITS_TIES, shared_among_ties("r = ReduceMax <keepdims=0> (x, axes)\ny = Reshape (r, kept)")),
-    "expanded": (
-        Code.SPLITS_TIES,
-        shared_among_ties("r = ReduceMax <keepdims=1> (x, axes)\nshape = Shape (x)\ny = Expand (r, shape)"),
+    (Code.SPLITS_TIES, "kept_axes"): shared_among_ties(),
+    (Code.SPLITS_TIES, "the_other_way_round"): shared_among_ties(compared="e = Equal (y, x)"),
+    (Code.SPLITS_TIES, "reshaped"): shared_among_ties("r = ReduceMax <keepdims=0> (x, axes)\ny = Reshape (r, kept)"),
+    (Code.SPLITS_TIES, "expanded"): shared_among_ties(
+        "r = ReduceMax <keepdims=1> (x, axes)\nshape = Shape (x)\ny = Expand (r, shape)"
     ),
-    "axes_as_an_attribute": (
-        Code.SPLITS_TIES,
-        shared_among_ties("y = ReduceMax <keepdims=1, axes=[2,3]> (x)", opset=17),
+    (Code.SPLITS_TIES, "axes_as_an_attribute"): shared_among_ties(
+        "y = ReduceMax <keepdims=1, axes=[2,3]> (x)", opset=17
     ),
-    "global_pool": (Code.SPLITS_TIES, shared_among_ties("y = GlobalMaxPool (x)")),
-    "channels_last": (
-        Code.SPLITS_TIES,
-        shared_among_ties(
-            "y = ReduceMax <keepdims=1> (x, axes)\nc = Transpose <perm=[0,2,3,1]> (x)",
-            "d = Transpose <perm=[0,2,3,1]> (y)\ne = Equal (c, d)",
-            mask="b = Cast <to=1> (e)\nm = Transpose <perm=[0,3,1,2]> (b)",
-        ),
+    (Code.SPLITS_TIES, "global_pool"): shared_among_ties("y = GlobalMaxPool (x)"),
+    (Code.SPLITS_TIES, "channels_last"): shared_among_ties(
+        "y = ReduceMax <keepdims=1> (x, axes)\nc = Transpose <perm=[0,2,3,1]> (x)",
+        "d = Transpose <perm=[0,2,3,1]> (y)\ne = Equal (c, d)",
+        mask="b = Cast <to=1> (e)\nm = Transpose <perm=[0,3,1,2]> (b)",
     ),
-    "upsampled": (Code.GRADIENT_TO_ALL_TIES, paid_to_all_ties()),
-    "upsampled_by_expanding": (
-        Code.GRADIENT_TO_ALL_TIES,
-        paid_to_all_ties("s = Reshape (y, split)\nb = Expand (s, spread)\nu = Reshape (b, joined)"),
+    (Code.GRADIENT_TO_ALL_TIES, "upsampled"): paid_to_all_ties(),
+    (Code.GRADIENT_TO_ALL_TIES, "upsampled_by_expanding"): paid_to_all_ties(
+        "s = Reshape (y, split)\nb = Expand (s, spread)\nu = Reshape (b, joined)"
     ),
-    "upsampled_by_tiling": (
-        Code.GRADIENT_TO_ALL_TIES,
-        paid_to_all_ties("s = Reshape (y, split)\nb = Tile (s, repeats)\nu = Reshape (b, joined)"),
+    (Code.GRADIENT_TO_ALL_TIES, "upsampled_by_tiling"): paid_to_all_ties(
+        "s = Reshape (y, split)\nb = Tile (s, repeats)\nu = Reshape (b, joined)"
     ),
-    "local_maxima_that_are_kept": (Code.UNRELATED_MASK, LOOKALIKES["N25_nms_keep_mask"].build()),
-    "local_maxima_that_are_paid": (Code.UNRELATED_MASK, LOOKALIKES["N26_stride_one_mask"].build()),
+    (Code.UNRELATED_MASK, "local_maxima_that_are_kept"): LOOKALIKES["N25_nms_keep_mask"].build(),
+    (Code.UNRELATED_MASK, "local_maxima_that_are_paid"): LOOKALIKES["N26_stride_one_mask"].build(),
 }
 
 

@@ -357,19 +357,17 @@ def test_no_windows_along_an_axis(says: Says) -> None:
 
 ODD = f"d = Constant <value = {floats([9.0] * 29 + [8.0], '5,6')}> ()"
 NEAR_MISSES: NearMisses = {
-    "other_divisors": (Code.AVERAGE_DIVISORS, gradient(divisors=ODD)),
-    "a_fraction": (Code.AVERAGE_DIVISORS, gradient(divisors="d = Constant <value = float {4.5}> ()")),
-    "a_divisor_that_float32_does_not_hold": (
-        Code.AVERAGE_DIVISORS,
-        gradient(divisors="d = Constant <value = float {1099511627776.0}> ()"),
+    (Code.AVERAGE_DIVISORS, "other_divisors"): gradient(divisors=ODD),
+    (Code.AVERAGE_DIVISORS, "a_fraction"): gradient(divisors="d = Constant <value = float {4.5}> ()"),
+    (Code.AVERAGE_DIVISORS, "a_divisor_that_float32_does_not_hold"): gradient(
+        divisors="d = Constant <value = float {1099511627776.0}> ()"
     ),
-    "dilation": (Code.DILATED_AVERAGE, gradient(attributes="strides = [2,2], dilations = [2,1]")),
-    "auto_pad": (Code.POOL_ATTRIBUTES, gradient(attributes='strides = [2,2], auto_pad = "SAME_UPPER"')),
-    "strides_of_another_rank": (Code.POOL_ATTRIBUTES, gradient(attributes="strides = [2]")),
-    "pads_of_another_rank": (Code.POOL_ATTRIBUTES, gradient(attributes="strides = [2,2], pads = [0]")),
-    "output_padding_of_another_rank": (
-        Code.POOL_ATTRIBUTES,
-        gradient(attributes="strides = [2,2], output_padding = [0]"),
+    (Code.DILATED_AVERAGE, "dilation"): gradient(attributes="strides = [2,2], dilations = [2,1]"),
+    (Code.POOL_ATTRIBUTES, "auto_pad"): gradient(attributes='strides = [2,2], auto_pad = "SAME_UPPER"'),
+    (Code.POOL_ATTRIBUTES, "strides_of_another_rank"): gradient(attributes="strides = [2]"),
+    (Code.POOL_ATTRIBUTES, "pads_of_another_rank"): gradient(attributes="strides = [2,2], pads = [0]"),
+    (Code.POOL_ATTRIBUTES, "output_padding_of_another_rank"): gradient(
+        attributes="strides = [2,2], output_padding = [0]"
     ),
 }
 

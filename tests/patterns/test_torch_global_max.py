@@ -12,13 +12,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.graphs import Written
 from tests.oracles import assert_same_bits, run_ort
-from tests.patterns.lowering_checks import (
-    NearMisses,
-    check_lowered,
-    check_refused,
-    near_misses,
-    positive_feeds,
-)
+from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses, positive_feeds
 from tests.patterns.reductions import global_max
 from tests.texts import Says
 
@@ -133,60 +127,39 @@ def test_against_torch(ties: bool) -> None:
 
 
 NEAR_MISSES: NearMisses = {
-    "last_of_equal_maxima": (
-        Code.LAST_MAXIMUM,
-        global_max(maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (f)"),
+    (Code.LAST_MAXIMUM, "last_of_equal_maxima"): global_max(
+        maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (f)"
     ),
-    "maximum_of_what_is_there": (
-        Code.REDUCTION,
-        global_max(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'),
+    (Code.REDUCTION, "maximum_of_what_is_there"): global_max(
+        scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'
     ),
-    "rows_exchanged": (Code.ROWS_NOT_PLANES, by_rows("1, 0, 2, 3, 4, 5")),
-    "onto_ones": (Code.BASE_NOT_ZERO, global_max(constants={"zero": "float zero = {1}"})),
-    "along_the_rows": (
-        Code.ROWS_NOT_PLANES,
-        global_max(
-            scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
-            constants={"canvas_shape": "int64[2] canvas_shape = {20, 6}"},
-        ),
+    (Code.ROWS_NOT_PLANES, "rows_exchanged"): by_rows("1, 0, 2, 3, 4, 5"),
+    (Code.BASE_NOT_ZERO, "onto_ones"): global_max(constants={"zero": "float zero = {1}"}),
+    (Code.ROWS_NOT_PLANES, "along_the_rows"): global_max(
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+        constants={"canvas_shape": "int64[2] canvas_shape = {20, 6}"},
     ),
-    "one_row_for_all": (
-        Code.ROWS_NOT_PLANES,
-        global_max(
-            constants={
-                "row_shape": "int64[2] row_shape = {1, 6}",
-                "canvas_shape": "int64[2] canvas_shape = {1, 20}",
-            },
-            outputs="float[2,3,1,1] y, float[1,20] s",
-            result="",
-        ),
+    (Code.ROWS_NOT_PLANES, "one_row_for_all"): global_max(
+        constants={"row_shape": "int64[2] row_shape = {1, 6}", "canvas_shape": "int64[2] canvas_shape = {1, 20}"},
+        outputs="float[2,3,1,1] y, float[1,20] s",
+        result="",
     ),
-    "wider_rows": (
-        Code.ROW_LENGTH,
-        global_max(
-            constants={"canvas_shape": "int64[2] canvas_shape = {6, 21}"},
-            outputs="float[2,3,1,1] y, float[6,21] s",
-            result="",
-        ),
+    (Code.ROW_LENGTH, "wider_rows"): global_max(
+        constants={"canvas_shape": "int64[2] canvas_shape = {6, 21}"},
+        outputs="float[2,3,1,1] y, float[6,21] s",
+        result="",
     ),
-    "result_in_another_shape": (
-        Code.DX_SHAPE,
-        global_max(
-            constants={"x_shape": "int64[4] x_shape = {3, 2, 4, 5}"}, outputs="float[2,3,1,1] y, float[3,2,4,5] dx"
-        ),
+    (Code.DX_SHAPE, "result_in_another_shape"): global_max(
+        constants={"x_shape": "int64[4] x_shape = {3, 2, 4, 5}"}, outputs="float[2,3,1,1] y, float[3,2,4,5] dx"
     ),
-    "double_precision": (
-        Code.DTYPE,
-        global_max(
-            inputs="double[2,3,4,5] x, double[2,3,1,1] dy",
-            outputs="double[2,3,1,1] y, double[2,3,4,5] dx",
-            constants={"zero": "double zero = {0}"},
-        ),
+    (Code.DTYPE, "double_precision"): global_max(
+        inputs="double[2,3,4,5] x, double[2,3,1,1] dy",
+        outputs="double[2,3,1,1] y, double[2,3,4,5] dx",
+        constants={"zero": "double zero = {0}"},
     ),
-    "minimum": (Code.UNRELATED_INDICES, global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)")),
-    "unknown_shape": (
-        Code.UNKNOWN_SHAPE,
-        global_max(inputs="float[2,3,4,5] x, float[2,3,1,1] dy, int64[k] flat", flat="f = Reshape (x, flat)"),
+    (Code.UNRELATED_INDICES, "minimum"): global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)"),
+    (Code.UNKNOWN_SHAPE, "unknown_shape"): global_max(
+        inputs="float[2,3,4,5] x, float[2,3,1,1] dy, int64[k] flat", flat="f = Reshape (x, flat)"
     ),
 }
 

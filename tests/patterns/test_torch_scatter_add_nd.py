@@ -170,158 +170,106 @@ BATCH_AND_CHANNEL = "r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Co
 PAIRS = "int64[3] pairs = {3, 30, 2}, int64[2] halves = {3, 30}"
 NEAR_MISSES: NearMisses = {
     # the table of each plane's first index
-    "one_base_is_another": (Code.PLANE_BASE, flat(f"int64[2,3,1,1] base = {{{repeated(unlike(FIRST, 5, 432))}}}")),
-    "base_along_the_channels_alone": (Code.PLANE_BASE, flat(f"int64[1,3,1,1] base = {{{repeated(FIRST[:3])}}}")),
-    "base_along_the_width": (Code.PLANE_BASE, flat(f"int64[1,1,1,6] base = {{{repeated(FIRST)}}}")),
-    "base_is_an_input": (
-        Code.PLANE_BASE,
-        flat(
-            "int64 unused = {0}",
-            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,1,1] base",
-        ),
+    (Code.PLANE_BASE, "one_base_is_another"): flat(f"int64[2,3,1,1] base = {{{repeated(unlike(FIRST, 5, 432))}}}"),
+    (Code.PLANE_BASE, "base_along_the_channels_alone"): flat(f"int64[1,3,1,1] base = {{{repeated(FIRST[:3])}}}"),
+    (Code.PLANE_BASE, "base_along_the_width"): flat(f"int64[1,1,1,6] base = {{{repeated(FIRST)}}}"),
+    (Code.PLANE_BASE, "base_is_an_input"): flat(
+        "int64 unused = {0}", inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,1,1] base"
     ),
-    "base_on_whole_tensor_indices": (
-        Code.PLANE_BASE,
-        flat(rows="a = Add (i, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"),
+    (Code.PLANE_BASE, "base_on_whole_tensor_indices"): flat(
+        rows="a = Add (i, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"
     ),
-    "no_base": (Code.ROWS_NOT_PLANES, flat(rows="w = Reshape (p, row_shape)\nv = Unsqueeze (w, last)")),
+    (Code.ROWS_NOT_PLANES, "no_base"): flat(rows="w = Reshape (p, row_shape)\nv = Unsqueeze (w, last)"),
     # the table of rows
-    "one_row_is_another": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"),
+    (Code.ROWS_NOT_PLANES, "one_row_is_another"): by_rows(
+        f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"
     ),
-    "one_row_without_axes": (Code.UNKNOWN_SHAPE, by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"})),
-    "one_channel_is_another": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
-            THREE_AXES | {"channel": f"int64[2,3,30,1] channel = {{{repeated([0, 1, 2, 0, 2, 1], 30)}}}"},
-            rows=BATCH_AND_CHANNEL,
-        ),
+    (Code.UNKNOWN_SHAPE, "one_row_without_axes"): by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"}),
+    (Code.ROWS_NOT_PLANES, "one_channel_is_another"): by_rows(
+        f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+        THREE_AXES | {"channel": f"int64[2,3,30,1] channel = {{{repeated([0, 1, 2, 0, 2, 1], 30)}}}"},
+        rows=BATCH_AND_CHANNEL,
     ),
-    "channels_are_an_input": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
-            {**THREE_AXES, "channel": "int64 unused = {0}"},
-            rows=BATCH_AND_CHANNEL,
-            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,30,1] channel",
-        ),
+    (Code.ROWS_NOT_PLANES, "channels_are_an_input"): by_rows(
+        f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+        {**THREE_AXES, "channel": "int64 unused = {0}"},
+        rows=BATCH_AND_CHANNEL,
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,30,1] channel",
     ),
-    "channels_of_fewer_axes": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
-            THREE_AXES | {"channel": "int64[1,3,1,1] channel = {0, 1, 2}"},
-            rows=BATCH_AND_CHANNEL,
-        ),
+    (Code.ROWS_NOT_PLANES, "channels_of_fewer_axes"): by_rows(
+        f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+        THREE_AXES | {"channel": "int64[1,3,1,1] channel = {0, 1, 2}"},
+        rows=BATCH_AND_CHANNEL,
     ),
-    "rows_of_unknown_length": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,k,1] more",
-            rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (more, w)",
-        ),
+    (Code.ROWS_NOT_PLANES, "rows_of_unknown_length"): by_rows(
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,k,1] more",
+        rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (more, w)",
     ),
-    "pairs_of_positions": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(PAIRS, rows="v = Reshape (p, pairs)", updates="u = Reshape (dy, halves)"),
+    (Code.ROWS_NOT_PLANES, "pairs_of_positions"): by_rows(
+        PAIRS, rows="v = Reshape (p, pairs)", updates="u = Reshape (dy, halves)"
     ),
-    "pairs_of_positions_joined_to_nothing": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(PAIRS, rows="w = Reshape (p, pairs)\nv = Concat <axis=-1> (w)", updates="u = Reshape (dy, halves)"),
+    (Code.ROWS_NOT_PLANES, "pairs_of_positions_joined_to_nothing"): by_rows(
+        PAIRS, rows="w = Reshape (p, pairs)\nv = Concat <axis=-1> (w)", updates="u = Reshape (dy, halves)"
     ),
-    "a_batch_and_pairs_of_positions": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            f"int64[2,3,15,1] batch = {{{repeated([0, 1], 45)}}}",
-            {
-                "pairs": "int64[4] pairs = {2, 3, 15, 2}",
-                "row_shape": "int64[3] row_shape = {2, 3, 15}",
-                "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
-            },
-            rows="w = Reshape (p, pairs)\nv = Concat <axis=-1> (batch, w)",
-        ),
+    (Code.ROWS_NOT_PLANES, "a_batch_and_pairs_of_positions"): by_rows(
+        f"int64[2,3,15,1] batch = {{{repeated([0, 1], 45)}}}",
+        {
+            "pairs": "int64[4] pairs = {2, 3, 15, 2}",
+            "row_shape": "int64[3] row_shape = {2, 3, 15}",
+            "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
+        },
+        rows="w = Reshape (p, pairs)\nv = Concat <axis=-1> (batch, w)",
     ),
-    "entries_of_more_axes_than_the_rows": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            f"int64[1,1,180,1] table = {{{repeated([0], 180)}}}",
-            {"row_shape": "int64[3] row_shape = {1, 1, 180}", "canvas_shape": "int64[2] canvas_shape = {1, 648}"},
-            rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)",
-        ),
+    (Code.ROWS_NOT_PLANES, "entries_of_more_axes_than_the_rows"): by_rows(
+        f"int64[1,1,180,1] table = {{{repeated([0], 180)}}}",
+        {"row_shape": "int64[3] row_shape = {1, 1, 180}", "canvas_shape": "int64[2] canvas_shape = {1, 648}"},
+        rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)",
     ),
-    "tables_below_each_other": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            f"int64[3,30,2] table = {{{repeated([0], 180)}}}",
-            {"pairs": "int64[3] pairs = {3, 30, 2}"},
-            rows="w = Reshape (p, pairs)\nv = Concat <axis=0> (table, w)",
-        ),
+    (Code.ROWS_NOT_PLANES, "tables_below_each_other"): by_rows(
+        f"int64[3,30,2] table = {{{repeated([0], 180)}}}",
+        {"pairs": "int64[3] pairs = {3, 30, 2}"},
+        rows="w = Reshape (p, pairs)\nv = Concat <axis=0> (table, w)",
     ),
-    "positions_joined_to_others_for_elements": (
-        Code.INDICES_SOURCE,
-        gradient(
-            constants={"others": f"int64[6,30] others = {{{repeated([0], 180)}}}"},
-            rows="q = Reshape (p, row_shape)\nr = Concat <axis=1> (others, q)",
-            updates="f = Reshape (dy, row_shape)\nu = Concat <axis=1> (f, f)",
-        ),
+    (Code.INDICES_SOURCE, "positions_joined_to_others_for_elements"): gradient(
+        constants={"others": f"int64[6,30] others = {{{repeated([0], 180)}}}"},
+        rows="q = Reshape (p, row_shape)\nr = Concat <axis=1> (others, q)",
+        updates="f = Reshape (dy, row_shape)\nu = Concat <axis=1> (f, f)",
     ),
-    "rows_are_an_input": (
-        Code.ROWS_NOT_PLANES,
-        by_rows("int64 unused = {0}", inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30,1] table"),
+    (Code.ROWS_NOT_PLANES, "rows_are_an_input"): by_rows(
+        "int64 unused = {0}", inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30,1] table"
     ),
-    "channel_before_batch": (
-        Code.ROWS_NOT_PLANES,
-        by_rows(
-            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
-            THREE_AXES | {"canvas_shape": "int64[3] canvas_shape = {3, 2, 108}"},
-            rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (channel, batch, w)",
-        ),
+    (Code.ROWS_NOT_PLANES, "channel_before_batch"): by_rows(
+        f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+        THREE_AXES | {"canvas_shape": "int64[3] canvas_shape = {3, 2, 108}"},
+        rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (channel, batch, w)",
     ),
-    "rows_of_a_larger_canvas": (
-        Code.ROW_LENGTH,
-        by_rows(
-            constants={"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
-            outputs="float[2,3,5,6] y, float[6,109] dx",
-            result="dx = Identity (s)",
-        ),
+    (Code.ROW_LENGTH, "rows_of_a_larger_canvas"): by_rows(
+        constants={"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
+        outputs="float[2,3,5,6] y, float[6,109] dx",
+        result="dx = Identity (s)",
     ),
-    "whole_tensor_indices_on_rows": (
-        Code.INDICES_NUMBERING,
-        by_rows(rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)"),
+    (Code.INDICES_NUMBERING, "whole_tensor_indices_on_rows"): by_rows(
+        rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)"
     ),
     # the scatter
-    "slices": (
-        Code.ROWS_NOT_PLANES,
-        flat(
-            f"{BASE}, int64[2] slices = {{-1, 1}}, int64[2] canvas_slices = {{648, 1}}",
-            canvas="z = Expand (zero, canvas_slices)",
-            updates="u = Reshape (dy, slices)",
-        ),
+    (Code.ROWS_NOT_PLANES, "slices"): flat(
+        f"{BASE}, int64[2] slices = {{-1, 1}}, int64[2] canvas_slices = {{648, 1}}",
+        canvas="z = Expand (zero, canvas_slices)",
+        updates="u = Reshape (dy, slices)",
     ),
-    "maximum": (Code.REDUCTION, flat(scatter='s = ScatterND <reduction="max"> (z, v, u)')),
-    "onto_ones": (Code.BASE_NOT_ZERO, flat(f"{BASE}, float one = {{1}}", canvas="z = Expand (one, canvas_shape)")),
-    "no_pool": (
-        Code.INDICES_SOURCE,
-        flat(
-            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[180,1] v",
-            rows="",
-        ),
+    (Code.REDUCTION, "maximum"): flat(scatter='s = ScatterND <reduction="max"> (z, v, u)'),
+    (Code.BASE_NOT_ZERO, "onto_ones"): flat(f"{BASE}, float one = {{1}}", canvas="z = Expand (one, canvas_shape)"),
+    (Code.INDICES_SOURCE, "no_pool"): flat(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[180,1] v", rows=""),
+    (Code.ARITY, "no_updates"): flat(scatter='s = ScatterND <reduction="add"> (z, v)'),
+    (Code.ROWS_NOT_PLANES, "other_entries_in_front"): symbolic(
+        "v = Concat <axis=0> (foreign, w)", "int64[f,1] foreign"
     ),
-    "no_updates": (Code.ARITY, flat(scatter='s = ScatterND <reduction="add"> (z, v)')),
-    "other_entries_in_front": (
-        Code.ROWS_NOT_PLANES,
-        symbolic("v = Concat <axis=0> (foreign, w)", "int64[f,1] foreign"),
+    (Code.INDICES_SOURCE, "other_entries_behind_those_of_the_pool"): symbolic(
+        "v = Concat <axis=0> (w, foreign)", "int64[f,1] foreign"
     ),
-    "other_entries_behind_those_of_the_pool": (
-        Code.INDICES_SOURCE,
-        symbolic("v = Concat <axis=0> (w, foreign)", "int64[f,1] foreign"),
-    ),
-    "entries_of_the_pool_twice": (Code.ROWS_NOT_PLANES, symbolic("v = Concat <axis=-2> (w, w)")),
-    "rows_of_unknown_shape": (
-        Code.UNKNOWN_SHAPE,
-        flat(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[k] m", canvas="z = Expand (zero, m)"),
+    (Code.ROWS_NOT_PLANES, "entries_of_the_pool_twice"): symbolic("v = Concat <axis=-2> (w, w)"),
+    (Code.UNKNOWN_SHAPE, "rows_of_unknown_shape"): flat(
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[k] m", canvas="z = Expand (zero, m)"
     ),
 }
 

@@ -61,58 +61,45 @@ def test_narrow_indices(written: Written) -> None:
 
 
 NEAR_MISSES: NearMisses = {
-    "indices_of_unknown_type": (Code.INDICES_SOURCE, user_gradient(forward=FORWARD)),
-    "a_mask": (Code.INDICES_SOURCE, user_gradient(forward=FORWARD, types="uint8[2,3,9,64] i")),
-    "traced_indices": (
-        Code.CONSTANT_INDICES,
-        user_gradient(
-            forward="y = Relu (dy)\ni = Constant <value = int64[1,1,1,1] {0}> ()",
-            inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
-            outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
-        ),
+    (Code.INDICES_SOURCE, "indices_of_unknown_type"): user_gradient(forward=FORWARD),
+    (Code.INDICES_SOURCE, "a_mask"): user_gradient(forward=FORWARD, types="uint8[2,3,9,64] i"),
+    (Code.CONSTANT_INDICES, "traced_indices"): user_gradient(
+        forward="y = Relu (dy)\ni = Constant <value = int64[1,1,1,1] {0}> ()",
+        inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
+        outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
     ),
-    "indices_of_the_whole_tensor": (Code.INDICES_NUMBERING, user_gradient(operands="dy, x, t")),
-    "indices_shifted": (
-        Code.PLANE_BASE,
-        user_gradient(forward=SUBTRACTED.replace("Slice (all, starts", "Slice (all, ends")),
+    (Code.INDICES_NUMBERING, "indices_of_the_whole_tensor"): user_gradient(operands="dy, x, t"),
+    (Code.PLANE_BASE, "indices_shifted"): user_gradient(
+        forward=SUBTRACTED.replace("Slice (all, starts", "Slice (all, ends")
     ),
-    "kernel_differs": (Code.ATTRIBUTE_MISMATCH, user_gradient(attributes=ATTRIBUTES.replace("[3,3]", "[2,2]"))),
-    "rounding_differs": (
-        Code.ATTRIBUTE_MISMATCH,
-        user_gradient(attributes=ATTRIBUTES.replace("ceil_mode=0", "ceil_mode=1")),
+    (Code.ATTRIBUTE_MISMATCH, "kernel_differs"): user_gradient(attributes=ATTRIBUTES.replace("[3,3]", "[2,2]")),
+    (Code.ATTRIBUTE_MISMATCH, "rounding_differs"): user_gradient(
+        attributes=ATTRIBUTES.replace("ceil_mode=0", "ceil_mode=1")
     ),
-    "no_kernel": (Code.POOL_ATTRIBUTES, user_gradient(attributes="stride=[2,2]")),
-    "kernel_of_another_type": (Code.POOL_ATTRIBUTES, user_gradient(attributes=ATTRIBUTES.replace("[3,3]", '"3x3"'))),
-    "stride_of_another_type": (
-        Code.POOL_ATTRIBUTES,
-        user_gradient(attributes=ATTRIBUTES.replace("stride=[2,2]", 'stride="2x2"')),
+    (Code.POOL_ATTRIBUTES, "no_kernel"): user_gradient(attributes="stride=[2,2]"),
+    (Code.POOL_ATTRIBUTES, "kernel_of_another_type"): user_gradient(attributes=ATTRIBUTES.replace("[3,3]", '"3x3"')),
+    (Code.POOL_ATTRIBUTES, "stride_of_another_type"): user_gradient(
+        attributes=ATTRIBUTES.replace("stride=[2,2]", 'stride="2x2"')
     ),
-    "padding_of_another_type": (
-        Code.POOL_ATTRIBUTES,
-        user_gradient(attributes=ATTRIBUTES.replace("padding=[1,1]", "padding=1.0")),
+    (Code.POOL_ATTRIBUTES, "padding_of_another_type"): user_gradient(
+        attributes=ATTRIBUTES.replace("padding=[1,1]", "padding=1.0")
     ),
-    "dilation_of_another_type": (
-        Code.POOL_ATTRIBUTES,
-        user_gradient(attributes=ATTRIBUTES.replace("dilation=[1,1]", "dilation=[1.0,1.0]")),
+    (Code.POOL_ATTRIBUTES, "dilation_of_another_type"): user_gradient(
+        attributes=ATTRIBUTES.replace("dilation=[1,1]", "dilation=[1.0,1.0]")
     ),
-    "rounding_of_another_type": (
-        Code.POOL_ATTRIBUTES,
-        user_gradient(attributes=ATTRIBUTES.replace("ceil_mode=0", 'ceil_mode="floor"')),
+    (Code.POOL_ATTRIBUTES, "rounding_of_another_type"): user_gradient(
+        attributes=ATTRIBUTES.replace("ceil_mode=0", 'ceil_mode="floor"')
     ),
-    "forward_of_nothing": (Code.INDICES_SOURCE, user_gradient(forward=FORWARD.replace("(x)", "()"), types=INDICES)),
-    "forward_of_the_models_own": (
-        Code.INDICES_SOURCE,
-        user_gradient(forward=FORWARD, types=INDICES)
-        + """<domain: "npu", opset_import: ["" : 17]> NPUMaxPool2dWithIndices (x) => (y, i) {
+    (Code.INDICES_SOURCE, "forward_of_nothing"): user_gradient(forward=FORWARD.replace("(x)", "()"), types=INDICES),
+    (Code.INDICES_SOURCE, "forward_of_the_models_own"): user_gradient(forward=FORWARD, types=INDICES)
+    + """<domain: "npu", opset_import: ["" : 17]> NPUMaxPool2dWithIndices (x) => (y, i) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
         }""",
+    (Code.POOL_ATTRIBUTES, "forward_malformed"): user_gradient(
+        forward=FORWARD.replace("stride=[2,2]", "stride=[2,0]"), types=INDICES
     ),
-    "forward_malformed": (
-        Code.POOL_ATTRIBUTES,
-        user_gradient(forward=FORWARD.replace("stride=[2,2]", "stride=[2,0]"), types=INDICES),
-    ),
-    "no_indices": (Code.ARITY, user_gradient(operands="dy, x")),
-    "another_version_of_the_domain": (Code.DIALECT_CONFLICT, user_gradient().replace('"npu": 1', '"npu": 2')),
+    (Code.ARITY, "no_indices"): user_gradient(operands="dy, x"),
+    (Code.DIALECT_CONFLICT, "another_version_of_the_domain"): user_gradient().replace('"npu": 1', '"npu": 2'),
 }
 
 

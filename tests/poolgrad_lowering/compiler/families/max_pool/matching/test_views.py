@@ -51,9 +51,7 @@ def test_what_reads_the_sums_otherwise_stays(constants: dict[str, str], operatio
 def test_sums_of_a_half_type_cast_to_itself() -> None:
     """The sums are the result: the Cast back is that of sums in float32."""
     text = gradient(
-        **HALF,
-        constants={"zero": "float16 zero = {0}"},
-        result="t = Cast <to=10> (s)\ndx = Reshape (t, x_shape)",
+        **HALF, constants={"zero": "float16 zero = {0}"}, result="t = Cast <to=10> (s)\ndx = Reshape (t, x_shape)"
     )
     result = lower(onnx.parser.parse_model(text), forward=False)
     assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
@@ -143,67 +141,49 @@ def halves(widen: str, narrow: str, declared: str = "", sums: str = "float") -> 
 
 
 NEAR_MISSES: NearMisses = {
-    "widened_by_another_operator": (
-        Code.DTYPE_MIX,
-        halves("com.microsoft.Cast <to=1> (dy)", "Cast <to=10> (s)", "float[2,3,5,6] h"),
+    (Code.DTYPE_MIX, "widened_by_another_operator"): halves(
+        "com.microsoft.Cast <to=1> (dy)", "Cast <to=10> (s)", "float[2,3,5,6] h"
     ),
-    "narrowed_by_another_operator": (
-        Code.DTYPE_MIX,
-        halves("Cast <to=1> (dy)", "com.microsoft.Cast <to=10> (s)", "float16[6,108] t"),
+    (Code.DTYPE_MIX, "narrowed_by_another_operator"): halves(
+        "Cast <to=1> (dy)", "com.microsoft.Cast <to=10> (s)", "float16[6,108] t"
     ),
-    "nothing_added": (
-        Code.DX_SHAPE,
-        gradient(
-            outputs="float[2,3,5,6] y, float[6,108] dx", result="v = Identity (s)\nt = Add (v)\ndx = Identity (t)"
-        ),
+    (Code.DX_SHAPE, "nothing_added"): gradient(
+        outputs="float[2,3,5,6] y, float[6,108] dx", result="v = Identity (s)\nt = Add (v)\ndx = Identity (t)"
     ),
-    "zeros_of_no_known_shape_added_to_a_view_of_none": (
-        Code.DX_SHAPE,
-        gradient(
-            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
-            result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
-        ),
+    (Code.DX_SHAPE, "zeros_of_no_known_shape_added_to_a_view_of_none"): gradient(
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
+        result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
     ),
-    "rows_that_leave_the_graph": (
-        Code.DX_SHAPE,
-        gradient(outputs="float[2,3,5,6] y, float[6,108] s, float[6,108] dx", result="dx = Neg (s)"),
+    (Code.DX_SHAPE, "rows_that_leave_the_graph"): gradient(
+        outputs="float[2,3,5,6] y, float[6,108] s, float[6,108] dx", result="dx = Neg (s)"
     ),
-    "rows_of_several_symbols": (
-        Code.DX_SHAPE,
-        gradient(
-            **SYMBOLIC,
-            constants={"row_shape": "int64[3] row_shape = {0, 0, 30}", "canvas_shape": "int64[3] planes = {0, 0, 108}"},
-            scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
-            result="dx = Neg (s)",
-        ),
+    (Code.DX_SHAPE, "rows_of_several_symbols"): gradient(
+        **SYMBOLIC,
+        constants={"row_shape": "int64[3] row_shape = {0, 0, 30}", "canvas_shape": "int64[3] planes = {0, 0, 108}"},
+        scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
+        result="dx = Neg (s)",
     ),
-    "x_is_a_view_of_several_symbols": (
-        Code.DX_SHAPE,
-        gradient(
-            inputs="float[N,C,108] w, float[B,1,5,6] dy",
-            outputs="float[B,1,5,6] y, float[N,C,108] dx",
-            pool="x = Reshape (w, images)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
-            constants={
-                "row_shape": "int64[2] row_shape = {-1, 30}",
-                "canvas_shape": "int64[2] planes = {-1, 108}, int64[4] images = {-1, 1, 9, 12}",
-            },
-            canvas=SYMBOLIC["canvas"],
-            result="same = Shape (w)\ndx = Reshape (s, same)",
-        ),
+    (Code.DX_SHAPE, "x_is_a_view_of_several_symbols"): gradient(
+        inputs="float[N,C,108] w, float[B,1,5,6] dy",
+        outputs="float[B,1,5,6] y, float[N,C,108] dx",
+        pool="x = Reshape (w, images)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
+        constants={
+            "row_shape": "int64[2] row_shape = {-1, 30}",
+            "canvas_shape": "int64[2] planes = {-1, 108}, int64[4] images = {-1, 1, 9, 12}",
+        },
+        canvas=SYMBOLIC["canvas"],
+        result="same = Shape (w)\ndx = Reshape (s, same)",
     ),
-    "narrowed_to_another_type": (
-        Code.DTYPE_MIX,
-        halves("Cast <to=1> (dy)", "Cast <to=16> (s)").replace("float16[2,3,9,12] dx", "bfloat16[2,3,9,12] dx"),
+    (Code.DTYPE_MIX, "narrowed_to_another_type"): halves("Cast <to=1> (dy)", "Cast <to=16> (s)").replace(
+        "float16[2,3,9,12] dx", "bfloat16[2,3,9,12] dx"
     ),
-    "widened_twice": (
-        Code.DTYPE_MIX,
-        halves("Cast <to=1> (g)", "Cast <to=10> (s)").replace("h = Cast", "g = Cast <to=1> (dy)\nh = Cast"),
+    (Code.DTYPE_MIX, "widened_twice"): halves("Cast <to=1> (g)", "Cast <to=10> (s)").replace(
+        "h = Cast", "g = Cast <to=1> (dy)\nh = Cast"
     ),
-    "widened_from_double": (
-        Code.DTYPE_MIX,
-        halves("Cast <to=1> (dy)", "Cast <to=11> (s)").replace("float16", "double"),
+    (Code.DTYPE_MIX, "widened_from_double"): halves("Cast <to=1> (dy)", "Cast <to=11> (s)").replace(
+        "float16", "double"
     ),
-    "summed_in_double": (Code.DTYPE_MIX, halves("Cast <to=11> (dy)", "Cast <to=10> (s)", sums="double")),
+    (Code.DTYPE_MIX, "summed_in_double"): halves("Cast <to=11> (dy)", "Cast <to=10> (s)", sums="double"),
 }
 
 
