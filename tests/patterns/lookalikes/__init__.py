@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests.patterns.lookalikes.row import Expectation, Lookalike, Window
+from tests.patterns.lookalikes.row import Lookalike, Window
 from tests.patterns.lookalikes.table import LOOKALIKES
 
-__all__ = ["LOOKALIKES", "Expectation", "Lookalike", "Window"]
+__all__ = ["LOOKALIKES", "Lookalike", "Window"]

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
+from poolgrad_lowering.model.diagnostics.codes import Code
+
 Array = npt.NDArray[Any]
 Feeds = Mapping[str, Array]
-
-Expectation = Literal["lowered", "refused", "later form"]
-"""What a compiler owes the graph; "later form": a pool gradient of a form that is refused until it has a pattern."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,16 @@ class Window:
 class Lookalike:
     """A graph whose output `output` is, or only resembles, a pool gradient.
 
-    `is_gradient` is the numerical truth: does the output equal the gradient of the pool `window` over the pair
-    `operands(feeds)`, the pooled tensor and the incoming gradient? `expected` is what a compiler must do; where
-    the two differ `reason` says why.
+    A gradient of the pool `window` over the pair `operands(feeds)`, the pooled tensor and the incoming gradient, is
+    lowered, anything else refused with the code. `reason` says why. `is_gradient` marks a gradient that is refused;
+    `stays` that the forward pool does not move.
     """
 
     text: str
-    expected: Expectation
-    is_gradient: bool
     reason: str
+    code: Code | None = None
+    is_gradient: bool = False
+    stays: bool = False
     window: Window = Window()
     operands: Callable[[Feeds], tuple[Array, Array]] = lambda feeds: (feeds["x"], feeds["dy"])
     output: str = "dx"
