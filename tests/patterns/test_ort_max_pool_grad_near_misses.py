@@ -55,9 +55,6 @@ NEAR_MISSES: NearMisses = {
     (Code.ATTRIBUTE_MISMATCH, "other_order_of_the_indices"): gradient(attributes="<storage_order=1>"),
     (Code.ATTRIBUTE_MISMATCH, "other_rounding"): gradient(attributes="<ceil_mode=1>"),
     # the indices
-    (Code.INDICES_SOURCE, "indices_from_outside"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"
-    ),
     (Code.INDICES_SOURCE, "indices_given_to_a_function"): in_functions(
         "y, i = MaxPool <kernel_shape=[2,2]> (x)\ndx = own.Back (dy, i)"
     ),
@@ -66,9 +63,6 @@ NEAR_MISSES: NearMisses = {
         inputs="float[2,3,9,12] x, float[2,3,9,12] x2, float[2,3,5,6] dy",
         between="y2, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x2)\nm = Max (i, j)",
         indices="m",
-    ),
-    (Code.PLANE_BASE, "indices_shifted"): gradient(
-        between="one = Constant <value = int64 {1}> ()\nj = Sub (i, one)", indices="j"
     ),
     (Code.INDICES_NUMBERING, "indices_of_a_plane"): gradient(
         between="plane = Constant <value = int64 {108}> ()\nj = Mod (i, plane)", indices="j"
@@ -94,9 +88,6 @@ NEAR_MISSES: NearMisses = {
         indices="k",
     ),
     # the forward pool
-    (Code.STORAGE_ORDER, "column_major"): gradient(
-        pool="kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1"
-    ),
     (Code.POOL_ATTRIBUTES, "no_kernel_shape"): without_kernel(),
     (Code.POOL_ATTRIBUTES, "kernel_of_another_rank"): gradient(pool="kernel_shape=[3,3,3]", attributes=""),
     (Code.POOL_ATTRIBUTES, "no_spatial_axes"): gradient(pool="kernel_shape: ints = []", attributes=""),
@@ -118,7 +109,6 @@ NEAR_MISSES: NearMisses = {
         between="rows = Constant <value = int64[2] {6, 30}> ()\nr = Reshape (i, rows)",
         indices="r",
     ),
-    (Code.DX_SHAPE, "result_of_another_shape"): gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
     (Code.DTYPE_MIX, "gradient_of_another_type"): gradient(
         inputs="float[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float[2,3,5,6] y, float16[2,3,9,12] dx"
     ),
