@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from onnx import TensorProto
@@ -13,6 +13,9 @@ from onnx import TensorProto
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.gradient import Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
+from poolgrad_lowering.compiler.families.verdicts import LoweredOp
+from poolgrad_lowering.dialect.targets import Target
+from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
@@ -67,6 +70,14 @@ def aclnn_count(size: int, kernel: int, stride: int, pad: int, *, ceil: bool) ->
     """CANN documentation of aclnnMaxPool2dWithIndices, output shape, with its rule on the last window; dilation 1."""
     count = (size + 2 * pad - (kernel - 1) - 1 + (stride - 1 if ceil else 0)) // stride + 1
     return count - 1 if ceil and (count - 1) * stride >= size + pad else count
+
+
+def refusal_code(
+    select: Callable[[MaxPoolGradient, Target], LoweredOp], gradient: MaxPoolGradient, target: Target
+) -> Code | None:
+    """Why a target has no operator for a gradient or its pool; None where it has one."""
+    selected = attempt(select, gradient, target)
+    return selected.code if isinstance(selected, Refusal) else None
 
 
 def gradient_of(
