@@ -159,11 +159,8 @@ BAD: dict[str, Bad] = {
     "no ir version": Bad(Fault.IR_VERSION, "the model", changed(lambda m: m.ClearField("ir_version"))),
     "a newer format": Bad(Fault.IR_VERSION, "the model", changed(lambda m: setattr(m, "ir_version", 99))),
     "no outputs": Bad(
-        Fault.NO_OUTPUT,
-        "the model",
-        changed(lambda m: m.graph.ClearField("output")),
-        "a graph without results does nothing",
-    ),
+        Fault.NO_OUTPUT, "the model", changed(lambda m: m.graph.ClearField("output")),
+        "a graph without results does nothing"),
     # operator sets
     "no imports": Bad(Fault.DOMAIN_NOT_IMPORTED, "the model", changed(lambda m: m.ClearField("opset_import"))),
     "no import of ONNX": Bad(
@@ -181,10 +178,7 @@ BAD: dict[str, Bad] = {
         Fault.OPSET_VERSION, "the model", changed(lambda m: setattr(m.opset_import[0], "version", 2**40))
     ),
     "a newer version in a function": Bad(
-        Fault.OPSET_VERSION,
-        "function l.f",
-        function(f("Q = Neg(P)", head='"": 999')),
-    ),
+        Fault.OPSET_VERSION, "function l.f", function(f("Q = Neg(P)", head='"": 999'))),
     "two versions": Bad(
         Fault.OPSET_TWICE, "the model", changed(lambda m: m.opset_import.add(domain="", version=9)), _OURS
     ),
@@ -193,17 +187,12 @@ BAD: dict[str, Bad] = {
     ),
     # names
     "a value not in UTF-8": Bad(
-        Fault.NAME_NOT_UTF8,
-        "main",
+        Fault.NAME_NOT_UTF8, "main",
         replaced(parse("g (float[2] VV) => (float[2] Y) { Y = Relu(VV) }"), b"VV", b"\xff\xfe"),
-        "other languages' protobuf does",
-    ),
+        "other languages' protobuf does"),
     "a node not in UTF-8": Bad(
-        Fault.NAME_NOT_UTF8,
-        "main",
-        replaced(changed(lambda _: None), b"leak", b"\xffeak"),
-        "other languages' protobuf does",
-    ),
+        Fault.NAME_NOT_UTF8, "main", replaced(changed(lambda _: None), b"leak", b"\xffeak"),
+        "other languages' protobuf does"),
     "an operator not in UTF-8": Bad(
         Fault.NAME_NOT_UTF8, "main", replaced(changed(lambda _: None), b"LeakyRelu", b"\xffeakyRelu")
     ),
@@ -211,19 +200,15 @@ BAD: dict[str, Bad] = {
         Fault.NAME_NOT_UTF8, "main, node 0", replaced(changed(lambda _: None), b"alpha", b"\xfflpha")
     ),
     "an import not in UTF-8": Bad(
-        Fault.NAME_NOT_UTF8,
-        "the model",
+        Fault.NAME_NOT_UTF8, "the model",
         replaced(changed(lambda m: m.opset_import.add(domain="VV", version=1)), b"VV", b"\xff\xfe"),
-        "other languages' protobuf does",
-    ),
+        "other languages' protobuf does"),
     "a function not in UTF-8": Bad(
         Fault.NAME_NOT_UTF8, "the model", replaced(function(f("Q = Neg(P)", "FFF")), b"FFF", b"\xff\xfe\xff")
     ),
     "an output made twice": Bad(
-        Fault.NAME_TWICE,
-        "main, node 1 'A' (Neg)",
-        parse("g (float[2] X) => (float[2] Y) { A = Relu(X) A = Neg(X) Y = Relu(A) }"),
-    ),
+        Fault.NAME_TWICE, "main, node 1 'A' (Neg)",
+        parse("g (float[2] X) => (float[2] Y) { A = Relu(X) A = Neg(X) Y = Relu(A) }")),
     "an output twice at one node": Bad(
         Fault.NAME_TWICE, "main, node 0 'Y' (Split)", parse("g (float[2] X) => (Y) { Y, Y = Split(X) }")
     ),
@@ -231,10 +216,8 @@ BAD: dict[str, Bad] = {
         Fault.NAME_TWICE, "main, node 0 'X' (Relu)", parse("g (float[2] X) => (float[2] X) { X = Relu(X) }")
     ),
     "an output named as an initializer": Bad(
-        Fault.NAME_TWICE,
-        "main, node 0 'W' (Relu)",
-        parse("g (float[2] X) => (float[2] W) <float W = {1.0}> { W = Relu(X) }"),
-    ),
+        Fault.NAME_TWICE, "main, node 0 'W' (Relu)",
+        parse("g (float[2] X) => (float[2] W) <float W = {1.0}> { W = Relu(X) }")),
     "an input twice": Bad(
         Fault.NAME_TWICE, "main", parse("g (float[2] X, float[2] X) => (float[2] Y) { Y = Relu(X) }")
     ),
@@ -245,15 +228,11 @@ BAD: dict[str, Bad] = {
         Fault.NAME_TWICE, "main", sparse(lambda s: setattr(s.values, "name", "W"))
     ),
     "a function's input twice": Bad(
-        Fault.NAME_TWICE,
-        "function l.f",
-        function('<domain: "l", opset_import: ["": 16]> f (P, P) => (Q) { Q = Neg(P) }'),
-    ),
+        Fault.NAME_TWICE, "function l.f",
+        function('<domain: "l", opset_import: ["": 16]> f (P, P) => (Q) { Q = Neg(P) }')),
     "a branch that hides a value": Bad(
-        Fault.NAME_SHADOWED,
-        "main/choose.then_branch, node 0 'A' (Relu)",
-        in_branch("yes () => (float[2] T) { A = Relu(X) T = Neg(A) }"),
-    ),
+        Fault.NAME_SHADOWED, "main/choose.then_branch, node 0 'A' (Relu)",
+        in_branch("yes () => (float[2] T) { A = Relu(X) T = Neg(A) }")),
     "a branch that hides an input": Bad(
         Fault.NAME_SHADOWED, "main/choose.then_branch, node 0 'X'", in_branch("yes () => (float[2] X) { X = Relu(A) }")
     ),
@@ -265,10 +244,8 @@ BAD: dict[str, Bad] = {
         Fault.UNMADE_VALUE, "main, outputs", parse("g (float[2] X) => (float[2] Y, float[2] Z) { Y = Relu(X) }")
     ),
     "nobody makes a captured value": Bad(
-        Fault.UNMADE_VALUE,
-        "main/choose.then_branch, node 0 'T' (Relu)",
-        in_branch("yes () => (float[2] T) { T = Relu(nobody) }"),
-    ),
+        Fault.UNMADE_VALUE, "main/choose.then_branch, node 0 'T' (Relu)",
+        in_branch("yes () => (float[2] T) { T = Relu(nobody) }")),
     "nobody makes a branch's output": Bad(
         Fault.UNMADE_VALUE, "main/choose.then_branch, outputs", in_branch("yes () => (float[2] nobody) { T = Relu(X) }")
     ),
@@ -329,11 +306,8 @@ BAD: dict[str, Bad] = {
         Fault.ATTRIBUTE_TYPE, _LEAK, attribute(lambda a: a.g.node.add(op_type="Relu"))
     ),
     "a reference with a value": Bad(
-        Fault.ATTRIBUTE_TYPE,
-        _LEAK,
-        attribute(lambda a: setattr(a, "ref_attr_name", "slope")),
-        "which of the two counts is not said anywhere",
-    ),
+        Fault.ATTRIBUTE_TYPE, _LEAK, attribute(lambda a: setattr(a, "ref_attr_name", "slope")),
+        "which of the two counts is not said anywhere"),
     "a pool's attribute of another type": Bad(Fault.ATTRIBUTE_TYPE, "main, node 0 'Y' (MaxPool)", pool(strides="2")),
     "a kernel of 0": Bad(Fault.ATTRIBUTE_VALUE, "main, node 0 'Y' (MaxPool)", pool(kernel_shape=[2, 0])),
     "a negative kernel": Bad(Fault.ATTRIBUTE_VALUE, "main, node 0 'Y' (MaxPool)", pool(kernel_shape=[2, -2])),
@@ -395,4 +369,4 @@ BAD: dict[str, Bad] = {
     "another length": Bad(Fault.EXTERNAL_EXTENT, "main, 'W'", external(("location", "w"), ("length", "4"))),
     "data inside and outside": Bad(Fault.TENSOR_DATA, "main, 'W'", external(("location", "w"), raw_data=bytes(8))),
     "text outside": Bad(Fault.TENSOR_DATA, "main, 'W'", external(("location", "w"), data_type=TensorProto.STRING)),
-}
+}  # fmt: skip

@@ -184,72 +184,42 @@ SABOTAGES = {
         "gradients", attributes("view_8/MaxPool3DGradWithArgmax", ksize=[1, 4, 4]), "windows", "main:scatter_add_2"
     ),
     "windows that no longer hold the maxima": Sabotage(
-        "gradients",
-        attributes("scatter_add/MaxPool3DGradWithArgmax", ksize=[1, 1, 1], pads=[0, 0, 0]),
-        WINDOWS,
-        "main:scatter_add",
-    ),
+        "gradients", attributes("scatter_add/MaxPool3DGradWithArgmax", ksize=[1, 1, 1], pads=[0, 0, 0]), WINDOWS,
+        "main:scatter_add"),
     "pads": Sabotage(
         "gradients", attributes("scatter_add/MaxPool3DGradWithArgmax", pads=[0, 0, 0]), "windows", "main:scatter_add"
     ),
     "pads beyond half a kernel": Sabotage(
-        "gradients",
-        attributes("view_8/MaxPool3DGradWithArgmax", pads=[0, 2, 2]),
-        "more than half",
-        "main:scatter_add_2",
-    ),
+        "gradients", attributes("view_8/MaxPool3DGradWithArgmax", pads=[0, 2, 2]), "more than half",
+        "main:scatter_add_2"),
     "x and grad swapped": Sabotage(
-        "gradients",
-        inputs("view_8/MaxPool3DGradWithArgmax", "view_8/grad", "relu", "view_8/argmax"),
-        "does not run|the shape is",
-        "main:scatter_add_2",
-    ),
+        "gradients", inputs("view_8/MaxPool3DGradWithArgmax", "view_8/grad", "relu", "view_8/argmax"),
+        "does not run|the shape is", "main:scatter_add_2"),
     "an input too few": Sabotage(
-        "gradients",
-        inputs("view_8/MaxPool3DGradWithArgmax", "relu", "view_8/grad"),
-        "does not run|inputs",
-        "main:scatter_add_2",
-    ),
+        "gradients", inputs("view_8/MaxPool3DGradWithArgmax", "relu", "view_8/grad"), "does not run|inputs",
+        "main:scatter_add_2"),
     "argmax off by one": Sabotage("gradients", off_by_one, "does not run: indices range from 1", "main:scatter_add"),
     "whole-tensor indices": Sabotage(
         "tensor", lambda model: _skip(model, "Mod"), "does not run|elements differ", "main:relu4_grad"
     ),
     "a cast too few": Sabotage(
-        "planar",
-        inputs("view_8/MaxPoolGradWithArgmaxV3", "relu", "view_8/grad", "getitem_1"),
-        "int64",
-        "main:scatter_add_2",
-    ),
+        "planar", inputs("view_8/MaxPoolGradWithArgmaxV3", "relu", "view_8/grad", "getitem_1"), "int64",
+        "main:scatter_add_2"),
     "sums that are lost": Sabotage(
-        "gradients",
-        in_body("MaxPool3DGradWithArgmax", "ScatterElements", without_attribute("reduction")),
-        ELEMENTS,
-        "main:scatter_add",
-    ),
+        "gradients", in_body("MaxPool3DGradWithArgmax", "ScatterElements", without_attribute("reduction")), ELEMENTS,
+        "main:scatter_add"),
     "a pool's body without strides": Sabotage(
-        "pools",
-        in_body("MaxPool3DWithArgmaxV2", "MaxPool", without_attribute("strides")),
-        "differ|run|shape",
-        "main:scatter_add_2",
-    ),
+        "pools", in_body("MaxPool3DWithArgmaxV2", "MaxPool", without_attribute("strides")), "differ|run|shape",
+        "main:scatter_add_2"),
     "a pool's ksize": Sabotage(
-        "pools",
-        attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]),
-        "contradict each other",
-        "main:scatter_add",
-    ),
+        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]),
+        "contradict each other", "main:scatter_add"),
     "a pool's dilation in ONNX's words": Sabotage(
-        "pools",
-        attributes("getitem_4/MaxPool3DWithArgmaxV2", onnx_dilations=[2, 2]),
-        "differ|run|shape",
-        "main:scatter_add",
-    ),
+        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", onnx_dilations=[2, 2]), "differ|run|shape",
+        "main:scatter_add"),
     "a pool's dilation": Sabotage(
-        "pools",
-        attributes("getitem_4/MaxPool3DWithArgmaxV2", dilation=[1, 2, 2], pads=[0, 2, 2]),
-        "contradict each other",
-        "main:scatter_add",
-    ),
+        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", dilation=[1, 2, 2], pads=[0, 2, 2]),
+        "contradict each other", "main:scatter_add"),
     "a gradient reshaped to another shape": Sabotage(
         "gradients", stretched_gradient, "shape|run", "main:scatter_add_1"
     ),
@@ -265,9 +235,7 @@ SABOTAGES = {
     "results of two sites swapped": Sabotage(
         "twins",
         both(output("two/MaxPool3DGradWithArgmax", 0, "one"), output("one/MaxPool3DGradWithArgmax", 0, "two")),
-        ELEMENTS,
-        "main:two",
-    ),
+        ELEMENTS, "main:two"),
     "argmax of another pool": Sabotage(
         "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), ELEMENTS, "main:one, main:two"
     ),
@@ -294,10 +262,8 @@ SABOTAGES = {
         "gradients", lambda model: _remove(model.graph.initializer, "val_21"), "initializer 'val_21' is gone"
     ),
     "an initializer more": Sabotage(
-        "gradients",
-        lambda model: model.graph.initializer.append(TensorProto(name="new", data_type=1, dims=[0])),
-        "initializer 'new' is new",
-    ),
+        "gradients", lambda model: model.graph.initializer.append(TensorProto(name="new", data_type=1, dims=[0])),
+        "initializer 'new' is new"),
     "a wrong result's name": Sabotage(
         "gradients", output("view_8/MaxPool3DGradWithArgmax", 0, "dx"), "uses 'view_8', which no node"
     ),
@@ -325,7 +291,7 @@ SABOTAGES = {
     "the producer": Sabotage(
         "gradients", lambda model: setattr(model, "producer_name", "x"), "field 'producer_name' differs"
     ),
-}
+}  # fmt: skip
 
 HARMLESS = {
     "provenance on a new node": Sabotage(

@@ -159,32 +159,24 @@ BROKEN: list[tuple[str, list[dict[str, Any]], str]] = [
     (GRADIENT, [*WINDOW, {"name": "ceil_mode"}], "attribute 'ceil_mode' has type 0 instead of 2 (INT)"),
     (GRADIENT, [*WINDOW, {"name": "ceil_mode", "type": 1, "f": "1"}], "attribute 'ceil_mode' has type 1 instead of 2"),
     (
-        GRADIENT,
-        [*WINDOW, {"name": "data_format", "type": 3, "s": "NDHWC"}],
-        "'data_format' is 'NDHWC' instead of 'NCDHW'",
-    ),
+        GRADIENT, [*WINDOW, {"name": "data_format", "type": 3, "s": "NDHWC"}],
+        "'data_format' is 'NDHWC' instead of 'NCDHW'"),
     (GRADIENT, [*WINDOW, {"name": "data_format", "type": 3}], "attribute 'data_format' is '' instead of 'NCDHW'"),
     (GRADIENT, [*WINDOW, {"name": "data_format", "type": 3, "s": "NCDHW\0"}], r"is 'NCDHW\x00' instead of 'NCDHW'"),
     (GRADIENT, [*WINDOW, {"name": "x\x1b[31m", "type": 2}], r"attribute 'x\x1b[31m' is unknown"),
     (POOL, [*WINDOW, {"name": "onnx_pads", "type": 2}], "attribute 'onnx_pads' has type 2 instead of 7 (INTS)"),
     (
-        GRADIENT,
-        [*WINDOW, {"name": "ceil_mode", "type": 2, "ref_attr_name": "c"}],
-        "refers to an attribute of a function",
-    ),
+        GRADIENT, [*WINDOW, {"name": "ceil_mode", "type": 2, "ref_attr_name": "c"}],
+        "refers to an attribute of a function"),
     (GRADIENT, [*WINDOW, {"name": "ceil_mode", "type": 2, "i": "1"}], "GE's attributes: field 'i' is of another kind"),
     (GRADIENT, [*WINDOW[:2], {"name": "pads", "type": 7, "ints": [0, 1.5, 1]}], "an entry of 'ints' is no integer"),
     (AVERAGE, [*WINDOW[:2], ints("pads", 0, 1, 1)], "attribute 'pads' has 3 entries instead of 6"),
     (
-        AVERAGE,
-        [*WINDOW[:2], ints("pads", *[0] * 6), {"name": "divisor_override", "type": 2, "i": -1}],
-        "attribute 'divisor_override' has the value -1",
-    ),
+        AVERAGE, [*WINDOW[:2], ints("pads", *[0] * 6), {"name": "divisor_override", "type": 2, "i": -1}],
+        "attribute 'divisor_override' has the value -1"),
     (
-        AVERAGE,
-        [*WINDOW[:2], ints("pads", *[0] * 6), {"name": "onnx_divisor", "type": 2, "i": 1}],
-        "attribute 'onnx_divisor' has type 2 instead of 1 (FLOAT)",
-    ),
+        AVERAGE, [*WINDOW[:2], ints("pads", *[0] * 6), {"name": "onnx_divisor", "type": 2, "i": 1}],
+        "attribute 'onnx_divisor' has type 2 instead of 1 (FLOAT)"),
     (AVERAGE_2D, WINDOW, "attribute 'ksize' has 3 entries instead of 4"),
     (
         AVERAGE_2D,
@@ -197,7 +189,7 @@ BROKEN: list[tuple[str, list[dict[str, Any]], str]] = [
     ("AdaptiveAvgPool2dGrad", [], "attribute 'orig_input_shape' is missing"),
     ("AdaptiveAvgPool2dGrad", [ints("orig_input_shape", 2, 0, 3, 3)], "'orig_input_shape' has the value 0"),
     (GRADIENT, [*WINDOW, None], "GE's attributes: an attribute is no object"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "entries", "message"), BROKEN)

@@ -110,29 +110,13 @@ ALL_RANKS = (1, 2, 3, 0, 4)
 ALL_TYPES = (FLOAT, HALF, BFLOAT, DOUBLE)
 FORMS: dict[str, Form] = {
     "F1": Form(
-        "ort_max_pool_grad",
-        recorded.max_pool_grad,
-        _windows_that_drop,
-        element_types=ALL_TYPES,
-        symbols=2,
-        special=True,
-        declares=("dx",),
-    ),
+        "ort_max_pool_grad", recorded.max_pool_grad, _windows_that_drop, element_types=ALL_TYPES, symbols=2,
+        special=True, declares=("dx",)),
     "F2": Form(
-        "aten_max_pool_grad",
-        operators.aten_pool,
-        _torch_windows,
-        ranks=(2, 3),
-        symbols=2,
-        declares=("y", "dx"),
-    ),
+        "aten_max_pool_grad", operators.aten_pool, _torch_windows, ranks=(2, 3), symbols=2, declares=("y", "dx")),
     "F3": Form(
-        "aten_adaptive_max_pool_grad",
-        operators.aten_adaptive_pool,
-        _adaptive_windows,
-        ranks=(2, 3),
-        declares=("y", "dx"),
-    ),
+        "aten_adaptive_max_pool_grad", operators.aten_adaptive_pool, _adaptive_windows, ranks=(2, 3),
+        declares=("y", "dx")),
     "F4": Form(
         "torch_scatter_add", recorded.scatter_add, _any_windows, since=16, element_types=ALL_TYPES, special=True
     ),
@@ -144,40 +128,21 @@ FORMS: dict[str, Form] = {
         "tensorflow_max_pool_grad", operators.tensorflow_pool, _tensorflow_windows, ranks=(2, 3), declares=("dx",)
     ),
     "F11a": Form(
-        "tensorflow_max_pool_grad_with_argmax",
-        operators.tensorflow_argmax_pool,
-        _tensorflow_windows,
-        ranks=(2,),
-        since=10,
-        declares=("dx",),
-    ),
+        "tensorflow_max_pool_grad_with_argmax", operators.tensorflow_argmax_pool, _tensorflow_windows, ranks=(2,),
+        since=10, declares=("dx",)),
     "F12": Form(
-        "decomposed_forward",
-        reduced.written_pool,
-        _written_windows,
-        ranks=(2,),
-        since=18,
-        element_types=(FLOAT,),
-        symbols=0,
-        nests=False,
-        planes=(2, 3),
-    ),
+        "decomposed_forward", reduced.written_pool, _written_windows, ranks=(2,), since=18, element_types=(FLOAT,),
+        symbols=0, nests=False, planes=(2, 3)),
     "F14": Form(
         "aten_value_selecting_grad", operators.aten_axis, _one_axis, ranks=ALL_RANKS, nests=False, declares=("dx",)
     ),
     "F15": Form("user_symbolic_grad", operators.user_pool, _torch_windows, ranks=(2, 3), since=10, declares=("dx",)),
     "F16": Form(
-        "adaptive_window_tables",
-        reduced.written_adaptive_pool,
-        _adaptive_windows,
-        since=18,
-        element_types=(FLOAT,),
-        symbols=0,
-        nests=False,
-    ),
+        "adaptive_window_tables", reduced.written_adaptive_pool, _adaptive_windows, since=18, element_types=(FLOAT,),
+        symbols=0, nests=False),
     # onnxruntime has no MaxUnpool of halves: it computes in float32, and drops Casts to and from halves around it.
     "F17": Form("onnx_max_unpool", recorded.unpool, _unpooled_windows, element_types=(FLOAT,)),
-}
+}  # fmt: skip
 _OVERWRITING = ("F7", "F17")
 
 

@@ -14,19 +14,13 @@ from tests.oracles import assert_same_bits, run_reference
 
 CALLS: dict[str, tuple[list[int], list[Any], str]] = {  # by operator: x's shape, its arguments, its backward
     "max_pool2d_with_indices": (
-        [2, 3, 9, 12],
-        [[3, 2], [2, 1], [1, 1], [1, 2], True],
-        "max_pool2d_with_indices_backward",
-    ),
+        [2, 3, 9, 12], [[3, 2], [2, 1], [1, 1], [1, 2], True], "max_pool2d_with_indices_backward"),
     "max_pool3d_with_indices": (
-        [2, 3, 5, 6, 7],
-        [[2, 3, 2], [], [1, 0, 1], [1, 1, 1], False],
-        "max_pool3d_with_indices_backward",
-    ),
+        [2, 3, 5, 6, 7], [[2, 3, 2], [], [1, 0, 1], [1, 1, 1], False], "max_pool3d_with_indices_backward"),
     "adaptive_max_pool2d": ([2, 3, 9, 12], [[4, 5]], "adaptive_max_pool2d_backward"),
     "adaptive_max_pool3d": ([2, 3, 5, 6, 7], [[2, 3, 4]], "adaptive_max_pool3d_backward"),
     "max": ([2, 3, 9, 12], [2, False], "value_selecting_reduction_backward"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("generic", [True, False], ids=["ATen", "op_type"])

@@ -64,31 +64,19 @@ WINDOWS = {
     "the padding counts": (gradient(), of_pool(X, (3, 3), (2, 2), (1,) * 4, counts_padding=True), 1),
     "the padding does not count": (gradient(counts=0), of_pool(X, (3, 3), (2, 2), (1,) * 4), 0),
     "the stride is the kernel": (
-        gradient(stride="{}", padding="{0}", pooled="2,3,3,4"),
-        of_pool(X, (3, 3), (3, 3), counts_padding=True),
-        1,
-    ),
+        gradient(stride="{}", padding="{0}", pooled="2,3,3,4"), of_pool(X, (3, 3), (3, 3), counts_padding=True), 1),
     "the stride is the kernel, as the older exporter stores it": (
         gradient(stride="float[0] {}", padding="{0}", pooled="2,3,3,4"),
-        of_pool(X, (3, 3), (3, 3), counts_padding=True),
-        1,
-    ),
+        of_pool(X, (3, 3), (3, 3), counts_padding=True), 1),
     "one number": (
-        gradient(kernel="{3}", stride="{2}", padding="{1}", counts=0),
-        of_pool(X, (3, 3), (2, 2), (1,) * 4),
-        0,
-    ),
+        gradient(kernel="{3}", stride="{2}", padding="{1}", counts=0), of_pool(X, (3, 3), (2, 2), (1,) * 4), 0),
     "rounded up": (
-        gradient(stride="{3,5}", ceil=1, pooled="2,3,4,3"),
-        of_pool(X, (3, 3), (3, 5), (1,) * 4, counts_padding=True),
-        1,
-    ),
+        gradient(stride="{3,5}", ceil=1, pooled="2,3,4,3"), of_pool(X, (3, 3), (3, 5), (1,) * 4, counts_padding=True),
+        1),
     "a divisor": (
         gradient(divisor="d", more="d = Constant <value = int64 {5}> ()"),
-        of_pool(X, (3, 3), (2, 2), (1,) * 4, divisor=5),
-        1,
-    ),
-}
+        of_pool(X, (3, 3), (2, 2), (1,) * 4, divisor=5), 1),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WINDOWS)

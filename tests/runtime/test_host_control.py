@@ -197,31 +197,19 @@ def zeros(*shape: int, dtype: Any = np.float32) -> Any:
 
 NOTED = [
     (
-        "gradOutput is empty",
-        ADAPTIVE_2D,
-        Backward.of(zeros(0, 1, 1), zeros(1, 1, 1), zeros(0, 1, 1, dtype=np.int32), zeros(1, 1, 1)),
-        0,
-    ),
+        "gradOutput is empty", ADAPTIVE_2D,
+        Backward.of(zeros(0, 1, 1), zeros(1, 1, 1), zeros(0, 1, 1, dtype=np.int32), zeros(1, 1, 1)), 0),
     (
-        "refuse indices",
-        POOL_2D,
-        Backward.of(zeros(1, 1, 1), zeros(1, 1, 1), zeros(1, 1, 2, dtype=np.int32), zeros(1, 1, 1)),
-        561103,
-    ),
+        "refuse indices", POOL_2D,
+        Backward.of(zeros(1, 1, 1), zeros(1, 1, 1), zeros(1, 1, 2, dtype=np.int32), zeros(1, 1, 1)), 561103),
     (
-        "is copied",
-        POOL_2D,
-        Backward.of(zeros(1, 1, 1), zeros(1, 1, 1), zeros(1, 1, 1, dtype=np.int32), zeros(1, 1, 1)),
-        0,
-    ),
+        "is copied", POOL_2D,
+        Backward.of(zeros(1, 1, 1), zeros(1, 1, 1), zeros(1, 1, 1, dtype=np.int32), zeros(1, 1, 1)), 0),
     ("no dilation but 1", POOL_3D, Backward.of(*[zeros(1, 1, 1, 1)] * 2, CALL[2], zeros(1, 1, 1, 1), dilation=[2]), 0),
     (
-        "561103",
-        ADAPTIVE_FORWARD_2D,
-        Forward.of(zeros(1, 2, 2), zeros(1, 2, 2), zeros(1, 2, 2, dtype=np.int64), output_size=[1, 1]),
-        561103,
-    ),
-]
+        "561103", ADAPTIVE_FORWARD_2D,
+        Forward.of(zeros(1, 2, 2), zeros(1, 2, 2), zeros(1, 2, 2, dtype=np.int64), output_size=[1, 1]), 561103),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("note", "api", "call", "code"), NOTED, ids=[note for note, *_ in NOTED])

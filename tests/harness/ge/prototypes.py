@@ -66,12 +66,8 @@ PROTOTYPES = {
     ),
     "MaxPoolWithArgmaxV3": Prototype(**_POOL, required=_WINDOWS, optional=_rounding(2, "NCHW") | _DTYPE, since="8.5.0"),
     "AdaptiveMaxPool3d": Prototype(
-        inputs=("x",),
-        outputs=("y", "indices"),
-        required={"output_size": "LIST_INT"},
-        optional={"indices_dtype": ("INT", 3)},
-        since="9.0.0",
-    ),
+        inputs=("x",), outputs=("y", "indices"), required={"output_size": "LIST_INT"},
+        optional={"indices_dtype": ("INT", 3)}, since="9.0.0"),
     "AvgPool3DGrad": Prototype(
         inputs=("orig_input_shape", "grads"),
         outputs=("output",),
@@ -100,20 +96,12 @@ PROTOTYPES = {
         since="9.0.0",
     ),
     "AdaptiveAvgPool3dGrad": Prototype(
-        inputs=("y_grad", "x"),
-        outputs=("x_grad",),
-        required={},
-        optional={"data_format": ("STRING", "NDHWC")},
-        since="9.1.0",
-    ),
+        inputs=("y_grad", "x"), outputs=("x_grad",), required={}, optional={"data_format": ("STRING", "NDHWC")},
+        since="9.1.0"),
     "AdaptiveAvgPool2dGrad": Prototype(
-        inputs=("input_grad",),
-        outputs=("output_grad",),
-        required={"orig_input_shape": "LIST_INT"},
-        optional={},
-        since="9.1.0",
-    ),
-}
+        inputs=("input_grad",), outputs=("output_grad",), required={"orig_input_shape": "LIST_INT"}, optional={},
+        since="9.1.0"),
+}  # fmt: skip
 """By GE type. AdaptiveAvgPool3dGrad is older, but has a data_format since the release that it has here.
 
 AdaptiveMaxPool3DGrad has a definition and kernels in CANN but no prototype in any release.

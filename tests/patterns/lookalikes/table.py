@@ -18,9 +18,7 @@ LOOKALIKES: dict[str, Lookalike] = {
     "P0_genuine": Lookalike(scatter.gradient(), "the form as the exporter writes it"),
     "P1_indices_have_other_reader": Lookalike(
         scatter.gradient(outputs="float[2,3,5,6] y, float[2,3,9,12] dx, int64[2,3,5,6] p"),
-        "the plane-local indices are a graph output too, and stay",
-        stays=True,
-    ),
+        "the plane-local indices are a graph output too, and stay", stays=True),
     "P2_whole_tensor_scatter": Lookalike(
         scatter.gradient(
             companion="",
@@ -35,19 +33,13 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "N01_overwrite_overlap": Lookalike(
         scatter.gradient(scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)'),
-        "windows overlap: of several gradients for one element only the last is kept",
-        Code.OVERLAPPING_OVERWRITE,
-    ),
+        "windows overlap: of several gradients for one element only the last is kept", Code.OVERLAPPING_OVERWRITE),
     "N02_reduction_max": Lookalike(
         scatter.gradient(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'),
-        "gradients are not added, and negative ones are lost to the zeros",
-        Code.REDUCTION,
-    ),
+        "gradients are not added, and negative ones are lost to the zeros", Code.REDUCTION),
     "N03_reduction_mul": Lookalike(
         scatter.gradient(scatter='s = ScatterElements <axis=1, reduction="mul"> (z, r, u)'),
-        "zero times a gradient is zero",
-        Code.REDUCTION,
-    ),
+        "zero times a gradient is zero", Code.REDUCTION),
     "N04_base_is_ones": Lookalike(
         scatter.gradient(constants={"zero": "float zero = {1}"}), "the canvas is not zeros", Code.BASE_NOT_ZERO
     ),
@@ -56,9 +48,7 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "N06_indices_shifted": Lookalike(
         scatter.gradient(plane_local="q = Sub (i, d)\np = Sub (q, one)", constants={"one": "int64 one = {1}"}),
-        "the index is one before the maximum",
-        Code.PLANE_BASE,
-    ),
+        "the index is one before the maximum", Code.PLANE_BASE),
     "N07_companion_on_other_tensor": Lookalike(
         scatter.gradient(
             inputs=_TWO_TENSORS, pool="y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x2)"
@@ -82,9 +72,7 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "N10_indices_transposed": Lookalike(
         scatter.gradient(rows="t = Transpose <perm=[0,1,3,2]> (p)\nr = Reshape (t, row_shape)"),
-        "indices and gradients are flattened in different orders: the pairs are wrong",
-        Code.INDICES_ALTERED,
-    ),
+        "indices and gradients are flattened in different orders: the pairs are wrong", Code.INDICES_ALTERED),
     "N11_result_has_other_shape": Lookalike(
         scatter.gradient(
             outputs="float[2,3,5,6] y, float[2,3,12,9] dx", constants={"x_shape": "int64[4] x_shape = {2, 3, 12, 9}"}
@@ -124,19 +112,15 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "N15_constant_indices": Lookalike(
         scatter.gradient(rows="r = Identity (frozen)", constants={"frozen": scatter.constant_indices()}),
-        "the indices are frozen from a trace and do not follow the input",
-        Code.INDICES_SOURCE,
-    ),
+        "the indices are frozen from a trace and do not follow the input", Code.INDICES_SOURCE),
     "N16_any_dy": Lookalike(
         scatter.gradient(updates="dy2 = Mul (dy, dy)\nu = Reshape (dy2, row_shape)"),
         "what the incoming gradient is made of does not matter",
-        operands=lambda feeds: (feeds["x"], feeds["dy"] * feeds["dy"]),
-    ),
+        operands=lambda feeds: (feeds["x"], feeds["dy"] * feeds["dy"])),
     "N17_scaled_result": Lookalike(
         scatter.gradient(result="v = Reshape (s, x_shape)\ndx = Mul (v, two)", constants={"two": "float two = {2}"}),
         "the scale is applied to the gradient, outside it",
-        operands=lambda feeds: (feeds["x"], feeds["dy"] * np.float32(2)),
-    ),
+        operands=lambda feeds: (feeds["x"], feeds["dy"] * np.float32(2))),
     "N18_storage_order": Lookalike(
         scatter.gradient(
             pool="y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1> (x)"
@@ -146,9 +130,7 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "N19_min_pool": Lookalike(
         scatter.gradient(pool="m = Neg (x)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (m)"),
-        "the gradient of the pool over the negated tensor",
-        operands=lambda feeds: (-feeds["x"], feeds["dy"]),
-    ),
+        "the gradient of the pool over the negated tensor", operands=lambda feeds: (-feeds["x"], feeds["dy"])),
     "N20_indices_are_an_input": Lookalike(
         scatter.gradient(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] labels", rows="r = Reshape (labels, row_shape)"
@@ -188,23 +170,14 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "N24_companion_reads_another_element": Lookalike(
         scatter.gradient(constants={"starts": "int64[2] starts = {0, 1}", "ends": "int64[2] ends = {1, 2}"}),
-        "the subtracted index is not the first of its plane",
-        Code.PLANE_BASE,
-    ),
+        "the subtracted index is not the first of its plane", Code.PLANE_BASE),
     "N25_nms_keep_mask": Lookalike(
-        others.NMS_KEEP_MASK,
-        "an equality mask that keeps local maxima: a forward computation",
-        Code.UNRELATED_MASK,
-        window=_STRIDE_ONE,
-        operands=lambda feeds: (feeds["x"], feeds["x"]),
-        output="kept",
-    ),
+        others.NMS_KEEP_MASK, "an equality mask that keeps local maxima: a forward computation", Code.UNRELATED_MASK,
+        window=_STRIDE_ONE, operands=lambda feeds: (feeds["x"], feeds["x"]), output="kept"),
     "N26_stride_one_mask": Lookalike(
         others.STRIDE_ONE_MASK,
-        "a mask passes one gradient to a maximum, the pool's gradient the sum over its windows",
-        Code.UNRELATED_MASK,
-        window=_STRIDE_ONE,
-    ),
+        "a mask passes one gradient to a maximum, the pool's gradient the sum over its windows", Code.UNRELATED_MASK,
+        window=_STRIDE_ONE),
     "Q1_no_attributes": Lookalike(
         maxpoolgrad.gradient(attributes=""), "older producers copy no attributes; the forward pool has them"
     ),
@@ -217,27 +190,17 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "Q3_indices_are_an_input": Lookalike(
         maxpoolgrad.gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"),
-        "the indices come from outside the graph",
-        Code.INDICES_SOURCE,
-    ),
+        "the indices come from outside the graph", Code.INDICES_SOURCE),
     "Q4_indices_shifted": Lookalike(
         maxpoolgrad.gradient(between="one = Constant <value = int64 {1}> ()\nj = Sub (i, one)", indices="j"),
-        "the index is one before the maximum",
-        Code.PLANE_BASE,
-    ),
+        "the index is one before the maximum", Code.PLANE_BASE),
     "Q5_storage_order": Lookalike(
         maxpoolgrad.gradient(pool="kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1"),
-        "the indices are column-major inside a plane and are applied as row-major",
-        Code.STORAGE_ORDER,
-    ),
+        "the indices are column-major inside a plane and are applied as row-major", Code.STORAGE_ORDER),
     "Q6_result_has_other_shape": Lookalike(
         maxpoolgrad.gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
-        "the result is declared with another shape than the pooled tensor's",
-        Code.DX_SHAPE,
-    ),
+        "the result is declared with another shape than the pooled tensor's", Code.DX_SHAPE),
     "Q7_indices_have_other_reader": Lookalike(
         maxpoolgrad.gradient(outputs="float[2,3,5,6] y, float[2,3,9,12] dx, int64[2,3,5,6] i"),
-        "the whole-tensor indices are a graph output too, and stay",
-        stays=True,
-    ),
-}
+        "the whole-tensor indices are a graph output too, and stay", stays=True),
+}  # fmt: skip

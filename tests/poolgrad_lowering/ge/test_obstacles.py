@@ -78,11 +78,8 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
     "opset 7": (parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=7), "", "", "opset"),
     "no input": (parse("g () => (float[2] Y) <float[2] W = {1.0, 2.0}> { Y = Relu(W) }"), "", "", "no-input"),
     "an operator of onnxruntime": (
-        parse("g (float[2] X) => (float[2] Y) { [n] Y = com.microsoft.Gelu(X) }", imports='"com.microsoft": 1'),
-        "n",
-        "com.microsoft.Gelu",
-        "unregistered-operator",
-    ),
+        parse("g (float[2] X) => (float[2] Y) { [n] Y = com.microsoft.Gelu(X) }", imports='"com.microsoft": 1'), "n",
+        "com.microsoft.Gelu", "unregistered-operator"),
     "an operator of ONNX": (
         parse(
             "g (float[2,2,2,2] X) => (Y) { [n] Y = CenterCropPad(X, S) }".replace("X)", "X, int64[4] S)", 1), opset=18
@@ -112,41 +109,21 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
         "kept-indices",
     ),
     "dilation": (
-        parse(POOL.format("kernel_shape = [2, 2], dilations = [1, 2]")),
-        "pool",
-        "MaxPool",
-        "dropped-dilation",
-    ),
+        parse(POOL.format("kernel_shape = [2, 2], dilations = [1, 2]")), "pool", "MaxPool", "dropped-dilation"),
     "SAME_LOWER": (
-        parse(POOL.replace("8,8", "M,8").format('kernel_shape = [2, 2], auto_pad = "SAME_LOWER"')),
-        "pool",
-        "MaxPool",
-        "same-lower",
-    ),
+        parse(POOL.replace("8,8", "M,8").format('kernel_shape = [2, 2], auto_pad = "SAME_LOWER"')), "pool", "MaxPool",
+        "same-lower"),
     "dilation of one axis": (
-        parse("g (float[1,1,8] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }"),
-        "pool",
-        "MaxPool",
-        "dropped-dilation",
-    ),
+        parse("g (float[1,1,8] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }"), "pool",
+        "MaxPool", "dropped-dilation"),
     "four axes": (
-        parse("g (float[1,1,4,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2, 2]>(X) }"),
-        "pool",
-        "MaxPool",
-        "pool-axes",
-    ),
+        parse("g (float[1,1,4,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2, 2]>(X) }"), "pool",
+        "MaxPool", "pool-axes"),
     "a large padded window": (
-        parse(POOL.format("kernel_shape = [16, 16], pads = [4, 4, 4, 4]")),
-        "pool",
-        "MaxPool",
-        "large-window",
-    ),
+        parse(POOL.format("kernel_shape = [16, 16], pads = [4, 4, 4, 4]")), "pool", "MaxPool", "large-window"),
     "a large stride with ceil_mode": (
-        parse(POOL.format("kernel_shape = [2, 2], strides = [64, 1], ceil_mode = 1")),
-        "pool",
-        "MaxPool",
-        "large-window",
-    ),
+        parse(POOL.format("kernel_shape = [2, 2], strides = [64, 1], ceil_mode = 1")), "pool", "MaxPool",
+        "large-window"),
     "names left out": (
         without_names(
             "g (float[4] X, int64[1] S) => (A, I) { A = Slice(X, S, S, none, S) [unique] none, I = Unique(X) }"
@@ -156,23 +133,13 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
         "empty-names",
     ),
     "storage order": (
-        parse(POOL.format("kernel_shape = [2, 2], storage_order = 1")),
-        "pool",
-        "MaxPool",
-        "storage-order",
-    ),
+        parse(POOL.format("kernel_shape = [2, 2], storage_order = 1")), "pool", "MaxPool", "storage-order"),
     "a transposed convolution without a kernel": (
-        parse("g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = ConvTranspose(X, W) }"),
-        "conv",
-        "ConvTranspose",
-        "kernel-shape",
-    ),
+        parse("g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = ConvTranspose(X, W) }"), "conv",
+        "ConvTranspose", "kernel-shape"),
     "a convolution with no attribute of windows": (
-        parse('g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = Conv<auto_pad = "VALID">(X, W) }'),
-        "conv",
-        "Conv",
-        "kernel-shape",
-    ),
+        parse('g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = Conv<auto_pad = "VALID">(X, W) }'), "conv",
+        "Conv", "kernel-shape"),
     "SAME_LOWER without a kernel": (
         parse(
             """g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) {
@@ -205,11 +172,8 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
         "pad-axes",
     ),
     "negative pads of edges": (
-        parse('g (float[4] X) => (Y) <int64[2] P = {-1, 0}> { [pad] Y = Pad<mode = "edge">(X, P) }'),
-        "pad",
-        "Pad",
-        "negative-pads",
-    ),
+        parse('g (float[4] X) => (Y) <int64[2] P = {-1, 0}> { [pad] Y = Pad<mode = "edge">(X, P) }'), "pad", "Pad",
+        "negative-pads"),
     "a sum into unknown sizes": (
         parse(
             """g (float[N] X, int64[2,1] I, float[2] U) => (float[N] Y) {
@@ -221,68 +185,40 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
         "scatter-reduction",
     ),
     "a transposition of an unknown rank": (
-        without_shapes("g (float[2] X) => (float[2] Y) { [turn] Y = Transpose(X) }"),
-        "turn",
-        "Transpose",
-        "unknown-rank",
-    ),
+        without_shapes("g (float[2] X) => (float[2] Y) { [turn] Y = Transpose(X) }"), "turn", "Transpose",
+        "unknown-rank"),
     "the last maximum": (
-        parse("g (float[4] X) => (Y) { [arg] Y = ArgMax<select_last_index = 1>(X) }"),
-        "arg",
-        "ArgMax",
-        "last-index",
-    ),
+        parse("g (float[4] X) => (Y) { [arg] Y = ArgMax<select_last_index = 1>(X) }"), "arg", "ArgMax", "last-index"),
     "alpha without C": (
-        parse("g (int32[2,2] X, int32[2,2] Z) => (int32[2,2] Y) { [gemm] Y = Gemm<alpha = 2.0>(X, Z) }"),
-        "gemm",
-        "Gemm",
-        "dropped-alpha",
-    ),
+        parse("g (int32[2,2] X, int32[2,2] Z) => (int32[2,2] Y) { [gemm] Y = Gemm<alpha = 2.0>(X, Z) }"), "gemm",
+        "Gemm", "dropped-alpha"),
     "an element type": (
         parse("g (float[2] X) => (float[2] Y) { [narrow] N = Cast<to = 18>(X) Y = Cast<to = 1>(N) }", opset=19),
-        "narrow",
-        "Cast",
-        "element-type",
-    ),
+        "narrow", "Cast", "element-type"),
     "no rank": (NO_RANK, "gradient", "npu.MaxPool3DGradWithArgmax", "unknown-rank"),
     "int64": (INT64, "Y/MaxPool3DWithArgmaxV2", "npu.MaxPool3DWithArgmaxV2", "argmax-type"),
     "a dilated gradient": (DILATED, "dX/MaxPool3DGradWithArgmax", "npu.MaxPool3DGradWithArgmax", "dilation"),
     "fewer elements than cores": (half_average(47), "gradient", "npu.AvgPool3DGrad", "few-elements"),
     "another target": (
         lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2]), target="ascend950").model,
-        "Y/MaxPoolWithArgmaxV3",
-        "npu.MaxPoolWithArgmaxV3",
-        "wrong-target",
-    ),
-}
+        "Y/MaxPoolWithArgmaxV3", "npu.MaxPoolWithArgmaxV3", "wrong-target"),
+}  # fmt: skip
 
 
 WEAK = {
     "a large kernel": (
-        parse("g (float[1,1,300,4] X, float[1,1,256,4] W) => (Y) { [conv] Y = Conv(X, W) }"),
-        "conv",
-        "Conv",
-        "large-kernel",
-    ),
+        parse("g (float[1,1,300,4] X, float[1,1,256,4] W) => (Y) { [conv] Y = Conv(X, W) }"), "conv", "Conv",
+        "large-kernel"),
     "float64": (
-        parse("g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }"),
-        "wide",
-        "Cast",
-        "float64",
-    ),
+        parse("g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }"), "wide",
+        "Cast", "float64"),
     "no open prototype": (
-        parse("g (float[2] X) => (float[2] Y) { [swish] Y = HardSwish(X) }"),
-        "swish",
-        "HardSwish",
-        "no-open-prototype",
-    ),
+        parse("g (float[2] X) => (float[2] Y) { [swish] Y = HardSwish(X) }"), "swish", "HardSwish",
+        "no-open-prototype"),
     "the type of a value of unknown type": (
-        parse("g (float[2] X) => (Y) { U = npu.NPUMish(X) [like] Y = CastLike(X, U) }", imports='"npu": 1'),
-        "like",
-        "CastLike",
-        "no-open-prototype",
-    ),
-}
+        parse("g (float[2] X) => (Y) { U = npu.NPUMish(X) [like] Y = CastLike(X, U) }", imports='"npu": 1'), "like",
+        "CastLike", "no-open-prototype"),
+}  # fmt: skip
 
 
 def cases(table: dict[str, tuple[ModelProto, str, str, str]]) -> list[Any]:

@@ -51,11 +51,8 @@ ROWS = [
     ),
     left("old-opset", "an operator", 13, "g (float[3,4] X) => (float[3,4] Y) { [n] Y = com.microsoft.Trilu (X) }"),
     left(
-        "old-opset",
-        "axes that are computed",
-        12,
-        "g (float[3,4] X, int64[1] a) => (float[R,S] Y) { [n] Y = com.microsoft.ReduceSumTraining (X, a) }",
-    ),
+        "old-opset", "axes that are computed", 12,
+        "g (float[3,4] X, int64[1] a) => (float[R,S] Y) { [n] Y = com.microsoft.ReduceSumTraining (X, a) }"),
     left("old-opset", "opset 10", 10, UNARY.format("com.microsoft.Gelu")),
     left("outside-of-the-graph", "processes", 18, UNARY.format("com.microsoft.MegatronF")),
     left("outside-of-the-graph", "Python", 18, UNARY.format("com.microsoft.PythonOp")),
@@ -64,11 +61,8 @@ ROWS = [
     left("part-of-a-step", "an optimizer", 18, UNARY.format("com.microsoft.SGDOptimizerV2")),
     left("recurrent-network", "a GRU", 18, UNARY.format("com.microsoft.GRUGrad")),
     left(
-        "uncovered-operand",
-        "a reduction",
-        18,
-        LOSS.format('SoftmaxCrossEntropyLossGrad <reduction = "max">').replace("C]", "3]"),
-    ),
+        "uncovered-operand", "a reduction", 18,
+        LOSS.format('SoftmaxCrossEntropyLossGrad <reduction = "max">').replace("C]", "3]")),
     left(
         "uncovered-operand",
         "batch_dims",
@@ -86,44 +80,26 @@ ROWS = [
     ),
     left("uncovered-operand", "a mode", 18, RESIZE.format(more="", s="s", at='mode = "nearest"')),
     left(
-        "uncovered-operand",
-        "coordinates",
-        18,
-        RESIZE.format(more="", s="s", at='mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"'),
-    ),
+        "uncovered-operand", "coordinates", 18,
+        RESIZE.format(more="", s="s", at='mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"')),
     left(
-        "uncovered-operand",
-        "scales that are computed",
-        18,
-        RESIZE.format(more=", float[3] t", s="t", at='mode = "linear"'),
-    ),
+        "uncovered-operand", "scales that are computed", 18,
+        RESIZE.format(more=", float[3] t", s="t", at='mode = "linear"')),
     left(
-        "uncovered-operand",
-        "auto_pad of a transposed convolution",
-        18,
-        CONV.format(y=5, c=4, x=5, w=4, op="ConvTransposeGrad", at='<auto_pad = "SAME_UPPER">'),
-    ),
+        "uncovered-operand", "auto_pad of a transposed convolution", 18,
+        CONV.format(y=5, c=4, x=5, w=4, op="ConvTransposeGrad", at='<auto_pad = "SAME_UPPER">')),
     left(
-        "uncovered-operand",
-        "groups that do not divide",
-        18,
-        CONV.format(y=3, c=6, x=5, w=2, op="ConvGrad", at="<group = 3>"),
-    ),
+        "uncovered-operand", "groups that do not divide", 18,
+        CONV.format(y=3, c=6, x=5, w=2, op="ConvGrad", at="<group = 3>")),
     left(
         "uncovered-operand", "padding of TensorFlow", 18, TENSORFLOW.format(more="", s="s", at='padding = "EXPLICIT"')
     ),
     left(
-        "uncovered-operand",
-        "a layout of TensorFlow",
-        18,
-        TENSORFLOW.format(more="", s="s", at='padding = "SAME", data_format = "CHWN"'),
-    ),
+        "uncovered-operand", "a layout of TensorFlow", 18,
+        TENSORFLOW.format(more="", s="s", at='padding = "SAME", data_format = "CHWN"')),
     left(
-        "uncovered-operand",
-        "sizes of TensorFlow that are computed",
-        18,
-        TENSORFLOW.format(more=", int32[4] t", s="t", at='padding = "SAME"'),
-    ),
+        "uncovered-operand", "sizes of TensorFlow that are computed", 18,
+        TENSORFLOW.format(more=", int32[4] t", s="t", at='padding = "SAME"')),
     left(
         "uncovered-operand",
         "no training",
@@ -132,11 +108,8 @@ ROWS = [
         [n] Y = com.microsoft.BatchNormInternal <training_mode = 0> (X, s, s, s, s) }""",
     ),
     left(
-        "uncovered-operand",
-        "Indices of no pool",
-        18,
-        "g (double[2] dY, int64[2] i) => (double[A] dX) { [n] dX = MaxPoolGrad <kernel_shape = [2]> (dY, i) }",
-    ),
+        "uncovered-operand", "Indices of no pool", 18,
+        "g (double[2] dY, int64[2] i) => (double[A] dX) { [n] dX = MaxPoolGrad <kernel_shape = [2]> (dY, i) }"),
     left(
         "uncovered-operand",
         "a ratio",
@@ -145,17 +118,11 @@ ROWS = [
         [n] dX = com.microsoft.DropoutGrad (dY, mask, ratio) }""",
     ),
     left(
-        "uncovered-operand",
-        "a missing input",
-        18,
-        "g (float[4] dY) => (float[4] dX) { [n] dX = com.microsoft.ReluGrad (dY) }",
-    ),
+        "uncovered-operand", "a missing input", 18,
+        "g (float[4] dY) => (float[4] dX) { [n] dX = com.microsoft.ReluGrad (dY) }"),
     left(
-        "uncovered-operand",
-        "an axis",
-        18,
-        "g (float[3,4] dY) => (float[3,4] dX) { [n] dX = com.microsoft.SoftmaxGrad_13 <axis = 2> (dY, dY) }",
-    ),
+        "uncovered-operand", "an axis", 18,
+        "g (float[3,4] dY) => (float[3,4] dX) { [n] dX = com.microsoft.SoftmaxGrad_13 <axis = 2> (dY, dY) }"),
     left(
         "uncovered-operand",
         "a divisor of PyTorch's pool",
@@ -166,34 +133,22 @@ ROWS = [
     ),
     left("unknown-sizes", "classes", 18, LOSS.format("SoftmaxCrossEntropyLossGrad")),
     left(
-        "unknown-sizes",
-        "groups over a symbolic image",
-        18,
-        CONV.format(y="L", c=4, x="H", w=2, op="ConvGrad", at="<group = 2>"),
-    ),
+        "unknown-sizes", "groups over a symbolic image", 18,
+        CONV.format(y="L", c=4, x="H", w=2, op="ConvGrad", at="<group = 2>")),
     left(
-        "unknown-sizes",
-        "auto_pad over a symbolic image",
-        18,
-        CONV.format(y="L", c=4, x="H", w=4, op="ConvGrad", at='<auto_pad = "SAME_UPPER", strides = [2]>'),
-    ),
+        "unknown-sizes", "auto_pad over a symbolic image", 18,
+        CONV.format(y="L", c=4, x="H", w=4, op="ConvGrad", at='<auto_pad = "SAME_UPPER", strides = [2]>')),
     left("unknown-sizes", "a weight", 18, CONV.format(y=3, c="C", x=5, w="C", op="ConvGrad", at="")),
     left("unknown-sizes", "no pool", 18, POOL.format(c=2, h=4, pool="Y = Identity (X)")),
     left(
-        "unknown-sizes",
-        "the pool of another gradient",
-        18,
-        POOL.format(c=2, h=4, pool="Y = AveragePool <kernel_shape = [2]> (X)").replace("2,H]", "2,7]"),
-    ),
+        "unknown-sizes", "the pool of another gradient", 18,
+        POOL.format(c=2, h=4, pool="Y = AveragePool <kernel_shape = [2]> (X)").replace("2,H]", "2,7]")),
     left(
         "unknown-sizes", "a symbolic pool", 18, POOL.format(c=2, h="H", pool="Y = AveragePool <kernel_shape = [2]> (X)")
     ),
     left(
-        "unknown-sizes",
-        "a slice of a symbolic axis",
-        18,
-        SLICE.format(given="unread", more="shape = Shape (Z)").replace("int64[2] unread", "float[N,H] Z"),
-    ),
+        "unknown-sizes", "a slice of a symbolic axis", 18,
+        SLICE.format(given="unread", more="shape = Shape (Z)").replace("int64[2] unread", "float[N,H] Z")),
     left(
         "unknown-sizes",
         "broadcasting",
@@ -209,11 +164,8 @@ ROWS = [
         Y = Reshape (dY, s) [n] dX = com.microsoft.SoftmaxGrad_13 (dY, Y) }""",
     ),
     left(
-        "unknown-sizes",
-        "an element type",
-        18,
-        """g (float[4] dY) => (float[4] dX) { Y = acme.Op (dY) [n] dX = com.microsoft.ReluGrad (dY, Y) }""",
-    ),
+        "unknown-sizes", "an element type", 18,
+        """g (float[4] dY) => (float[4] dX) { Y = acme.Op (dY) [n] dX = com.microsoft.ReluGrad (dY, Y) }"""),
     left(
         "unknown-sizes",
         "a forward pool of PyTorch",
@@ -221,7 +173,7 @@ ROWS = [
         """g (float[1,2,H,W] dY, float[1,2,4,4] x) => (float[1,2,4,4] dx) {
         [n] dx = org.pytorch.aten.ATen <operator = "_adaptive_avg_pool2d_backward"> (dY, x) }""",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "opset", "text"), ROWS)

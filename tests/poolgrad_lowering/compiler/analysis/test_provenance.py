@@ -104,52 +104,29 @@ FOUND = {  # what `out` counts, its argmax and what that one counts
     "int64": ("out = Cast<to = 7>(i)", TENSOR, "out", TENSOR),
     "remainder": (remainder() + "out = Identity(local)", PLANE, "out", PLANE),
     "remainder by a vector": (constant("size", np.array([24])) + "out = Mod(i, size)", PLANE, "out", PLANE),
-    "remainder of a view": (
-        reshaped("i", 6, 6) + remainder("view") + "out = Identity(local)",
-        PLANE,
-        "i",
-        TENSOR,
-    ),
+    "remainder of a view": (reshaped("i", 6, 6) + remainder("view") + "out = Identity(local)", PLANE, "i", TENSOR),
     "remainder of a view, and back": (
-        reshaped("i", 6, 6) + remainder("view") + "s = Shape(i) out = Reshape(local, s)",
-        PLANE,
-        "out",
-        PLANE,
-    ),
+        reshaped("i", 6, 6) + remainder("view") + "s = Shape(i) out = Reshape(local, s)", PLANE, "out", PLANE),
     "plane-local int32": (remainder() + "out = Cast<to = 6>(local)", PLANE, "out", PLANE),
     "plane-local int64": (remainder() + "out = Cast<to = 7>(local)", PLANE, "out", PLANE),
     "less the planes' first": (sliced(), PLANE, "out", PLANE),
     "less the planes' first of a copy": (sliced("copy"), PLANE, "out", PLANE),
     "less the planes' first without padding": (
-        sliced(pool='kernel_shape = [1, 1], auto_pad = "VALID", pads = [0, 0, 1, 1]'),
-        PLANE,
-        "out",
-        PLANE,
-    ),
+        sliced(pool='kernel_shape = [1, 1], auto_pad = "VALID", pads = [0, 0, 1, 1]'), PLANE, "out", PLANE),
     "plus a table": (remainder() + added(bases(2, 3, 1, 1)), TENSOR, "local", PLANE),
     "plus a table in front": (
-        remainder() + constant("table", bases(2, 3, 1, 1)) + "out = Add(table, local)",
-        TENSOR,
-        "local",
-        PLANE,
-    ),
+        remainder() + constant("table", bases(2, 3, 1, 1)) + "out = Add(table, local)", TENSOR, "local", PLANE),
     "plus a table of rows": (remainder() + added(bases(2, 3, 2, 1)), TENSOR, "local", PLANE),
     "plus a whole table": (remainder() + added(bases(2, 3, 2, 3)), TENSOR, "local", PLANE),
     "a view plus a table": (local_view(6, 6) + added(bases(6, 1), "view"), TENSOR, "local", PLANE),
     "a vector plus a table": (local_view(36) + added(bases(36), "view"), TENSOR, "local", PLANE),
     "plus a table, and a copy": (
         remainder() + constant("table", bases(2, 3, 1, 1)) + "whole = Add(local, table) out = Identity(whole)",
-        TENSOR,
-        "local",
-        PLANE,
-    ),
+        TENSOR, "local", PLANE),
     "plus a table, and the remainder": (
         remainder() + constant("table", bases(2, 3, 1, 1)) + "whole = Add(local, table) out = Mod(whole, size)",
-        PLANE,
-        "out",
-        PLANE,
-    ),
-}
+        PLANE, "out", PLANE),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", FOUND)
@@ -167,20 +144,10 @@ SHAPES = {  # inputs, pool, nodes; what `out` counts and its argmax
     "another tensor of x's shape": (f"{X}, float[2,3,4,6] z", HALVES, sliced(x="z"), PLANE, "out"),
     "symbols": ("float[N,C,4,6] x, float[N,C,4,6] z", HALVES, sliced(x="z"), PLANE, "out"),
     "the remainder by a symbol": (
-        "float[2,3,L] x",
-        "kernel_shape = [2]",
-        "s = Shape<start = 2>(x) out = Mod(i, s)",
-        PLANE,
-        "out",
-    ),
+        "float[2,3,L] x", "kernel_shape = [2]", "s = Shape<start = 2>(x) out = Mod(i, s)", PLANE, "out"),
     "one plane": ("float[1,1,4,4] x", HALVES, remainder(by=16) + added(bases(1, 1, 1, 1, planes=1)), TENSOR, "local"),
     "rows of one plane": (
-        "float[1,1,4,4] x",
-        HALVES,
-        local_view(2, 2, by=16) + added(bases(1, 1, planes=1), "view"),
-        TENSOR,
-        "local",
-    ),
+        "float[1,1,4,4] x", HALVES, local_view(2, 2, by=16) + added(bases(1, 1, planes=1), "view"), TENSOR, "local"),
     "a number": (
         "float[1,1,2,2] x",
         HALVES,
@@ -191,7 +158,7 @@ SHAPES = {  # inputs, pool, nodes; what `out` counts and its argmax
         TENSOR,
         "local",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", SHAPES)

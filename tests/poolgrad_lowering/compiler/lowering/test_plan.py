@@ -264,57 +264,35 @@ Edit = Callable[[dict[str, Any]], object]
 
 NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
     "another file": (
-        lambda plan: plan.update(model_sha256="0" * 64),
-        ": model_sha256",
-        "the plan is for another model file, its SHA-256 is not ",
-    ),
+        lambda plan: plan.update(model_sha256="0" * 64), ": model_sha256",
+        "the plan is for another model file, its SHA-256 is not "),
     "another version": (lambda plan: plan.update(schema_version=2), ": schema_version", "'schema_version' is 2, not 1"),
     "no such target": (
-        lambda plan: plan.update(target="atlas-a4"),
-        ": target",
-        "unknown target 'atlas-a4' (did you mean atlas-a",
-    ),
+        lambda plan: plan.update(target="atlas-a4"), ": target", "unknown target 'atlas-a4' (did you mean atlas-a"),
     "another target": (
-        lambda plan: plan.update(target="atlas-training"),
-        ": sites[0]",
-        "'main:A' cannot be lowered: ",
-    ),
+        lambda plan: plan.update(target="atlas-training"), ": sites[0]", "'main:A' cannot be lowered: "),
     "no such field": (lambda plan: plan.update(sides=[]), "", "has no field 'sides' (did you mean sites?)"),
     "a field too few": (lambda plan: plan.pop("target"), "", "the plan lacks 'target'\n"),
     "sites of a wrong kind": (lambda plan: plan.update(sites={}), ": sites", "'sites' must be a list"),
     "a truth for a number": (
-        lambda plan: plan.update(schema_version=True),
-        ": schema_version",
-        "'schema_version' must be a whole number",
-    ),
+        lambda plan: plan.update(schema_version=True), ": schema_version", "'schema_version' must be a whole number"),
     "no such site": (
-        lambda plan: plan["sites"][1].update(site="main:C"),
-        ": sites[1]",
-        "the model has no site 'main:C' (did you mean main:",
-    ),
+        lambda plan: plan["sites"][1].update(site="main:C"), ": sites[1]",
+        "the model has no site 'main:C' (did you mean main:"),
     "a site twice": (lambda plan: plan["sites"].append(plan["sites"][0]), ": sites[2]", "is listed twice, first at "),
     "a site too few": (lambda plan: plan["sites"].pop(), ": sites", "site 'main:B' is missing: a plan names every"),
     "a site that is none": (lambda plan: plan["sites"].append(3), ": sites[2]", "a site must be an object"),
     "no such field of a site": (
-        lambda plan: plan["sites"][0].update(skip=True),
-        ": sites[0]",
-        "a site has no field 'skip': its fields are site, ",
-    ),
+        lambda plan: plan["sites"][0].update(skip=True), ": sites[0]",
+        "a site has no field 'skip': its fields are site, "),
     "a field of a site too few": (
-        lambda plan: plan["sites"][0].pop("forward"),
-        ": sites[0]",
-        "a site lacks 'forward'\n",
-    ),
+        lambda plan: plan["sites"][0].pop("forward"), ": sites[0]", "a site lacks 'forward'\n"),
     "no such operator": (
-        lambda plan: plan["sites"][0].update(operator="MaxPool3dGradWithArgmax"),
-        ": sites[0].operator",
-        "not a possible operator (did you mean MaxPool3DGradWithArgmax?)",
-    ),
+        lambda plan: plan["sites"][0].update(operator="MaxPool3dGradWithArgmax"), ": sites[0].operator",
+        "not a possible operator (did you mean MaxPool3DGradWithArgmax?)"),
     "nothing like an operator": (
-        lambda plan: plan["sites"][0].update(operator="none"),
-        ": sites[0].operator",
-        "'operator' is 'none', which is not a possible operator: give one of MaxPool3DGradWithArgmax, ",
-    ),
+        lambda plan: plan["sites"][0].update(operator="none"), ": sites[0].operator",
+        "'operator' is 'none', which is not a possible operator: give one of MaxPool3DGradWithArgmax, "),
     "an operator of another product": (
         lambda plan: plan["sites"][0].update(operator="MaxPoolGradWithArgmaxV3"),
         ": sites[0]",
@@ -322,26 +300,18 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
         "[2, 3, 8] to [2, 3, 4] (operator-windows)",
     ),
     "a pool in a gradient's place": (
-        lambda plan: plan["sites"][0].update(operator="MaxPool3DWithArgmaxV2"),
-        ": sites[0].operator",
-        "which is not a possible operator",
-    ),
+        lambda plan: plan["sites"][0].update(operator="MaxPool3DWithArgmaxV2"), ": sites[0].operator",
+        "which is not a possible operator"),
     "a gradient in a pool's place": (
-        lambda plan: plan["sites"][0].update(forward="MaxPool3DGradWithArgmax"),
-        ": sites[0].forward",
-        "'forward' is 'MaxPool3DGradWithArgmax', which is not a possible operator",
-    ),
+        lambda plan: plan["sites"][0].update(forward="MaxPool3DGradWithArgmax"), ": sites[0].forward",
+        "'forward' is 'MaxPool3DGradWithArgmax', which is not a possible operator"),
     "a pool without its gradient": (
-        lambda plan: plan["sites"][0].update(operator=None),
-        ": sites[0].forward",
-        "'forward' must be null if 'operator' is",
-    ),
+        lambda plan: plan["sites"][0].update(operator=None), ": sites[0].forward",
+        "'forward' must be null if 'operator' is"),
     "notes of a wrong kind": (
-        lambda plan: plan["sites"][0].update(alternatives="none"),
-        ": sites[0].alternatives",
-        "'alternatives' must be a list or null\n",
-    ),
-}
+        lambda plan: plan["sites"][0].update(alternatives="none"), ": sites[0].alternatives",
+        "'alternatives' must be a list or null\n"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NEAR_MISSES)

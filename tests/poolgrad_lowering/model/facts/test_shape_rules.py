@@ -51,18 +51,10 @@ CASES = [
         ("Gather", f"i = Constant<value = int64[2,1] {{0, 1}}>() Y = Gather<axis = {axis}>(X, i)", [(2, 3, 4)], 16)
         for axis in range(-3, 3)
     ),
+    ("GatherElements", "i = Constant<value = int64[2,1] {0, 1}>() Y = GatherElements<axis = 1>(X, i)", [(2, 3)], 16),
     (
-        "GatherElements",
-        "i = Constant<value = int64[2,1] {0, 1}>() Y = GatherElements<axis = 1>(X, i)",
-        [(2, 3)],
-        16,
-    ),
-    (
-        "Conv",
-        "Y = Conv<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(X0, X1)",
-        [(2, 3, 7, 5), (4, 3, 3, 2)],
-        16,
-    ),
+        "Conv", "Y = Conv<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(X0, X1)",
+        [(2, 3, 7, 5), (4, 3, 3, 2)], 16),
     ("Conv", "Y = Conv<kernel_shape = [2], dilations = [2], group = 3>(X0, X1, X2)", [(2, 3, 7), (6, 1, 2), (6,)], 16),
     ("Identity", "Y = Identity(X)", [(2, 0, 3)], 16),
     *((op_type, f"Y = {op_type}(X)", [(2, 3)], 20) for op_type in UNARY),
@@ -99,12 +91,7 @@ CASES = [
     ("Reshape", "s = Constant<value_ints = [0, -1, 2]>() Y = Reshape(X, s)", [(2, 3, 4)], 16),
     ("Reshape", "s = Constant<value_ints = [0, 0, 4]>() Y = Reshape(X, s)", [(2, 3, 4)], 16),
     ("Reshape", "s = Constant<value_ints = [0, 5]>() Y = Reshape<allowzero = 1>(X, s)", [(2, 0, 4)], 16),
-    (
-        "Reshape",
-        "s = Shape(X) i = Constant<value_ints = [1, 0]>() t = Gather(s, i) Y = Reshape(X, t)",
-        [(2, 3)],
-        16,
-    ),
+    ("Reshape", "s = Shape(X) i = Constant<value_ints = [1, 0]>() t = Gather(s, i) Y = Reshape(X, t)", [(2, 3)], 16),
     ("Reshape", "s = Constant<value = int64[0] {}>() Y = Reshape(X, s)", [(1, 1)], 16),
     ("Reshape", "s = Constant<value_ints = [0, 6, -1]>() Y = Reshape(X, s)", [(2, 3, 4)], 16),
     ("Reshape", "s = Constant<value_ints = [3, -1]>() Y = Reshape(X, s)", [(0, 3)], 16),
@@ -116,15 +103,11 @@ CASES = [
     (
         "ScatterElements",
         "i = Constant<value = int64[1,1] {0}>() u = Constant<value = float[1,1] {0.0}>() Y = ScatterElements(X, i, u)",
-        [(2, 3)],
-        16,
-    ),
+        [(2, 3)], 16),
     (
         "ScatterND",
         "i = Constant<value = int64[1,2] {0, 0}>() u = Constant<value = float[1] {0.0}>() Y = ScatterND(X, i, u)",
-        [(2, 3)],
-        16,
-    ),
+        [(2, 3)], 16),
     ("Shape", "Y = Shape(X)", [(2, 3, 4)], 16),
     *(
         ("Shape", f"Y = Shape<{', '.join(bounds)}>(X)", [(2, 3, 4)], 16)
@@ -166,11 +149,8 @@ CASES = [
         for start, end, step in ((0, 5, 2), (1, 4, 3), (4, -9, -1), (9, 0, -2), (-1, -4, -1), (-2, 9, -1), (0, 1, -1))
     ),
     (
-        "Slice",
-        "s = Constant<value = int64[1] {0}>() e = Constant<value = int64[1] {1}>() Y = Slice(X, s, e)",
-        [(4, 2)],
-        10,
-    ),
+        "Slice", "s = Constant<value = int64[1] {0}>() e = Constant<value = int64[1] {1}>() Y = Slice(X, s, e)",
+        [(4, 2)], 10),
     *(
         (
             "Slice",
@@ -210,7 +190,7 @@ CASES = [
     ("Unsqueeze", "a = Constant<value_ints = [0, -1]>() Y = Unsqueeze(X, a)", [(2, 3)], 16),
     ("Unsqueeze", "Y = Unsqueeze<axes = [1, 2]>(X)", [(2, 3)], 11),
     ("Where", "c = Cast<to = 9>(X0) Y = Where(c, X1, X2)", [(2, 1, 1), (4, 3), (1,)], 16),
-]
+]  # fmt: skip
 IDS = [re.sub(r"\W+", " ", text) for _, text, _, _ in CASES]
 
 NOTHING = [

@@ -199,55 +199,36 @@ def test_nonsense_in_a_field(name: str, nonsense: object, monkeypatch: pytest.Mo
 
 OTHERS: dict[str, tuple[Change, str, str]] = {
     "a negative size": (
-        lambda g: replace(g, x_shape=(*g.x_shape[:3], Dim(-8))),
-        "malformed-gradient",
-        f"{OF_DX}x_shape is {(*shape(2, 3, 8), Dim(-8))}",
-    ),
+        lambda g: replace(g, x_shape=(*g.x_shape[:3], Dim(-8))), "malformed-gradient",
+        f"{OF_DX}x_shape is {(*shape(2, 3, 8), Dim(-8))}"),
     "a negative size of the pooled shape": (
-        lambda g: replace(g, pooled_shape=(*g.pooled_shape[:3], Dim(-4))),
-        "malformed-gradient",
-        f"{OF_DX}pooled_shape is {(*shape(2, 3, 4), Dim(-4))}",
-    ),
+        lambda g: replace(g, pooled_shape=(*g.pooled_shape[:3], Dim(-4))), "malformed-gradient",
+        f"{OF_DX}pooled_shape is {(*shape(2, 3, 4), Dim(-4))}"),
     "text for sizes": (
         lambda g: replace(g, x_shape=("N", "C", "H", "W")),  # type: ignore[arg-type]
         "malformed-gradient",
         f"{OF_DX}x_shape is ('N', 'C', 'H', 'W')",
     ),
     "other channels": (
-        lambda g: replace(g, pooled_shape=shape(2, 4, 4, 4)),
-        "malformed-gradient",
-        f"{OF_DX}pooled_shape [2, 4, 4, 4] does not fit x_shape [2, 3, 8, 8]",
-    ),
+        lambda g: replace(g, pooled_shape=shape(2, 4, 4, 4)), "malformed-gradient",
+        f"{OF_DX}pooled_shape [2, 4, 4, 4] does not fit x_shape [2, 3, 8, 8]"),
     "another rank": (
-        lambda g: replace(g, pooled_shape=shape(2, 3, 16)),
-        "malformed-gradient",
-        f"{OF_DX}pooled_shape [2, 3, 16] does not fit x_shape [2, 3, 8, 8]",
-    ),
+        lambda g: replace(g, pooled_shape=shape(2, 3, 16)), "malformed-gradient",
+        f"{OF_DX}pooled_shape [2, 3, 16] does not fit x_shape [2, 3, 8, 8]"),
     "no axes": (
-        lambda g: replace(g, x_shape=(), pooled_shape=()),
-        "malformed-gradient",
-        f"{OF_DX}pooled_shape [] does not fit x_shape []",
-    ),
+        lambda g: replace(g, x_shape=(), pooled_shape=()), "malformed-gradient",
+        f"{OF_DX}pooled_shape [] does not fit x_shape []"),
     "windows of another rank": (
         lambda g: replace(g, windows=windows(g, kernel=(2,), strides=(2,), begins=(0,), ends=(0,), dilations=(1,))),
-        "malformed-gradient",
-        f"{OF_DX}windows have 1 axes, x_shape is [2, 3, 8, 8]",
-    ),
+        "malformed-gradient", f"{OF_DX}windows have 1 axes, x_shape is [2, 3, 8, 8]"),
     "adaptive windows of an ordinary pool": (
-        lambda g: replace(g, windows=AdaptiveWindows()),
-        "malformed-gradient",
-        OTHER_WINDOWS,
-    ),
+        lambda g: replace(g, windows=AdaptiveWindows()), "malformed-gradient", OTHER_WINDOWS),
     "a pool over a tensor of another shape": (
         lambda g: replace(g, x_shape=shape(2, 3, 4, 16), x=g.x.flat(), dx=Operand(g.dx.value, View.FLAT, g.x_shape)),
-        "malformed-gradient",
-        "'x' has shape [2, 3, 8, 8], the pool [2, 3, 4, 16]",
-    ),
+        "malformed-gradient", "'x' has shape [2, 3, 8, 8], the pool [2, 3, 4, 16]"),
     "an axis that is none": (
-        lambda g: replace(g, numbering=Numbering.AXIS, axis=2),
-        "malformed-gradient",
-        f"{OF_DX}[2, 3, 8, 8] has no spatial axis 2",
-    ),
+        lambda g: replace(g, numbering=Numbering.AXIS, axis=2), "malformed-gradient",
+        f"{OF_DX}[2, 3, 8, 8] has no spatial axis 2"),
     "a view that is none": (
         lambda g: replace(g, grad=Operand(g.grad.value, "flat")),  # type: ignore[arg-type]
         "malformed-gradient",
@@ -264,41 +245,24 @@ OTHERS: dict[str, tuple[Change, str, str]] = {
         f"{OF_DX}dx.shape is str",
     ),
     "a flat result without a shape": (
-        lambda g: replace(g, dx=g.dx.flat()),
-        "malformed-gradient",
-        f"{OF_DX}dx.shape is missing",
-    ),
+        lambda g: replace(g, dx=g.dx.flat()), "malformed-gradient", f"{OF_DX}dx.shape is missing"),
     "a flat result of another size": (
-        lambda g: replace(g, dx=Operand(g.dx.value, View.FLAT, shape(2, 3, 8, 9))),
-        "dx-shape",
-        "'dx' has shape [2, 3, 8, 9], but x has shape [2, 3, 8, 8]",
-    ),
+        lambda g: replace(g, dx=Operand(g.dx.value, View.FLAT, shape(2, 3, 8, 9))), "dx-shape",
+        "'dx' has shape [2, 3, 8, 9], but x has shape [2, 3, 8, 8]"),
     "a result with the channels last": (
-        lambda g: replace(g, dx=Operand(g.dx.value, View.CHANNELS_LAST)),
-        "dx-shape",
-        "'dx' has shape [2, 3, 8, 8], the pool [2, 8, 8, 3]",
-    ),
-    "no indices of a pool that has some": (
-        lambda g: replace(g, argmax=None),
-        "malformed-gradient",
-        NO_INDICES,
-    ),
+        lambda g: replace(g, dx=Operand(g.dx.value, View.CHANNELS_LAST)), "dx-shape",
+        "'dx' has shape [2, 3, 8, 8], the pool [2, 8, 8, 3]"),
+    "no indices of a pool that has some": (lambda g: replace(g, argmax=None), "malformed-gradient", NO_INDICES),
     "an operand computed from the result": (
-        lambda g: replace(g, grad=operand(g, "after")),
-        "grad-shape",
-        "'after' has shape [2, 3, 8, 8], the pool [2, 3, 4, 4]",
-    ),
+        lambda g: replace(g, grad=operand(g, "after")), "grad-shape",
+        "'after' has shape [2, 3, 8, 8], the pool [2, 3, 4, 4]"),
     "a flat operand computed from the result": (
-        lambda g: replace(g, x=operand(g, "after", View.FLAT)),
-        "malformed-gradient",
-        f"{OF_DX}'after' is computed from it",
-    ),
+        lambda g: replace(g, x=operand(g, "after", View.FLAT)), "malformed-gradient",
+        f"{OF_DX}'after' is computed from it"),
     "indices that are no indices": (
-        lambda g: replace(g, argmax=operand(g, "dy")),
-        "malformed-gradient",
-        f"{OF_DX}the indices 'dy' are not those of 'y'",
-    ),
-}
+        lambda g: replace(g, argmax=operand(g, "dy")), "malformed-gradient",
+        f"{OF_DX}the indices 'dy' are not those of 'y'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -48,30 +48,20 @@ UNRELATED = {
         updates="u = ConstantOfShape (column)",
     ),
     "labels_of_an_image": one_hot(
-        "r = Unsqueeze (t, one)",
-        inputs="float[4,3,9] x, float[4,1] dy, int64[4,5,6] t",
-        scatter="f = Shape (r) v = Expand (minus, f) g0 = ConstantOfShape (f) s = ScatterElements <axis=1> (g0, r, v)",
-    ),
+        "r = Unsqueeze (t, one)", inputs="float[4,3,9] x, float[4,1] dy, int64[4,5,6] t",
+        scatter="f = Shape (r) v = Expand (minus, f) g0 = ConstantOfShape (f) s = ScatterElements <axis=1> (g0, r, v)"),
     "constants_onto_zeros": one_hot("r = ConstantOfShape <value = int64[1] {2}> (column)"),
     "rows_of_an_embedding": one_hot(
-        "r = Unsqueeze (t, last)",
-        inputs="float[4,3,9] x, float[4,7,3] dy, int64[4,7] t",
-        updates="u = Neg (dy)",
-        scatter='s = ScatterND <reduction="add"> (z, r, u)',
-    ),
+        "r = Unsqueeze (t, last)", inputs="float[4,3,9] x, float[4,7,3] dy, int64[4,7] t", updates="u = Neg (dy)",
+        scatter='s = ScatterND <reduction="add"> (z, r, u)'),
     "rows_of_an_embedding_by_elements": one_hot(
         "q = Clip (t, low, high) w = Reshape (q, column14) r = Expand (w, rows14)",
-        inputs="float[4,3,9] x, float[14,3] dy, int64[2,7] t",
-        updates="u = Neg (dy)",
-        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
-    ),
+        inputs="float[4,3,9] x, float[14,3] dy, int64[2,7] t", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
     "rows_of_an_upsampling": one_hot(
-        "r = Identity (pairs)",
-        inputs="float[4,3,9] x, float[8,3] dy",
-        updates="u = Neg (dy)",
-        scatter='s = ScatterElements <axis=-2, reduction="add"> (z, r, u)',
-    ),
-}
+        "r = Identity (pairs)", inputs="float[4,3,9] x, float[8,3] dy", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=-2, reduction="add"> (z, r, u)'),
+}  # fmt: skip
 _TOP = "float[4,3,9] x, float[4,3] v, float[4,2] dy"
 _BY_ROW = 's = ScatterElements <axis=1, reduction="add"> (z, r, u)'
 _DY = "u = Neg (dy)"
@@ -174,29 +164,17 @@ REFUSED = {
     ),
     "recorded_by_a_trace": one_hot("r = ConstantOfShape <value = int64[1] {2}> (column)", updates=COMPUTED),
     "other_elements_in_each_column": one_hot(
-        "r = Identity (columns)",
-        inputs="float[4,3,9] x, float[2,3] dy",
-        updates="u = Neg (dy)",
-        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
-    ),
+        "r = Identity (columns)", inputs="float[4,3,9] x, float[2,3] dy", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
     "other_elements_in_each_column_of_an_input": one_hot(
-        "r = Expand (t, rows14)",
-        inputs="float[4,3,9] x, float[14,3] dy, int64[1,3] t",
-        updates="u = Neg (dy)",
-        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
-    ),
+        "r = Expand (t, rows14)", inputs="float[4,3,9] x, float[14,3] dy, int64[1,3] t", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
     "the_same_elements_in_each_row": one_hot(
-        "r = Expand (row, rows2)",
-        inputs="float[4,3,9] x, float[4,2] dy, int64[1,2] row",
-        updates="u = Neg (dy)",
-        scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)',
-    ),
+        "r = Expand (row, rows2)", inputs="float[4,3,9] x, float[4,2] dy, int64[1,2] row", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)'),
     "one_column": one_hot(
-        "w = Reshape (t, column) r = Expand (w, column)",
-        inputs="float[4,3,9] x, float[4,1] dy, int64[2,2] t",
-        updates="u = Neg (dy)",
-        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
-    ),
+        "w = Reshape (t, column) r = Expand (w, column)", inputs="float[4,3,9] x, float[4,1] dy, int64[2,2] t",
+        updates="u = Neg (dy)", scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
     "input_of_a_loop": head(18)
     + """
         g (int64 n, bool on, int64[4] t, float[4,3] z) => (float s)
@@ -206,7 +184,7 @@ REFUSED = {
                   go2 = Identity (go) l2 = Identity (l) r = Unsqueeze (l, one)
                   f = ScatterElements <axis=1> (z, r, u) }>
         }""",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
