@@ -69,6 +69,14 @@ SPELLINGS = {
         between="dy = Sum (da, db)",
     ),
     "indices_seen_through_views": gradient(between="j = Identity (i)", indices="j"),
+    "nested_pools": head(17)
+    + """
+        g (float[2,3,9,12] x, float[2,3,2,2] dy) => (float[2,3,2,2] y, float[2,3,9,12] dx) {
+            m, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            y, j = MaxPool <kernel_shape=[2,3], strides=[2,3]> (m)
+            dm = MaxPoolGrad <kernel_shape=[2,3], strides=[2,3]> (dy, j)
+            dx = MaxPoolGrad <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (dm, i)
+        }""",
 }
 
 
@@ -105,32 +113,3 @@ WINDOWS = {  # MaxPool's attributes, x's and the pooled spatial sizes
 def test_windows(attributes: str, extent: str, count: str, written: Written) -> None:
     x, y = f"float[2,3,{extent}]", f"float[2,3,{count}]"
     check_lowered(over(f"{x} {y}", f"{y} {x}", pool=attributes, attributes=f"<{attributes}>"), written)
-
-
-def test_nested_pools(written: Written) -> None:
-    check_lowered(
-        head(17)
-        + """
-        g (float[2,3,9,12] x, float[2,3,2,2] dy) => (float[2,3,2,2] y, float[2,3,9,12] dx) {
-            m, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
-            y, j = MaxPool <kernel_shape=[2,3], strides=[2,3]> (m)
-            dm = MaxPoolGrad <kernel_shape=[2,3], strides=[2,3]> (dy, j)
-            dx = MaxPoolGrad <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (dm, i)
-        }""",
-        written,
-    )
-
-
-def test_forward_outside_and_gradient_inside_a_branch(written: Written) -> None:
-    check_lowered(
-        head(17)
-        + """
-        g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
-        <float zero = {0}> {
-            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
-            dx = If (wanted) <
-                then_branch = backward () => (float[2,3,9,12] inner_dx) { inner_dx = MaxPoolGrad (dy, i) },
-                else_branch = nothing () => (float[2,3,9,12] none) { none = Mul (x, zero) }>
-        }""",
-        written,
-    )

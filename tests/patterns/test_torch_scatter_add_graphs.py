@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.graphs import Written
 from tests.heads import head
 from tests.patterns.lowering_checks import check_lowered
 
-
-def test_one_axis_is_written_on_two(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+GRAPHS = {
+    "one_axis_is_written_on_two": head(18)
+    + """
         g (float[2,3,11] x, float[2,3,5] dy) => (float[2,3,5] y, float[2,3,11] dx)
         <int64[1] axis = {2}, int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3},
          int64[2] rows = {6, 5}, int64[2] canvas = {6, 11}, int64[4] x_shape = {2, 3, 1, 11}, float zero = {0}> {
@@ -30,14 +30,8 @@ def test_one_axis_is_written_on_two(written: Written) -> None:
             dx_2d = Reshape (s, x_shape)
             dx = Squeeze (dx_2d, axis)
         }""",
-        written,
-    )
-
-
-def test_one_axis_as_it_is(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+    "one_axis_as_it_is": head(18)
+    + """
         g (float[2,3,11] x, float[2,3,5] dy) => (float[2,3,5] y, float[2,3,11] dx)
         <int64 plane = {11}, int64[3] canvas = {2, 3, 11}, float zero = {0}> {
             y, i = MaxPool <kernel_shape=[3], strides=[2]> (x)
@@ -45,14 +39,8 @@ def test_one_axis_as_it_is(written: Written) -> None:
             z = Expand (zero, canvas)
             dx = ScatterElements <axis=2, reduction="add"> (z, p, dy)
         }""",
-        written,
-    )
-
-
-def test_three_axes(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+    "three_axes": head(18)
+    + """
         g (float[2,3,5,4,6] x, float[2,3,2,2,3] dy) => (float[2,3,2,2,3] y, float[2,3,5,4,6] dx)
         <int64[3] starts = {0, 0, 0}, int64[3] ends = {1, 1, 1}, int64[3] axes = {2, 3, 4}, float zero = {0},
          int64[2] rows = {6, 12}, int64[2] canvas = {6, 120}, int64[5] x_shape = {2, 3, 5, 4, 6}> {
@@ -66,14 +54,8 @@ def test_three_axes(written: Written) -> None:
             s = ScatterElements <axis=1, reduction="add"> (z, r, u)
             dx = Reshape (s, x_shape)
         }""",
-        written,
-    )
-
-
-def test_unbatched(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+    "unbatched": head(18)
+    + """
         g (float[3,9,12] x, float[3,5,6] dy) => (float[3,5,6] y, float[3,9,12] dx)
         <int64[1] axis = {0}, int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3},
          int64[2] rows = {3, 30}, int64[2] canvas = {3, 108}, int64[3] x_shape = {3, 9, 12}, float zero = {0}> {
@@ -90,14 +72,8 @@ def test_unbatched(written: Written) -> None:
             s = ScatterElements <axis=1, reduction="add"> (z, r, u)
             dx = Reshape (s, x_shape)
         }""",
-        written,
-    )
-
-
-def test_every_size_symbolic(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+    "every_size_symbolic": head(18)
+    + """
         g (float[N,C,H,W] x, float[N,C,OH,OW] dy) => (float[N,C,OH,OW] y, float[N,C,H,W] dx)
         <float zero = {0}, int64[3] rows = {0, 0, -1}> {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
@@ -113,14 +89,8 @@ def test_every_size_symbolic(written: Written) -> None:
             s = ScatterElements <axis=2, reduction="add"> (z, r, u)
             dx = Reshape (s, x_shape)
         }""",
-        written,
-    )
-
-
-def test_forward_outside_and_gradient_inside_a_branch(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+    "forward_outside_and_gradient_inside_a_branch": head(18)
+    + """
         g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
         <int64 plane = {108}, int64[2] rows = {6, 30}, int64[2] canvas = {6, 108}, int64[4] x_shape = {2, 3, 9, 12},
          float zero = {0}> {
@@ -136,14 +106,8 @@ def test_forward_outside_and_gradient_inside_a_branch(written: Written) -> None:
                 },
                 else_branch = nothing () => (float[2,3,9,12] none) { none = Mul (x, zero) }>
         }""",
-        written,
-    )
-
-
-def test_pools_of_one_x_share_a_companion_and_a_base(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+    "pools_of_one_x_share_a_companion_and_a_base": head(18)
+    + """
         g (float[2,3,9,12] x, float[2,3,5,6] da, float[2,3,3,4] db)
             => (float[2,3,5,6] a, float[2,3,3,4] b, float[2,3,9,12] dx)
         <int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}, float zero = {0},
@@ -166,14 +130,8 @@ def test_pools_of_one_x_share_a_companion_and_a_base(written: Written) -> None:
             dxb = Reshape (sb, x_shape)
             dx = Add (dxa, dxb)
         }""",
-        written,
-    )
-
-
-def test_rows_of_one_gradient_are_the_updates_of_the_next(written: Written) -> None:
-    check_lowered(
-        head(18)
-        + """
+    "rows_of_one_gradient_are_the_updates_of_the_next": head(18)
+    + """
         g (float[2,3,9,12] x, float[2,3,2,2] dy) => (float[2,3,2,2] y, float[2,3,9,12] dx)
         <int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}, float zero = {0},
          int64[2] m_rows = {6, 30}, int64[2] y_rows = {6, 4}, int64[2] canvas = {6, 108},
@@ -195,5 +153,9 @@ def test_rows_of_one_gradient_are_the_updates_of_the_next(written: Written) -> N
             s = ScatterElements <axis=1, reduction="add"> (zx, pr, dm)
             dx = Reshape (s, x_shape)
         }""",
-        written,
-    )
+}
+
+
+@pytest.mark.parametrize("source", GRAPHS.values(), ids=GRAPHS)
+def test_graphs(source: str, written: Written) -> None:
+    check_lowered(source, written)
