@@ -13,7 +13,6 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering import verify
 from poolgrad_lowering.ge.atc.conversion import conversion
-from tests.average_exports import OPERATORS, SOCS, exported, target_of, with_computed_sizes
 from tests.average_models import (
     ADAPTIVE_3D,
     AVERAGE_3D,
@@ -23,10 +22,11 @@ from tests.average_models import (
     average_model,
     exact_grad,
 )
-from tests.average_pairs import pair, site_node
 from tests.harness.ge.checking import convert
 from tests.harness.ge.driver import AnyPlugin
 from tests.oracles import assert_same_bits, run_reference
+from tests.poolgrad_lowering.ge.atc.average_exports import OPERATORS, SOCS, exported, target_of, with_computed_sizes
+from tests.poolgrad_lowering.verification.average_pairs import pair, site_node
 
 EXPORTED = [
     pytest.param(case, target, id=f"{target}-{name}")

@@ -23,8 +23,8 @@ from onnx import ModelProto
 
 from models import catalogue
 from poolgrad_lowering import PoolgradError, lower, verify
-from tests.export_steps import STEPS
 from tests.generators.corruptions import KINDS
+from tests.poolgrad_lowering.verification.export_steps import STEPS
 
 BUILT = (
     "ort/lenet",

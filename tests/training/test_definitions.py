@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from tests.oracles import run_ort
-from tests.standard_models import TOLERANCES, Array, one_node, standardised
+from tests.poolgrad_lowering.standard.standard_models import TOLERANCES, Array, one_node, standardised
 
 pytestmark = pytest.mark.training
 

@@ -18,7 +18,9 @@ from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.dialect import OPS, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.op import Maximum
-from tests.dialect_models import (
+from tests.heads import head
+from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
+from tests.poolgrad_lowering.dialect.dialect_models import (
     OP_RANKS,
     expected_y,
     gradient_model,
@@ -27,14 +29,12 @@ from tests.dialect_models import (
     shapes_of,
     with_body,
 )
-from tests.heads import head
-from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.dialect_models import Array
+    from tests.poolgrad_lowering.dialect.dialect_models import Array
 
 OPSETS = range(9, onnx.defs.onnx_opset_version() + 1)
 DTYPES: dict[int, Any] = {

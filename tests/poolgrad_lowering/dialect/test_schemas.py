@@ -16,7 +16,13 @@ from onnx.shape_inference import InferenceError, infer_shapes
 
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, DialectError, registered_schemas, schema
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
-from tests.dialect_models import OP_RANKS, gradient_model, gradient_node, node_attributes, shapes_of
+from tests.poolgrad_lowering.dialect.dialect_models import (
+    OP_RANKS,
+    gradient_model,
+    gradient_node,
+    node_attributes,
+    shapes_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

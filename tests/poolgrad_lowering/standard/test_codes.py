@@ -11,7 +11,7 @@ from onnx import parser
 
 import poolgrad_lowering
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
-from tests.standard_models import WITHOUT_OPERATORS
+from tests.poolgrad_lowering.standard.standard_models import WITHOUT_OPERATORS
 from tests.texts import Says
 
 HEAD = '<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1, "org.pytorch.aten": 1, "acme": 1]>'

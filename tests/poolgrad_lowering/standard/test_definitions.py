@@ -18,7 +18,14 @@ import poolgrad_lowering
 from models.training_operators import OPERATORS, example
 from tests.oracles import assert_same_bits, max_pool, pool_gradient, run_ort, run_reference
 from tests.oracles import training_operators as oracle
-from tests.standard_models import TOLERANCES, Array, assert_close, assert_derived, one_node, standardised
+from tests.poolgrad_lowering.standard.standard_models import (
+    TOLERANCES,
+    Array,
+    assert_close,
+    assert_derived,
+    one_node,
+    standardised,
+)
 
 F16, F32, F64 = np.float16, np.float32, np.float64
 BATCH = 2

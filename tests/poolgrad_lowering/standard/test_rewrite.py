@@ -21,7 +21,7 @@ from poolgrad_lowering.standard.definition import Definition
 from poolgrad_lowering.standard.result import Standardised
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 from tests.oracles import run_ort
-from tests.standard_models import WITHOUT_OPERATORS, standardised
+from tests.poolgrad_lowering.standard.standard_models import WITHOUT_OPERATORS, standardised
 
 MICROSOFT = '"com.microsoft": 1'
 

@@ -21,7 +21,7 @@ from poolgrad_lowering.verification.running import contract
 from poolgrad_lowering.verification.running.data import NO_INFINITE_GRADIENT, ONLY_MULTIPLES
 from poolgrad_lowering.verification.running.whole import compare_whole
 from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
-from tests.average_pairs import Pair, changed, pair, site_node, with_sizes
+from tests.poolgrad_lowering.verification.average_pairs import Pair, changed, pair, site_node, with_sizes
 
 WINDOWED = {name: case for name, case in CASES.items() if not case.output_size}
 ADAPTIVE = {name: case for name, case in CASES.items() if case.output_size}

@@ -16,7 +16,8 @@ from models import catalogue
 from poolgrad_lowering import export_atc, export_cann, lower, verify
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.text import inputs_line, site_row
-from tests.export_steps import (
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
+from tests.poolgrad_lowering.verification.export_steps import (
     STEPS,
     Step,
     adaptive_gradients_expanded,
@@ -27,7 +28,6 @@ from tests.export_steps import (
     unused_functions_gone,
     weights_as_inputs,
 )
-from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 POOL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
 ADAPTIVE = "torch/adaptive_divisible"

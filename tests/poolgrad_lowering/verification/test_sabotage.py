@@ -13,7 +13,7 @@ import pytest
 
 from poolgrad_lowering import verify
 from tests.oracles import run_reference
-from tests.sabotage import HARMLESS, SABOTAGES, Sabotage, base, models
+from tests.poolgrad_lowering.verification.sabotage import HARMLESS, SABOTAGES, Sabotage, base, models
 
 SITES = {name: row for name, row in SABOTAGES.items() if row.site}
 OUTSIDE = {name: row for name, row in SABOTAGES.items() if not row.site}

@@ -16,7 +16,7 @@ from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.verification.result import Verification
 from tests.patterns.test_scopes import in_a_function
 from tests.pool_graphs import parse, torch_gradient
-from tests.sabotage import attributes, in_body, without_attribute
+from tests.poolgrad_lowering.verification.sabotage import attributes, in_body, without_attribute
 
 POOL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
 GRADIENT = "dX/MaxPool3DGradWithArgmax"

@@ -21,9 +21,9 @@ from poolgrad_lowering.verification.graph.roles import is_dialect_gradient
 from poolgrad_lowering.verification.outside.structure import compare_structure
 from poolgrad_lowering.verification.result import Mismatch, Verification
 from poolgrad_lowering.verification.running.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
-from tests.bad_models import replaced
 from tests.patterns.test_scopes import FORMS, PLACES
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
+from tests.poolgrad_lowering.model.gate.bad_models import replaced
 
 EVERY_FORM = (  # a built model for each recognised form, and for what is special about sizes and types
     "ort/dilated",

@@ -16,7 +16,7 @@ from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.cli.console import ProgressBar
 from poolgrad_lowering.model.gate.gate import Gate
 from tests.pool_graphs import parse, torch_gradient
-from tests.sabotage import attributes
+from tests.poolgrad_lowering.verification.sabotage import attributes
 
 MODEL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
 

@@ -8,8 +8,8 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
-from tests.average_exports import exported, with_computed_sizes
 from tests.average_models import CASES, average_model
+from tests.poolgrad_lowering.ge.atc.average_exports import exported, with_computed_sizes
 
 
 def codes(model: ModelProto, target: str) -> list[str]:

@@ -20,8 +20,8 @@ from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
 from tests.external_models import DATA, external
-from tests.inferred import inferred, known
 from tests.pool_graphs import ort_gradient, parse
+from tests.poolgrad_lowering.model.facts.inferred import inferred, known
 
 FUNCTIONS = """<domain: "local", opset_import: ["": 16, "local": 1]> Inner (x) => (z) {
     c = Constant<value = bool {1}>()

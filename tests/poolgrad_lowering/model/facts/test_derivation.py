@@ -15,8 +15,8 @@ from poolgrad_lowering.model.facts.shape_rules import is_opaque
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from tests.inferred import without_inference
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
 
 def sizes(shape: Shape | None) -> list[str] | None:

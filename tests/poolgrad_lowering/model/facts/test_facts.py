@@ -14,8 +14,8 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
 from poolgrad_lowering.model.ir.dims import Dim, static_dims
-from tests.inferred import without_inference
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
 ZEROS = [
     "z = Constant<value = float[2,2] {0, 0, 0, 0}>()",

@@ -10,9 +10,9 @@ import pytest
 
 from poolgrad_lowering.model.facts.node_inference import Hiding, may_drop_windows
 from poolgrad_lowering.model.ir.dims import static_dims
-from tests.inferred import known
 from tests.oracles import run_ort
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import known
 
 # (kernel, stride, begin, end, dilation)
 AXES = [

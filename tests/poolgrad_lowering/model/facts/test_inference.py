@@ -22,8 +22,8 @@ from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
 from tests.external_models import DATA, external
 from tests.harness.processes import environment
-from tests.inferred import known
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import known
 
 
 def run_on(model: ModelProto, script: str) -> None:
@@ -101,7 +101,8 @@ def test_a_slice_of_a_negative_size(place: str) -> None:
     """A window larger than its input; onnx 1.23 aborts the process that infers the Slice's shape."""
     model = parse(PLACES[place], imports='"l": 1')
     script = (
-        "import sys, onnx\nfrom tests.inferred import known\nknown(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
+        "import sys, onnx\nfrom tests.poolgrad_lowering.model.facts.inferred import known\n"
+        "known(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
     )
     run_on(model, script)
 
@@ -173,7 +174,7 @@ def test_long_integer_vectors_fill_no_memory(text: str) -> None:
     """Each of 2^31 elements; a list with an entry for each would exceed the memory that this child may have."""
     script = (
         "import resource, sys, onnx\n"
-        "from tests.inferred import known\n"
+        "from tests.poolgrad_lowering.model.facts.inferred import known\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
         "assert 'A' in known(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
     )

@@ -11,8 +11,8 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
-from tests.inferred import inferred, known
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import inferred, known
 
 BODY = """(int64 i, bool k, float[] p) => (bool k2, float[] q, float[] s) {
     k2 = Identity(c)  q = Add(p, A)  s = Softplus(W) }"""

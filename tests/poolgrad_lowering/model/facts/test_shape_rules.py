@@ -14,9 +14,9 @@ import pytest
 
 from poolgrad_lowering.model.facts.shape_rules import SHAPE_RULES, is_opaque, slice_bounds
 from poolgrad_lowering.model.ir.dims import Shape, static_dims
-from tests.inferred import without_inference
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
 UNARY = (
     *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp"),

@@ -8,8 +8,8 @@ import pytest
 
 from poolgrad_lowering.model.facts.shape_rules import is_opaque, opaque
 from poolgrad_lowering.model.ir.dims import Dim, Shape, size
-from tests.inferred import without_inference
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
 
 @pytest.fixture(autouse=True)

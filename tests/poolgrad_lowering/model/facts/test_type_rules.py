@@ -10,8 +10,8 @@ from onnx import TensorProto
 
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.index import ModelIndex
-from tests.inferred import without_inference
 from tests.pool_graphs import main_value, parse
+from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
 STATED = [
     "Y = Cast<to = 10>(X)",

@@ -12,8 +12,8 @@ import pytest
 from onnx import AttributeProto, ModelProto
 
 from poolgrad_lowering import Fault, InvalidModelError, Limits, inspect, lower, lower_file
-from tests.bad_models import BAD, Bad, calls, f, function, nested, pool, replaced
 from tests.pool_graphs import parse, torch_gradient
+from tests.poolgrad_lowering.model.gate.bad_models import BAD, Bad, calls, f, function, nested, pool, replaced
 from tests.texts import Says
 
 NEWEST = onnx.defs.onnx_opset_version()

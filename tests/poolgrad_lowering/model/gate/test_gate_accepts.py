@@ -16,8 +16,18 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from poolgrad_lowering import lower, lower_file
 from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.model.ir.tensors import tensor_flaw
-from tests.bad_models import changed, external, f, function, in_branch, nested, pool, tensor, training
 from tests.pool_graphs import ort_gradient, parse
+from tests.poolgrad_lowering.model.gate.bad_models import (
+    changed,
+    external,
+    f,
+    function,
+    in_branch,
+    nested,
+    pool,
+    tensor,
+    training,
+)
 
 GOOD: dict[str, ModelProto] = {
     "unsorted nodes": parse("g (float[2] X) => (float[2] Y) { Y = Relu(A) A = Neg(X) }"),

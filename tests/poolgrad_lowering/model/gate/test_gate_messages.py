@@ -8,8 +8,8 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper
 
 from poolgrad_lowering import Fault, InvalidModelError, lower
-from tests.bad_models import f, function, pool, replaced, training
 from tests.pool_graphs import parse
+from tests.poolgrad_lowering.model.gate.bad_models import f, function, pool, replaced, training
 from tests.texts import Says
 
 

@@ -14,8 +14,8 @@ from poolgrad_lowering.ge.atc.prepare import Edits, prepare_for_atc
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.model.gate.gate import Gate
 from tests.average_models import ADAPTIVE_2D, ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D
-from tests.average_pairs import site_node
 from tests.harness.ge.prototypes import Soc
+from tests.poolgrad_lowering.verification.average_pairs import site_node
 
 OPERATORS = {
     "atlas-a2": (AVERAGE_3D, ADAPTIVE_3D),
