@@ -15,7 +15,8 @@ from poolgrad_lowering.compiler.families.gradient import Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.targets import Target
-from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
+from poolgrad_lowering.model.diagnostics.codes import Refusal, attempt
+from poolgrad_lowering.model.diagnostics.diagnostic import Diagnostic
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
@@ -74,7 +75,7 @@ def aclnn_count(size: int, kernel: int, stride: int, pad: int, *, ceil: bool) ->
 
 def refusal_code(
     select: Callable[[MaxPoolGradient, Target], LoweredOp], gradient: MaxPoolGradient, target: Target
-) -> Code | None:
+) -> Diagnostic | None:
     """Why a target has no operator for a gradient or its pool; None where it has one."""
     selected = attempt(select, gradient, target)
     return selected.code if isinstance(selected, Refusal) else None
