@@ -15,10 +15,9 @@ from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.model_file import require_model
 from poolgrad_lowering.model.io.results import WithModel, model_of
-from poolgrad_lowering.verification.exports.restored import restored, with_rounded_forms
-from poolgrad_lowering.verification.exports.rewritten import put_back
+from poolgrad_lowering.verification.exports.restored import put_back, restored, with_rounded_rewrites
 from poolgrad_lowering.verification.graph.roles import without_row
-from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs
+from poolgrad_lowering.verification.outside.fields import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
 from poolgrad_lowering.verification.result import Difference, SiteResult, UnprovenError, Verification, WholeModel
@@ -82,7 +81,7 @@ def verify(
     if progress is not None:
         progress(len(cases), len(cases), "")
     if whole_model:
-        rounded = with_rounded_forms(original, given)
+        rounded = with_rounded_rewrites(original, given)
         whole = compare_whole(
             rounded,
             given,
@@ -93,7 +92,7 @@ def verify(
     else:
         whole = WholeModel("skipped", "not requested")
     if not differences and all(site.status == "proven" for site in results):
-        differences = _faults(model_of(lowered))  # forms that were put back may have hidden them
+        differences = _faults(model_of(lowered))  # nodes that were put back may have hidden them
     if whole_model and not whole.ran:
         differences += [*_flaws("original", original), *_flaws("lowered model", model_of(lowered))]
     seconds = time.perf_counter() - started

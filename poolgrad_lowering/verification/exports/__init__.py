@@ -2,7 +2,7 @@
 
 """Puts the original's nodes back where an export for CANN's graph engine has written them otherwise.
 
-The forms are derived from ONNX's definitions, not from the export; what is not proven to be the same stays.
+The rewrites are derived from ONNX's definitions, not from the export; what is not proven to be the same stays.
 """
 
 from __future__ import annotations

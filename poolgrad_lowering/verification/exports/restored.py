@@ -1,41 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turns an export for CANN's graph engine back into the model's own nodes, before it is compared with the original.
+"""Puts the original's nodes back where an export has written them otherwise, before the models are compared.
 
-Two changes of an export are undone: forms of single nodes (`forms`), and axes of values that have rank 0 in the
-original (`scalar_axes`). A node is put back only if what stands in its place provably computes the same. Whatever else
+An export for CANN's graph engine rewrites single nodes (`rewrites`), and gives values of rank 0 an axis
+(`scalar_axes`). Such a node is put back only if what stands in its place provably computes the same. Whatever else
 differs stays, and is compared as in any lowered model.
+
+An export to standard ONNX has nodes in place of operators of training runtimes. Names of values stay there, so these
+nodes are those between the operator's outputs and the values that the original defines, and no operator of the dialect
+is among them. Whether they compute the same, only a run can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 
+import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
-from poolgrad_lowering.verification.exports.forms import OWN, Context, Form, forms_of
-from poolgrad_lowering.verification.exports.scalar_axes import without_axes
+from poolgrad_lowering.verification.exports.rewrites import OWN, Context, Rewrite, rewrites_of
+from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
+from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
-from poolgrad_lowering.verification.graph.order import in_order
 from poolgrad_lowering.verification.graph.protos import (
     constant_tensor,
     default_opset,
+    in_order,
     nested_nodes,
     node_bytes,
     replace_entries,
     subgraphs,
+    text_of,
 )
 from poolgrad_lowering.verification.graph.types import tensor_types
 
 _ROUNDED = ("BatchNormalization",)
-"""Operators with forms whose results are rounded otherwise."""
+"""Operators with rewrites whose results are rounded otherwise."""
 
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
-    """Return the lowered model with the original's nodes where an export has forms or axes; the same object if none."""
+    """Return the lowered model with the original's nodes where an export has others; the same object if none."""
     before = {node_bytes(node): node for node in original.graph.node}
     made = [name for node in lowered.graph.node for name in node.output if name]
     if len(set(made)) < len(made) or all(node_bytes(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
@@ -44,9 +52,9 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     changed = deepcopy(in_order(lowered))
     opset, types = default_opset(original), tensor_types(original)
     context = Context(opset, types, _constants(original.graph))
-    nodes = _without_forms(original.graph, changed.graph, changed.graph.node, context)
-    nodes = without_axes(original.graph, changed.graph, nodes, types)
-    nodes = _without_forms(original.graph, changed.graph, nodes, context)
+    nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context)
+    nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
+    nodes = _without_rewrites(original.graph, changed.graph, nodes, context)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
         return lowered
     replace_entries(changed.graph, "node", nodes)
@@ -56,8 +64,8 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     return changed
 
 
-def with_rounded_forms(original: ModelProto, lowered: ModelProto) -> ModelProto:
-    """Return the original with its nodes in the forms that the lowered model has, where runtimes round them otherwise.
+def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelProto:
+    """Return the original with the rewrites that the lowered model has, where runtimes round them otherwise.
 
     Both models then compute the same sums in the same order; the same object if there are none.
     """
@@ -69,20 +77,20 @@ def with_rounded_forms(original: ModelProto, lowered: ModelProto) -> ModelProto:
     changed = deepcopy(original)
     changed.graph.ClearField("node")
     for number, node in enumerate(original.graph.node):
-        form = next((form for form in forms_of(node, context) if form.rounded), None) if node in rounded else None
-        changed.graph.node.extend([node] if form is None else _spelled_out(form, f"rounded_{number}", changed))
+        spelled = next((one for one in rewrites_of(node, context) if one.rounded), None) if node in rounded else None
+        changed.graph.node.extend([node] if spelled is None else _spelled_out(spelled, f"rounded_{number}", changed))
     return changed
 
 
-def _spelled_out(form: Form, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
-    """Yield the nodes of a form with names of their own, and add its constants to the model."""
+def _spelled_out(rewrite: Rewrite, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a rewrite with names of their own, and add its constants to the model."""
 
     def name_of(value: str) -> str:
         return value.removeprefix(OWN) if not value or value.startswith(OWN) else f"{prefix}/{value}"
 
-    for name, array in form.constants.items():
+    for name, array in rewrite.constants.items():
         model.graph.initializer.append(numpy_helper.from_array(array, name_of(name)))
-    for part in form.nodes:
+    for part in rewrite.nodes:
         named = deepcopy(part)
         for field in (named.input, named.output):
             field[:] = list(map(name_of, field))
@@ -101,21 +109,21 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     return found | {node.output[0]: tensor for node, tensor in tensors if tensor is not None}
 
 
-def _without_forms(
+def _without_rewrites(
     original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], context: Context
 ) -> list[NodeProto]:
-    """Return the nodes of the lowered graph, in order, with a node of the original in place of each form of it."""
+    """Return the nodes of the lowered graph, in order, with a node of the original in place of each rewrite of it."""
     producers = {name: node for node in nodes for name in node.output if name}
     stored = {tensor.name: tensor for tensor in lowered.initializer}
-    in_place: dict[int, NodeProto] = {}  # by the identity of a form's last node
+    in_place: dict[int, NodeProto] = {}  # by the identity of a rewrite's last node
     gone: set[int] = set()
     for node in original.node:
         found = producers.get(node.output[0]) if node.output else None
         if found is None or _same(node, found):
             continue
         _restore_subgraphs(node, found, context)
-        for form in forms_of(node, context):
-            matched = _match(form, node, producers, stored)
+        for rewrite in rewrites_of(node, context):
+            matched = _match(rewrite, node, producers, stored)
             if matched:
                 in_place[id(found)] = node
                 gone.update(id(each) for each in matched)
@@ -128,15 +136,15 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
     for (_, one), (_, other) in zip(subgraphs(node), subgraphs(found), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
         before = {name for each in other.node for name in each.output}
-        replace_entries(other, "node", _without_forms(one, other, other.node, inner))
+        replace_entries(other, "node", _without_rewrites(one, other, other.node, inner))
         _restore_declarations(one, other, before)
 
 
 def _match(
-    form: Form, node: NodeProto, producers: Mapping[str, NodeProto], stored: Mapping[str, TensorProto]
+    rewrite: Rewrite, node: NodeProto, producers: Mapping[str, NodeProto], stored: Mapping[str, TensorProto]
 ) -> list[NodeProto]:
-    """Return the nodes that stand for a node in this form; none if they do not."""
-    match = Match(form.nodes, form.constants, producers, stored)
+    """Return the nodes that stand for a node in this rewrite; none if they do not."""
+    match = Match(rewrite.nodes, rewrite.constants, producers, stored)
     match.bound.update((OWN + name, name) for name in node.input)
     return match.nodes if all(match.computes(OWN + name, name) for name in node.output if name) else []
 
@@ -156,7 +164,7 @@ def _drop_functions(model: ModelProto, opset: int) -> None:
 
 
 def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set[str]) -> None:
-    """Put back the declarations of values that have been put back, and drop initializers that were the forms'.
+    """Put back the declarations of values that have been put back, and drop initializers that were the rewrites'.
 
     `before` are the values that the lowered graph's nodes defined.
     """
@@ -165,9 +173,97 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     kept = {value.name: value for value in lowered.value_info if value.name not in dropped}
     infos = [kept.pop(value.name, value) for value in original.value_info if value.name in kept.keys() | put_back]
     infos += kept.values()
-    read = {name for node in nested_nodes(lowered.node) for name in node.input}
-    theirs = {tensor.name for tensor in original.initializer}
-    stored = [tensor for tensor in lowered.initializer if tensor.name in theirs or tensor.name in read]
-    stored += [t for t in original.initializer if t.name in read and t.name not in {each.name for each in stored}]
     replace_entries(lowered, "value_info", infos)
+    _restore_initializers(original, lowered)
+
+
+_POOL_GRADIENT = "MaxPoolGrad"
+"""Alone, it is the gradient of a site, also if an export has the nodes of the lowered gradient's body in its place."""
+_DOMAINS = ("", "com.microsoft", ATEN)
+_DECOMPOSED = ("LayerNormalization", "SoftmaxCrossEntropyLoss")
+"""Operators of ONNX that are decomposed too."""
+
+
+@dataclass(frozen=True)
+class DecomposedNode:
+    """A node of the original, and the nodes of standard ONNX that the lowered model has in its place, in its order."""
+
+    node: NodeProto
+    body: tuple[NodeProto, ...]
+
+
+def put_back(original: ModelProto, lowered: ModelProto) -> tuple[ModelProto, list[DecomposedNode]]:
+    """Return the lowered model with the original's operators in the places of nodes of standard ONNX, and these."""
+    wanted = [node for node in original.graph.node if _may_be_decomposed(original, node)]
+    producers = {name: node for node in lowered.graph.node for name in node.output if name}
+    known = {name for node in original.graph.node for name in node.output if name}
+    order = {id(node): position for position, node in enumerate(lowered.graph.node)}
+    gone, in_place, found = set[int](), dict[int, NodeProto](), list[DecomposedNode]()
+    for node in wanted:
+        pieces = _pieces(node, producers, known)
+        if not pieces:
+            continue
+        gone.update(map(id, pieces))
+        in_place[id(producers[next(filter(None, node.output))])] = node
+        found.append(DecomposedNode(node, tuple(sorted(pieces, key=lambda piece: order[id(piece)]))))
+    if all(operator.node.op_type == _POOL_GRADIENT for operator in found):
+        return lowered, []
+    changed = deepcopy(lowered)
+    kept = [
+        in_place.get(id(old), new)
+        for old, new in zip(lowered.graph.node, changed.graph.node, strict=True)
+        if id(old) in in_place or id(old) not in gone
+    ]
+    replace_entries(changed.graph, "node", kept)
+    _restore_interface(original, changed)
+    return changed, found
+
+
+def _may_be_decomposed(model: ModelProto, node: NodeProto) -> bool:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if domain not in _DOMAINS or any((each.domain, each.name) == (domain, node.op_type) for each in model.functions):
+        return False
+    if domain == ATEN:
+        operator = text_of(node, "operator")
+        return operator is not None and "max_pool" not in operator
+    return (domain == "" and node.op_type in _DECOMPOSED) or not onnx.defs.has(node.op_type, domain)
+
+
+def _pieces(node: NodeProto, producers: dict[str, NodeProto], known: set[str]) -> list[NodeProto]:
+    """Return the lowered nodes between a node's outputs and values of the original, none without a decomposition."""
+    pending = [name for name in node.output if name in producers]
+    pieces: dict[int, NodeProto] = {}
+    while pending:
+        name = pending.pop()
+        if name in known and name not in node.output:
+            continue
+        piece = producers.get(name)
+        if piece is None or id(piece) in pieces:
+            continue
+        if piece.domain == DOMAIN or (piece.domain, piece.op_type) == (node.domain, node.op_type):
+            return []
+        pieces[id(piece)] = piece
+        pending += piece.input
+    return list(pieces.values())
+
+
+def _restore_interface(original: ModelProto, changed: ModelProto) -> None:
+    """Put back the initializers, imports and types of outputs that the original has, and drop those of the nodes."""
+    graph, before = changed.graph, original.graph
+    _restore_initializers(before, graph, {value.name for value in graph.output})
+    types = {value.name: value for value in (*before.output, *before.value_info)}
+    for value in (*graph.output, *graph.value_info):
+        if value.name in types:
+            value.CopyFrom(types[value.name])
+    dialect = [entry for entry in changed.opset_import if entry.domain == DOMAIN]
+    imports = [entry for entry in original.opset_import if entry.domain != DOMAIN]
+    replace_entries(changed, "opset_import", [*imports, *dialect])
+
+
+def _restore_initializers(original: GraphProto, lowered: GraphProto, results: Collection[str] = ()) -> None:
+    """Put back the initializers that nodes or results read, in their order, and drop those that nothing reads now."""
+    read = {name for node in nested_nodes(lowered.node) for name in node.input}.union(results)
+    theirs, own = ({tensor.name: tensor for tensor in graph.initializer} for graph in (original, lowered))
+    stored = [own.get(name, tensor) for name, tensor in theirs.items() if name in own or name in read]
+    stored += [tensor for name, tensor in own.items() if name not in theirs and name in read]
     replace_entries(lowered, "initializer", stored)

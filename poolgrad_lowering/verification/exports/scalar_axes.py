@@ -41,31 +41,16 @@ _RESHAPING = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
 _WITH_KEEPDIMS = ("Reduce", "Arg")
 
 
-def without_axes(
-    original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], types: Mapping[str, TensorType]
-) -> list[NodeProto]:
-    """Return the nodes of the lowered graph with the original's in place of those that compute with one axis more.
-
-    `nodes` are the lowered graph's in topological order, `types` those of the original's values.
-    """
-    graph = _AxisRemoval(original, lowered, nodes, types)
-    return [node for each in nodes for node in graph.restored(each)]
-
-
-class _AxisRemoval:
-    """The state while the lowered nodes are read.
+class AxisRemoval:
+    """The state while the lowered nodes are read. They are in topological order; `types` has those of the original.
 
     `_with_axis` has the name of a value of rank 0, or the element of a constant, by the value with one axis.
     """
 
     def __init__(
-        self,
-        original: GraphProto,
-        lowered: GraphProto,
-        nodes: Sequence[NodeProto],
-        types: Mapping[str, TensorType],
+        self, original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], types: Mapping[str, TensorType]
     ) -> None:
-        self._types = types
+        self._nodes, self._types = nodes, types
         before = {tensor.name: tensor for tensor in original.initializer}
         made = {node.output[0]: tensor for node in original.node if (tensor := constant_tensor(node)) is not None}
         self._stored = {tensor.name: tensor for tensor in lowered.initializer}
@@ -94,7 +79,11 @@ class _AxisRemoval:
                 needed.update(name for each in nested_nodes([node]) for name in each.input)
         return needed
 
-    def restored(self, node: NodeProto) -> list[NodeProto]:
+    def restored(self) -> list[NodeProto]:
+        """Return the nodes, with the original's in place of those that compute with one axis more."""
+        return [node for each in self._nodes for node in self._restored(each)]
+
+    def _restored(self, node: NodeProto) -> list[NodeProto]:
         """Return what stands in the original for a node of the lowered graph, or the node itself."""
         if node_bytes(node) in self._kept:
             return [node]

@@ -78,7 +78,7 @@ INPUT_ROLES: Mapping[tuple[str, str], InputRoles] = MappingProxyType(
         **{("", op_type): _NONE for op_type in _WITHOUT_ROLES.split()},
         ("ai.onnx.preview.training", "Gradient"): _NONE,  # is refused
         # ONNX's operators, and onnxruntime-training's in its domain
-        ("", AVERAGE_POOL_GRADIENT): InputRoles("dy x", average=True),  # `sites.pooled` adds x
+        ("", AVERAGE_POOL_GRADIENT): InputRoles("dy x", average=True),  # `sites.cut` adds x
         ("", "MaxPool"): InputRoles("x"),
         ("", "MaxPoolGrad"): InputRoles("dy indices"),
         ("", "MaxUnpool"): InputRoles("dy indices shape", overwrites=True),

@@ -15,14 +15,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
+import onnx
 from google.protobuf.message import Message
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.verification.graph.flat import MAIN, Unit, called_name, function_name
-from poolgrad_lowering.verification.graph.protos import nested_nodes
-from poolgrad_lowering.verification.outside.inputs import compare_inputs, initializers_as_inputs
+from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_entries
 from poolgrad_lowering.verification.result import Difference
 
 _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "functions")
@@ -185,3 +185,48 @@ def _domains(model: ModelProto) -> set[str]:
 
 def _all_nodes(model: ModelProto) -> Iterator[NodeProto]:
     return nested_nodes(itertools.chain(model.graph.node, *(function.node for function in model.functions)))
+
+
+def initializers_as_inputs(original: GraphProto, lowered: GraphProto) -> dict[str, TensorProto]:
+    """Return the initializers of the original without a value in the lowered model that are inputs there, by name.
+
+    They are weights that are to be trained. They are compared, and fed, with the values that the original has.
+    """
+    valued = {tensor.name for tensor in lowered.initializer}
+    inputs = {value.name for value in lowered.input}
+    return {tensor.name: tensor for tensor in original.initializer if tensor.name in inputs - valued}
+
+
+def compare_inputs(original: ModelProto, lowered: ModelProto) -> list[Difference]:
+    """Return the differences in the inputs of the main graphs: new ones have the type of an initializer."""
+    weights = initializers_as_inputs(original.graph, lowered.graph)
+    known = {value.name for value in original.graph.input}
+    kept = [value for value in lowered.graph.input if value.name in known or value.name not in weights]
+    found = [
+        Difference("main", f"input '{value.name}' has another type than the initializer whose place it takes")
+        for value in lowered.graph.input
+        if value.name in weights and value.name not in known and value != _declared(weights[value.name])
+    ]
+    names = [value.name for value in lowered.graph.input]
+    if len(set(names)) < len(names) or kept != list(original.graph.input):
+        found.append(Difference("main", "field 'input' differs"))
+    return found
+
+
+def with_inputs_of(lowered: ModelProto, original: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
+    """Return the original with the same initializers as inputs, so that runtimes optimise both alike, and their values.
+
+    A model without such initializers is returned as it is.
+    """
+    weights = initializers_as_inputs(original.graph, lowered.graph)
+    if not weights:
+        return original, {}
+    changed = deepcopy(original)
+    replace_entries(changed.graph, "initializer", [t for t in original.graph.initializer if t.name not in weights])
+    declared = {value.name for value in original.graph.input}
+    changed.graph.input.extend(_declared(tensor) for name, tensor in weights.items() if name not in declared)
+    return changed, weights
+
+
+def _declared(tensor: TensorProto) -> ValueInfoProto:
+    return onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)

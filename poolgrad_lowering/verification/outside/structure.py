@@ -23,13 +23,11 @@ from poolgrad_lowering.verification.graph.flat import (
     main_unit,
     node_key,
 )
-from poolgrad_lowering.verification.graph.order import in_order
-from poolgrad_lowering.verification.graph.protos import default_opset, replace_entries, subgraphs
+from poolgrad_lowering.verification.graph.protos import default_opset, in_order, replace_entries, subgraphs
 from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types, value_info
 from poolgrad_lowering.verification.outside.fields import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.result import Difference
-from poolgrad_lowering.verification.sites.declared import node_flaw
-from poolgrad_lowering.verification.sites.expansion import expanded_gradients
+from poolgrad_lowering.verification.sites.declared import expanded_gradients, node_flaw
 from poolgrad_lowering.verification.sites.regions import ChangedRegion, split
 
 Pair = tuple[ModelProto, ModelProto]

@@ -13,9 +13,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, numpy_helper
 from onnx.numpy_helper import to_array
 
 from poolgrad_lowering.verification.arrays import AnyArray
@@ -29,8 +30,8 @@ from poolgrad_lowering.verification.operators.average import (
     average_gradient,
     fixed_windows,
 )
-from poolgrad_lowering.verification.running.evaluator import first_line, reference_runner
-from poolgrad_lowering.verification.running.side import side_model
+from poolgrad_lowering.verification.running.data import FORMATS, LARGEST_QUOTIENT
+from poolgrad_lowering.verification.running.evaluator import Runner, first_line, reference_runner, side_model
 from poolgrad_lowering.verification.running.sizes import ConcreteShape
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 
@@ -179,3 +180,53 @@ def _exact(node: FlatNode) -> FlatNode:
     proto.op_type = "Identity"
     proto.ClearField("attribute")
     return replace(node, proto=proto, inputs=node.inputs[:1])
+
+
+def multiplies_by_fractions(cut: Cut) -> bool:
+    """Whether the original has a constant that is no whole number: it may multiply by a reciprocal."""
+    made = (constant_tensor(node.proto) for node in cut.original)
+    stored = (cut.constants[value] for node in cut.original for value in node.inputs if value in cut.constants)
+    arrays = (numpy_helper.to_array(tensor) for tensor in chain(filter(None, made), stored))
+    return any(bool((array != np.floor(array)).any()) for array in arrays if array.dtype.kind not in "biuOU")
+
+
+def are_exact(cut: Cut, divided: Mapping[str, Divisors], feeds: Mapping[str, AnyArray]) -> bool:
+    """Whether all products of divisors and quotients, and all sums of quotients, are numbers of the type."""
+    for value, role in cut.inputs.items():
+        if role is not Role.GRADIENT:
+            continue
+        found, dtype = divided.get(value), feeds[value].dtype
+        if found is None or found.most * LARGEST_QUOTIENT > FORMATS[dtype.name].exact:
+            return False
+        if (found.of_elements.astype(dtype) != found.of_elements).any():
+            return False
+        if found.of_elements.max(initial=0) * LARGEST_QUOTIENT > FORMATS[dtype.name].largest:
+            return False
+    return True
+
+
+def rounding_bounds(
+    original: Runner, cut: Cut, divided: Mapping[str, Divisors], feeds: Mapping[str, AnyArray]
+) -> dict[str, AnyArray]:
+    """Return how far each element of the results can be apart, by running the original on absolutes and divisors.
+
+    The original is linear in its gradients. The divisors give the number n of terms of each element.
+
+    A term is an element of the gradient over its divisor, or times the rounded reciprocal of the divisor: it has a
+    relative error of at most 2u, where u is half the distance of 1 to the next number of the type. A sum of n such
+    terms, in any order, has an error of at most (n + 1)·u·S, where S is the sum of their absolutes. Two of them are
+    apart by at most twice as much, (n + 1)·ε·S.
+    """
+    gradients = [value for value, role in cut.inputs.items() if role is Role.GRADIENT]
+    if any(value not in divided for value in gradients):
+        return {}
+    absolutes = {value: np.abs(feeds[value]) for value in gradients}
+    counting = {value: divided[value].of_elements.astype(feeds[value].dtype) for value in gradients}
+    sums, numbers = original({**feeds, **absolutes}), original({**feeds, **counting})
+    return {
+        name: (np.ceil(numbers[name].astype(np.float64)) + 1)
+        * (2 / FORMATS[array.dtype.name].exact)
+        * array.astype(np.float64)
+        for name, array in sums.items()
+        if array.dtype.name in FORMATS
+    }

@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs one side of a site in onnx's reference evaluator or on the execution provider."""
+"""Makes a model of one side of a site, and runs it in onnx's reference evaluator or on the execution provider."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import subgraphs
+from poolgrad_lowering.verification.graph.types import TensorType, value_info
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
+from poolgrad_lowering.verification.sites.cut import Cut
 
 _LONGEST = 600
 """The length to which messages are cut."""
@@ -44,7 +47,7 @@ def reference_runner(model: ModelProto) -> Runner:
 
     onnxruntime's MaxPoolGrad and AveragePoolGrad have no input with the shape of dX: the shape is the declared one, or
     else that of the pooled tensor: the one whose MaxPool recorded the indices, or the operand that
-    `sites.pooled.with_pooled` adds. Raises `UnprovenError` for operators that cannot be evaluated.
+    `sites.cut.with_pooled` adds. Raises `UnprovenError` for operators that cannot be evaluated.
     """
     complete = deepcopy(model)
     _give_gradient_shapes(complete.graph, {})
@@ -138,3 +141,71 @@ def _shape_node(node: NodeProto, declared: onnx.ValueInfoProto | None, pooled: s
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or its class name if the message is empty."""
     return (quoted(error).splitlines() or [type(error).__name__])[0][:_LONGEST]
+
+
+def side_model(
+    source: ModelProto,
+    cut: Cut,
+    nodes: Sequence[FlatNode],
+    types: Mapping[str, TensorType],
+    outputs: Iterable[str] | None = None,
+) -> ModelProto:
+    """Return a model with these nodes of the cut, its inputs, and the version, imports and functions of `source`.
+
+    `outputs` defaults to the region's outputs. Values with an entry in `types` are declared.
+    """
+    model = ModelProto(ir_version=source.ir_version, producer_name="poolgrad verify")
+    model.opset_import.extend(source.opset_import)
+    model.functions.extend(_called(source, [node.proto for node in nodes]))
+    graph = model.graph
+    graph.name = "site"
+    graph.node.extend(_node(node, cut.inputs) for node in nodes)
+    results = list(cut.region.outputs if outputs is None else outputs)
+    graph.input.extend(value_info(value, types.get(value)) for value in cut.inputs)
+    graph.output.extend(value_info(value, types.get(value)) for value in results)
+    read = {value for node in nodes for value in (*node.inputs, *node.captured)}
+    for value in (value for value in cut.constants if value in read):
+        graph.initializer.append(cut.constants[value])
+        graph.initializer[-1].name = value
+    inner = {value for node in nodes for value in node.outputs if value} - set(results)
+    graph.value_info.extend(value_info(value, types[value]) for value in sorted(inner) if value in types)
+    return model
+
+
+def independent(nodes: Sequence[FlatNode], values: Collection[str]) -> list[FlatNode]:
+    """Return the nodes that do not depend on any of the values."""
+    reached, found = set(values), []
+    for node in nodes:
+        if reached.intersection(node.inputs) or reached.intersection(node.captured):
+            reached.update(node.outputs)
+        else:
+            found.append(node)
+    return found
+
+
+def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProto]:
+    """Return the functions of a model that nodes call, callees before callers, as onnx's evaluator requires."""
+    known = {(function.domain, function.name, function.overload): function for function in source.functions}
+    found: dict[tuple[str, str, str], FunctionProto] = {}
+
+    def visit(called: Iterable[NodeProto]) -> None:
+        for node in called:
+            for _, graph in subgraphs(node):
+                visit(graph.node)
+            key = node.domain, node.op_type, node.overload
+            function = known.pop(key, None)
+            if function is not None:
+                visit(function.node)
+                found[key] = function
+
+    visit(nodes)
+    return list(found.values())
+
+
+def _node(node: FlatNode, free: Collection[str]) -> NodeProto:
+    """Return the node with the flat names of its values. Outputs that are free values of the cut are renamed."""
+    proto = deepcopy(node.proto)
+    del proto.input[:], proto.output[:]
+    proto.input.extend(node.inputs)
+    proto.output.extend(f"{value} (not read)" if value in free else value for value in node.outputs)
+    return proto

@@ -19,7 +19,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.exports.rewritten import RewrittenNode
+from poolgrad_lowering.verification.exports.restored import DecomposedNode
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.compare import ERRORS, largest, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line
@@ -62,7 +62,7 @@ class _Run:
 
 
 def compare_operators(
-    original: ModelProto, lowered: ModelProto, operators: Sequence[RewrittenNode], seed: int
+    original: ModelProto, lowered: ModelProto, operators: Sequence[DecomposedNode], seed: int
 ) -> tuple[OperatorResult, ...]:
     """Return a result for each kind of operator, which the lowered model has in standard ONNX."""
     if not operators:
@@ -80,7 +80,7 @@ def compare_operators(
     return tuple(found[name] for name in sorted(found))
 
 
-def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[RewrittenNode], seed: int) -> _Run:
+def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[DecomposedNode], seed: int) -> _Run:
     """Run the lowered model, and return the operands and results of the operators, and what their bodies read.
 
     Of several sizes of weights the one is taken with which the fewest results are 0 everywhere.
@@ -176,7 +176,7 @@ def _judged(
 
 
 def _compare_again(
-    original: ModelProto, lowered: ModelProto, operator: RewrittenNode, run: _Run, name: str
+    original: ModelProto, lowered: ModelProto, operator: DecomposedNode, run: _Run, name: str
 ) -> OperatorResult:
     """Compare an operator with its body once more, both alone and on other operands."""
     node, read = operator.node, _read(operator)
@@ -199,7 +199,7 @@ def _compare_again(
     return _judged(original, node, feeds, (expected, found), name)
 
 
-def _read(operator: RewrittenNode) -> set[str]:
+def _read(operator: DecomposedNode) -> set[str]:
     """Return the values that the body of an operator reads from outside."""
     made = {name for node in operator.body for name in node.output}
     return {name for node in operator.body for name in node.input if name} - made

@@ -24,7 +24,13 @@ from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
-from poolgrad_lowering.verification.running.averages import Divisors, divisors
+from poolgrad_lowering.verification.running.averages import (
+    Divisors,
+    are_exact,
+    divisors,
+    multiplies_by_fractions,
+    rounding_bounds,
+)
 from poolgrad_lowering.verification.running.compare import compare
 from poolgrad_lowering.verification.running.contract import (
     check_average_contract,
@@ -38,9 +44,8 @@ from poolgrad_lowering.verification.running.evaluator import (
     first_line,
     provider_runner,
     reference_runner,
+    side_model,
 )
-from poolgrad_lowering.verification.running.rounding import are_exact, multiplies_by_fractions, rounding_bounds
-from poolgrad_lowering.verification.running.side import side_model
 from poolgrad_lowering.verification.running.sizes import (
     ConcreteShape,
     bound_sizes,

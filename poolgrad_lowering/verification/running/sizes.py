@@ -23,8 +23,7 @@ from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, ran
 from poolgrad_lowering.verification.graph.windows import Constants, StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.operators.pool import window_count
 from poolgrad_lowering.verification.result import UnprovenError
-from poolgrad_lowering.verification.running.evaluator import reference_runner
-from poolgrad_lowering.verification.running.side import independent, side_model
+from poolgrad_lowering.verification.running.evaluator import independent, reference_runner, side_model
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 
 ConcreteShape = tuple[int, ...]

@@ -10,8 +10,7 @@ from collections.abc import Collection
 import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.verification.graph.order import in_order, scopes_of
-from poolgrad_lowering.verification.graph.protos import default_opset, replace_entries
+from poolgrad_lowering.verification.graph.protos import default_opset, in_order, replace_entries, scopes_of
 from poolgrad_lowering.verification.running.evaluator import first_line
 
 _FOREIGN = "operators that ONNX does not have"

@@ -16,9 +16,8 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.graph.order import scopes_of
-from poolgrad_lowering.verification.graph.protos import replace_entries, subgraphs
-from poolgrad_lowering.verification.outside.inputs import with_inputs_of
+from poolgrad_lowering.verification.graph.protos import replace_entries, scopes_of, subgraphs
+from poolgrad_lowering.verification.outside.fields import with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.running.compare import ERRORS, compare, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line

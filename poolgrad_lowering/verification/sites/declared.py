@@ -3,21 +3,26 @@
 """Checks a node of the dialect, and the function body of its operator, against the table of the dialect.
 
 A node has exactly the operands and attributes of its operator, each with an allowed value: the provider takes no other
-node. A function body is the one that this version makes.
+node. A function body is the one that this version makes. An export may have the nodes of a body in place of a gradient,
+with other names, and with initializers for its Constant nodes.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
-from onnx import AttributeProto, FunctionProto
+import onnx
+from onnx import AttributeProto, FunctionProto, TensorProto
 
 from poolgrad_lowering.dialect import OPS, TYPES, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.functions import body_bytes
-from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute, value_of
+from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute, Part, value_of
 from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.matching import Match
 
 _LARGEST = 2**31 - 1
 """The largest number that the provider takes in an attribute."""
@@ -72,4 +77,46 @@ def own_bodies(op: str, opset: int) -> dict[bytes, FunctionProto]:
         except NoFunctionBodyError:
             continue
         found[body_bytes(body)] = body
+    return found
+
+
+_EXPANDED = tuple(name for name, op in OPS.items() if op.is_gradient and op.prototype is None)
+"""The gradients that no graph of CANN can have."""
+
+
+@dataclass(frozen=True)
+class ExpandedGradient:
+    """A gradient as the nodes of its function body: its result, the incoming gradient, and the keys of the nodes."""
+
+    result: str
+    grad: str
+    nodes: frozenset[bytes]
+
+
+def expanded_gradients(
+    nodes: Iterable[FlatNode], constants: Mapping[str, TensorProto], opset: int
+) -> list[ExpandedGradient]:
+    """Return the expanded gradients among the nodes.
+
+    `constants` are the initializers that the nodes can read; `opset` is the version of the default domain.
+    """
+    scopes: dict[str, list[FlatNode]] = {}
+    for node in (node for node in nodes if node.outputs):
+        scopes.setdefault(node.scope, []).append(node)
+    found = []
+    for body in [body for name in _EXPANDED for body in own_bodies(name, opset).values()] if scopes else ():
+        grad = next(operand.name for operand in OPS[body.name].inputs if operand.part is Part.GRAD)
+        given = [node for node in body.node if node.op_type == "Constant"]
+        numbers = {node.output[0]: onnx.numpy_helper.to_array(node.attribute[0].t) for node in given}
+        for own in scopes.values():
+            values = {name: value for node in own for name, value in zip(node.proto.input, node.inputs, strict=True)}
+            stored = {name: constants[value] for name, value in values.items() if value in constants}
+            producers = {name: node.proto for node in own for name in node.proto.output if name}
+            keys = {name: node.key for node in own for name in node.proto.output}
+            for node in own:
+                match = Match(body.node, numbers, producers, stored)
+                result = match.computes(body.output[0], node.proto.output[0])
+                if result and match.bound.keys() >= set(body.input):
+                    laid_onto = frozenset(keys[next(filter(None, each.output))] for each in match.nodes)
+                    found.append(ExpandedGradient(node.outputs[0], values[match.bound[grad]], laid_onto))
     return found

@@ -18,7 +18,7 @@ from poolgrad_lowering.model.diagnostics.text import first_of
 from poolgrad_lowering.model.ir.metadata import layer_of, site_of
 from poolgrad_lowering.verification.graph.flat import FlatNode, Unit
 from poolgrad_lowering.verification.result import Difference
-from poolgrad_lowering.verification.sites.expansion import ExpandedGradient
+from poolgrad_lowering.verification.sites.declared import ExpandedGradient
 
 MAX_NAMED = 3
 """The number of sites of one region that its identifier names."""

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from poolgrad_lowering.verification.operators import convolution
+from poolgrad_lowering.verification.operators import pooling
 
 ROWS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((4, 1, 5), (1, 1, 3), {}),
@@ -33,6 +33,6 @@ def test_conv_transpose(x: tuple[int, ...], w: tuple[int, ...], attributes: dict
     random = np.random.default_rng(0)
     feeds = {name: random.integers(-4, 5, shape).astype(np.float32) for name, shape in (("x", x), ("w", w))}
     [expected] = ReferenceEvaluator(model).run(None, feeds)
-    [found] = ReferenceEvaluator(model, new_ops=list(convolution.OPERATORS)).run(None, feeds)
+    [found] = ReferenceEvaluator(model, new_ops=list(pooling.OPERATORS)).run(None, feeds)
     assert np.asarray(found).dtype == np.float32
     np.testing.assert_array_equal(found, expected)
