@@ -126,7 +126,6 @@ PARTS = (
     ("outside", "text"),
     ("running",),
     ("verifier",),
-    ("files",),
 )
 """The layers of verification's folders and modules from the bottom up: each imports those of lower layers only."""
 

@@ -38,7 +38,7 @@ class SourceFile:
 
         Raises `VerificationError` if there is none.
         """
-        from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
+        from poolgrad_lowering.verification.verifier import require_verified  # noqa: PLC0415 - loads onnx's evaluator
 
         proof = require_verified(parse_model(self.data, self.path), parse_model(lowered, self.path), self.path)
         if on_proven is not None:

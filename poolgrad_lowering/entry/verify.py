@@ -17,16 +17,14 @@ from onnx import ModelProto
 from poolgrad_lowering.entry.each_model import Found, OnResult, for_each, models_below
 from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.io.atomic_write import PathLike
-from poolgrad_lowering.verification.files import verify_files as compare_files
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.running.evaluator import Provider, Session
 from poolgrad_lowering.verification.running.site import Settings
 from poolgrad_lowering.verification.verifier import verify as compare
+from poolgrad_lowering.verification.verifier import verify_files as compare_files
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.model.io.atomic_write import PathLike
     from poolgrad_lowering.model.io.results import WithModel
-    from poolgrad_lowering.verification.result import Verification
     from poolgrad_lowering.verification.verifier import SiteProgress
 
 

@@ -189,12 +189,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data, described in `docs/verify.md`."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "proven": self.proven,
-            "sites_only": self.sites_only,
-            **asdict(self),
-        }
+        return {"schema_version": SCHEMA_VERSION, "proven": self.proven, "sites_only": self.sites_only, **asdict(self)}
 
     def to_json(self) -> str:
         """Return the result as JSON text."""

@@ -1,24 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Translation validation: proves that a lowered model computes the same as its original, from the two models alone."""
+"""Translation validation: proves that a lowered model computes the same as its original, from the two models alone.
+
+The models are in memory, or in files; a lowered model can be verified before it is written.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.model.diagnostics.errors import InvalidModelError, VerificationError
 from poolgrad_lowering.model.gate.gate import Gate
-from poolgrad_lowering.model.io.model_file import require_model
+from poolgrad_lowering.model.io.atomic_write import PathLike
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.io.external_files import data_warnings
+from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes, require_model
 from poolgrad_lowering.model.io.results import WithModel, model_of
+from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.verification.exports.restored import put_back, restored, with_rounded_rewrites
 from poolgrad_lowering.verification.graph.roles import without_row
 from poolgrad_lowering.verification.outside.fields import initializers_as_inputs
-from poolgrad_lowering.verification.outside.stored import with_loaded_constants
+from poolgrad_lowering.verification.outside.stored import Source, with_comparable_data, with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
 from poolgrad_lowering.verification.result import Difference, SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO, ONLY_MULTIPLES
@@ -28,6 +37,9 @@ from poolgrad_lowering.verification.running.validity import flaw_of
 from poolgrad_lowering.verification.running.whole import compare_whole
 from poolgrad_lowering.verification.sites.cut import cut_out
 from poolgrad_lowering.verification.sites.doubts import doubt, foreign_bodies
+from poolgrad_lowering.verification.text import failure_text
+
+logger = logging.getLogger(__name__)
 
 SiteProgress = Callable[[int, int, str], None]
 """Called with the number of finished sites, the number of all sites, and the name of the current one."""
@@ -100,6 +112,43 @@ def verify(
     proofs = tuple(results), tuple(differences)
     backend = "bodies" if settings.provider is None else settings.provider.backend
     return Verification(seed, backend, *proofs, whole, seconds, inputs, operators)
+
+
+def verify_files(original: PathLike, lowered: PathLike, settings: Settings, **options: Any) -> Verification:
+    """Call `verify` for two files, with its options except `folder`.
+
+    The external data of each model is read from the folder of its file; equal data can be in different files and at
+    different offsets. Raises the errors of `verify`, `FileError` and `InvalidModelError`.
+    """
+    before, after = with_comparable_data(_read(Path(original)), _read(Path(lowered)))
+    return verify(before, after, settings, folder=Path(original).parent, **options)
+
+
+def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> Verification:
+    """Return the proof. Raises `VerificationError` unless every site is proven and nothing else differs.
+
+    The external data of both models is in the folder of `file`, the original's file.
+    """
+    data = ExternalData(ModelFolder.of_file(file))
+    before, after = with_comparable_data(Source(original, data), Source(lowered, data))
+    found = verify(before, after, Settings(), folder=file.parent)
+    if not found.proven:
+        raise VerificationError(
+            f"the lowered model is not proven to compute the same as the original: {failure_text(found)}"
+        )
+    return found
+
+
+def _read(path: Path) -> Source:
+    """Return the model of a file, which is checked. Logs warnings about its external data."""
+    model = parse_model(read_bytes(path), path)
+    folder = ModelFolder.of_file(path)
+    gate = Gate(folder=folder)
+    with errors_name(path):
+        gate.index(model)
+    for warning in data_warnings(gate.external, folder):
+        logger.warning("%s: %s: %s", path, warning.tensor, warning.reason)
+    return Source(model, ExternalData(folder))
 
 
 def _faults(lowered: ModelProto) -> list[Difference]:

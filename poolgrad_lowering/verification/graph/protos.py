@@ -134,6 +134,11 @@ def scopes_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
         yield from _nested(function)
 
 
+def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of the main graph, the functions and all subgraphs."""
+    return (node for scope in scopes_of(model) for node in scope.node)
+
+
 def _nested(scope: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
     for node in scope.node:
         for _, graph in subgraphs(node):

@@ -8,7 +8,7 @@ of the values, which have the same elements, are followed backwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.ops import OPS
@@ -25,12 +25,22 @@ from poolgrad_lowering.verification.graph.input_roles import (
 from poolgrad_lowering.verification.graph.protos import text_of
 
 _VIEWS = {"Cast", "CastLike", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+MOVING = frozenset({"Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators whose results are elements of their first input, or padding."""
 _WITHOUT_REDUCTION = (None, "none")
 
 
 def is_view(node: FlatNode) -> bool:
     """Whether the output has the elements of the first input, with another shape, order or float type."""
     return node.op[0] == "" and node.op[1] in _VIEWS and bool(node.inputs)
+
+
+def views(value: str, producers: Mapping[str, FlatNode]) -> list[str]:
+    """Return the value and the values of which it is a view, nearest first; a cycle of nodes ends the list."""
+    found = [value]
+    while (made_by := producers.get(found[-1])) is not None and is_view(made_by) and made_by.inputs[0] not in found:
+        found.append(made_by.inputs[0])
+    return found
 
 
 def is_dialect(node: FlatNode) -> bool:

@@ -27,6 +27,7 @@ from poolgrad_lowering.verification.operators.pool import window_count
 logger = logging.getLogger(__name__)
 
 AxisSize = int | str | None
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _KEPT_ELEMENTS = 1 << 10  # shapes have fewer, weights more
 _MOST_FUNCTIONS = 1 << 11
 """Inference takes time in proportion to the functions for each call of one. Nothing is inferred of calls of others."""

@@ -12,14 +12,15 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
-from poolgrad_lowering.verification.operators.average import (
+from poolgrad_lowering.verification.operators.pool import (
     AverageWindows,
-    adaptive_windows,
+    adaptive_max_pool,
     average_gradient,
     average_pool,
-    fixed_windows,
+    gradient_of,
+    max_pool,
+    plane_starts,
 )
-from poolgrad_lowering.verification.operators.pool import adaptive_max_pool, gradient_of, max_pool, plane_starts
 
 Numbers = Sequence[int] | IntArray
 
@@ -62,7 +63,7 @@ def average_windows(sizes: Sequence[int], kernel: Numbers, *others: Any) -> Aver
     given = kernel, kernel if stride is None or not len(stride) else stride, padding
     kernels, steps, pads = _of_axes(len(sizes), *given)
     fixed = 0 if divisor is None or not np.size(divisor) else int(np.reshape(divisor, ()))
-    return fixed_windows(
+    return AverageWindows.fixed(
         sizes, kernels, steps, (pads, pads), ceil=bool(ceil), counts_padding=bool(counts_padding), divisor=fixed
     )
 
@@ -77,11 +78,11 @@ def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int) -> 
 
 
 def _adaptive_average(x: AnyArray, size: Numbers, *, rank: int) -> AnyArray:
-    return average_pool(x, adaptive_windows(x.shape[-rank:], [int(count) for count in size]))
+    return average_pool(x, AverageWindows.adaptive(x.shape[-rank:], [int(count) for count in size]))
 
 
 def _adaptive_average_backward(dy: AnyArray, x: AnyArray, *, rank: int) -> AnyArray:
-    windows = adaptive_windows(x.shape[-rank:], dy.shape[-rank:])
+    windows = AverageWindows.adaptive(x.shape[-rank:], dy.shape[-rank:])
     return _like(x, average_gradient(x.shape[-rank:], dy, windows))
 
 

@@ -15,9 +15,10 @@ from onnx.reference.ops.op_conv_transpose import ConvTranspose as OnnxConvTransp
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators import tensorflow
-from poolgrad_lowering.verification.operators.average import average_gradient, fixed_windows
 from poolgrad_lowering.verification.operators.pool import (
+    AverageWindows,
     Pads,
+    average_gradient,
     max_pool,
     plane_starts,
     same_pads,
@@ -55,7 +56,7 @@ class AveragePoolGrad(OpRun):
     ) -> tuple[AnyArray]:
         sizes = shape.tolist()[2:]
         strides, dilations, pads = _windows(sizes, kernel_shape, **windows)
-        fixed = fixed_windows(
+        fixed = AverageWindows.fixed(
             sizes,
             kernel_shape,
             strides,

@@ -16,8 +16,15 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.operators.average import average_gradient, fixed_windows
-from poolgrad_lowering.verification.operators.pool import Pads, gradient_of, max_pool, plane_starts, same_pads
+from poolgrad_lowering.verification.operators.pool import (
+    AverageWindows,
+    Pads,
+    average_gradient,
+    gradient_of,
+    max_pool,
+    plane_starts,
+    same_pads,
+)
 
 
 class _LayoutWindows(NamedTuple):
@@ -65,7 +72,7 @@ def pool_gradient(x: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:
 def average_pool_gradient(shape: Sequence[int], dy: AnyArray, **attributes: Any) -> AnyArray:
     """Return dx of AvgPoolGrad and AvgPool3DGrad; `shape` is that of x, in the layout `data_format` as dy."""
     channels, sizes, kernel, strides, pads = _windows(shape, **attributes)
-    planes = average_gradient(sizes, np.moveaxis(dy, channels, 1), fixed_windows(sizes, kernel, strides, pads))
+    planes = average_gradient(sizes, np.moveaxis(dy, channels, 1), AverageWindows.fixed(sizes, kernel, strides, pads))
     dx: AnyArray = np.moveaxis(planes, 1, channels)
     if dx.shape != tuple(shape):
         raise ValueError(f"x has shape {tuple(shape)}, its gradient {dx.shape}")

@@ -9,20 +9,19 @@ values that it does not define.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
 import onnx
 from google.protobuf.message import Message
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.verification.graph.flat import MAIN, Unit, called_name, function_name
-from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_entries
+from poolgrad_lowering.verification.graph.protos import all_nodes, replace_entries
 from poolgrad_lowering.verification.result import Difference
 
 _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "functions")
@@ -37,7 +36,7 @@ def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference
     found += _imports("model", *imports, domains, uses_dialect=DOMAIN in _domains(original))
     found += compare_inputs(original, lowered)
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
-    called = set(map(called_name, _all_nodes(lowered)))
+    called = set(map(called_name, all_nodes(lowered)))
     both = set(before).intersection(after)
     found += [Difference("model", f"{name} is gone") for name in before if name not in both and name in called]
     found += [Difference("model", f"{name} is defined twice") for name in sorted(_repeated(after))]
@@ -180,11 +179,7 @@ def _repeated(names: Iterable[str]) -> set[str]:
 
 def _domains(model: ModelProto) -> set[str]:
     """Return the domains of a model's nodes and functions."""
-    return {node.domain for node in _all_nodes(model)} | {function.domain for function in model.functions}
-
-
-def _all_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    return nested_nodes(itertools.chain(model.graph.node, *(function.node for function in model.functions)))
+    return {node.domain for node in all_nodes(model)} | {function.domain for function in model.functions}
 
 
 def initializers_as_inputs(original: GraphProto, lowered: GraphProto) -> dict[str, TensorProto]:
@@ -213,19 +208,16 @@ def compare_inputs(original: ModelProto, lowered: ModelProto) -> list[Difference
     return found
 
 
-def with_inputs_of(lowered: ModelProto, original: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
-    """Return the original with the same initializers as inputs, so that runtimes optimise both alike, and their values.
-
-    A model without such initializers is returned as it is.
-    """
+def with_inputs_of(lowered: ModelProto, original: ModelProto) -> ModelProto:
+    """Return the original with the same initializers as inputs, so that runtimes optimise both alike."""
     weights = initializers_as_inputs(original.graph, lowered.graph)
     if not weights:
-        return original, {}
+        return original
     changed = deepcopy(original)
     replace_entries(changed.graph, "initializer", [t for t in original.graph.initializer if t.name not in weights])
     declared = {value.name for value in original.graph.input}
     changed.graph.input.extend(_declared(tensor) for name, tensor in weights.items() if name not in declared)
-    return changed, weights
+    return changed
 
 
 def _declared(tensor: TensorProto) -> ValueInfoProto:

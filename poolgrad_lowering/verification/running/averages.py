@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -24,43 +24,13 @@ from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.windows import average_windows_of
-from poolgrad_lowering.verification.operators.average import (
-    AverageWindows,
-    adaptive_windows,
-    average_gradient,
-    fixed_windows,
-)
-from poolgrad_lowering.verification.running.data import FORMATS, LARGEST_QUOTIENT
+from poolgrad_lowering.verification.operators.pool import AverageWindows, average_gradient
+from poolgrad_lowering.verification.running.data import FORMATS, LARGEST_QUOTIENT, Divisors
 from poolgrad_lowering.verification.running.evaluator import Runner, first_line, reference_runner, side_model
 from poolgrad_lowering.verification.running.sizes import ConcreteShape
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 
 logger = logging.getLogger(__name__)
-
-_MOVING = {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
-"""Operators whose results are elements of their first input, or padding."""
-
-
-@dataclass(frozen=True)
-class Divisors:
-    """The divisor of each element of an incoming gradient, and the plane (n, c) that it belongs to in the operator.
-
-    `most` is the largest sum of an element of dx, in the largest multiple that is drawn: without other operators that
-    read the same gradient, the most windows that contain an element of x.
-    """
-
-    of_elements: AnyArray
-    planes: AnyArray
-    most: int
-
-    def joined(self, other: Divisors) -> Divisors:
-        """Return the divisors for two operators that read the same gradient: a multiple of those of both."""
-        one, two = self.of_elements, other.of_elements
-        elements = one * two
-        if all((each >= 1).all() and (each == np.floor(each)).all() for each in (one, two)):
-            elements = np.lcm(one.astype(np.int64), two.astype(np.int64)).astype(np.float64)
-        sums = (each.most * float((elements / each.of_elements).max(initial=1)) for each in (self, other))
-        return Divisors(elements, self.planes, int(max(sums)))
 
 
 def meant_by(node: FlatNode, operands: Sequence[AnyArray]) -> tuple[tuple[int, ...], AverageWindows]:
@@ -71,14 +41,14 @@ def meant_by(node: FlatNode, operands: Sequence[AnyArray]) -> tuple[tuple[int, .
     values = attribute_values(node.proto)
     if "ksize" not in values:
         shape = tuple(values["orig_input_shape"]) if "orig_input_shape" in values else operands[1].shape
-        return shape, adaptive_windows(shape[2:], operands[0].shape[2:])
+        return shape, AverageWindows.adaptive(shape[2:], operands[0].shape[2:])
     shape = tuple(operands[0].tolist())
     axes = average_windows_of(values)
     missing = len(axes) - len(shape[2:])
     if missing < 0 or any(window != (1, 1, 0, 0) for window in axes[:missing]):
         raise ValueError("they pool an axis that x does not have")
     kernel, strides, *pads = zip(*axes[missing:], strict=True)
-    windows = fixed_windows(
+    windows = AverageWindows.fixed(
         shape[2:],
         kernel,
         strides,
@@ -128,7 +98,7 @@ def _origin(cut: Cut, producers: Mapping[str, FlatNode], value: str) -> tuple[st
     while value not in cut.inputs:
         node = producers.get(value)
         by = None if node is None else _divided_by(node, producers)
-        if node is None or node.op[0] or not node.inputs or (by is None and node.op[1] not in _MOVING):
+        if node is None or node.op[0] or not node.inputs or (by is None and node.op[1] not in {"Cast", *roles.MOVING}):
             return None, before
         if by is not None:
             before = before * by.astype(np.float64)

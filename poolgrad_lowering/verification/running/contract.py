@@ -21,8 +21,7 @@ from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.operators.average import average_gradient
-from poolgrad_lowering.verification.operators.pool import adaptive_windows, fixed_windows
+from poolgrad_lowering.verification.operators.pool import adaptive_windows, average_gradient, fixed_windows
 from poolgrad_lowering.verification.running.averages import meant_by
 from poolgrad_lowering.verification.running.compare import compare
 

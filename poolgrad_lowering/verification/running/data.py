@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from onnx import TensorProto
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.types import TensorType
+from poolgrad_lowering.verification.graph.types import HALVES, TensorType
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 
 Draw = Callable[[np.random.Generator, IntArray, "Format"], AnyArray]
@@ -93,6 +94,28 @@ _NOT_FINITE = {"unbounded", "unknown"}
 _LEFT_OUT = {NO_NAN_POOLED: {"nan"}, NO_INFINITE_POOLED: {"extremes", "nothing"}}
 
 
+@dataclass(frozen=True)
+class Divisors:
+    """The divisor of each element of an incoming gradient, and the plane (n, c) that it belongs to in the operator.
+
+    `most` is the largest sum of an element of dx, in the largest multiple that is drawn: without other operators that
+    read the same gradient, the most windows that contain an element of x.
+    """
+
+    of_elements: AnyArray
+    planes: AnyArray
+    most: int
+
+    def joined(self, other: Divisors) -> Divisors:
+        """Return the divisors for two operators that read the same gradient: a multiple of those of both."""
+        one, two = self.of_elements, other.of_elements
+        elements = one * two
+        if all((each >= 1).all() and (each == np.floor(each)).all() for each in (one, two)):
+            elements = np.lcm(one.astype(np.int64), two.astype(np.int64)).astype(np.float64)
+        sums = (each.most * float((elements / each.of_elements).max(initial=1)) for each in (self, other))
+        return Divisors(elements, self.planes, int(max(sums)))
+
+
 def draw(
     random: np.random.Generator,
     shape: Sequence[int],
@@ -101,15 +124,12 @@ def draw(
     role: Role,
     run: int,
     not_drawn: Sequence[str] = (),
-    divisors: AnyArray | None = None,
-    of_planes: AnyArray | None = None,
+    divided: Divisors | None = None,
 ) -> AnyArray:
     """Return data of element type `element` for one input. The kind depends on the plane and run.
 
-    The plane of each element is in `of_planes`; without it, the first two axes are the planes.
-
-    Integers are 0 or 1, booleans False or True. Kinds in `not_drawn` are excluded. `divisors` has what the gradient of
-    an average pool divides each element by: the elements are multiples.
+    Integers are 0 or 1, booleans False or True. Kinds in `not_drawn` are excluded. `divided` has what the gradient of
+    an average pool divides each element by: the elements are multiples. Without it, the first two axes are the planes.
     """
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
     if dtype.kind in "biu":
@@ -119,17 +139,16 @@ def draw(
     planes = math.prod(shape[:2]) if len(shape) > 2 else max(1, min(size, len(kinds)))
     at = np.arange(size, dtype=np.int64)
     plane = at * planes // max(size, 1)
-    if of_planes is not None:
-        plane, planes = of_planes.reshape(-1), int(of_planes.max(initial=0)) + 1
+    if divided is not None:
+        plane, planes = divided.planes.reshape(-1), int(divided.planes.max(initial=0)) + 1
     kind = (plane + run * (planes if planes < len(kinds) else 1)) % len(kinds)
     data = np.empty(size, np.float64)
     for number, name in enumerate(kinds):
         chosen = at[kind == number]
         data[chosen] = _DRAWS[name](random, chosen, FORMATS[dtype.name])
     if role is Role.GRADIENT and ONLY_MULTIPLES in not_drawn:
-        data *= 1.0 if divisors is None else divisors.reshape(-1)
-        data += 0.0
-    if role is Role.GRADIENT and NO_NEGATIVE_ZERO in not_drawn:
+        data *= 1.0 if divided is None else divided.of_elements.reshape(-1)
+    if role is Role.GRADIENT and {ONLY_MULTIPLES, NO_NEGATIVE_ZERO}.intersection(not_drawn):
         data += 0.0
     with np.errstate(all="ignore"):
         return data.astype(dtype).reshape(tuple(shape))
@@ -144,9 +163,6 @@ def _kinds(role: Role, not_drawn: Sequence[str]) -> tuple[str, ...]:
         gone = {kind for reason in not_drawn for kind in _LEFT_OUT.get(reason, ())}
         return tuple(kind for kind in POOLED if kind not in gone)
     return ("values",)
-
-
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
@@ -188,4 +204,4 @@ def _adds_in_halves(node: FlatNode, types: Mapping[str, TensorType]) -> bool:
     if node.op not in (("", "ScatterElements"), ("", "ScatterND")) or roles.overwrites(node):
         return False
     known = [types[value].element for value in (*node.outputs, *node.inputs) if value in types]
-    return any(element in _HALVES for element in known)
+    return any(element in HALVES for element in known)

@@ -28,11 +28,8 @@ _LONGEST = 600
 """The length to which messages are cut."""
 
 
-class Runner(Protocol):
-    """One side of a site, ready to run."""
-
-    def __call__(self, feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-        """Return the outputs by name. Raises the errors of the evaluator for inputs that it cannot process."""
+Runner = Callable[[Mapping[str, AnyArray]], dict[str, AnyArray]]
+"""One side of a site, ready to run: returns the outputs by name, and raises errors of many classes."""
 
 
 class _Evaluator(ReferenceEvaluator):

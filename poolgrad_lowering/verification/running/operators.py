@@ -11,7 +11,7 @@ which an epsilon counts, opposite flags, and labels of other classes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
@@ -70,13 +70,9 @@ def compare_operators(
     run = _values(original, lowered, operators, seed)
     found: dict[str, OperatorResult] = {}
     for operator in operators:
-        node = operator.node
-        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        result = _compare(original, node, run, name)
-        if result.status == "proven":
-            result = result.joined(_compare_again(original, lowered, operator, run, name))
-        before = found.get(name)
-        found[name] = result if before is None else before.joined(result)
+        result = _Comparison(original, lowered, operator, run).result()
+        before = found.get(result.operator)
+        found[result.operator] = result if before is None else before.joined(result)
     return tuple(found[name] for name in sorted(found))
 
 
@@ -93,7 +89,7 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Decom
     declared = {value.name for value in model.graph.output}
     model.graph.output.extend(ValueInfoProto(name=name) for name in sorted((wanted & made) - declared))
     names = [value.name for value in model.graph.output]
-    stored = _stored(original) | _stored(lowered)
+    stored = {t.name: numpy_helper.to_array(t) for each in (original, lowered) for t in each.graph.initializer}
     try:
         choices = drawn_inputs(original, lowered, seed)
     except Exception as error:  # numpy and onnx raise errors of many classes
@@ -132,77 +128,117 @@ def _is_dead(array: AnyArray) -> bool:
     return array.dtype.kind not in "biu" and largest(array) == 0
 
 
-def _stored(model: ModelProto) -> dict[str, AnyArray]:
-    return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-
-
-def _compare(original: ModelProto, node: NodeProto, run: _Run, name: str) -> OperatorResult:
-    if run.reason:
-        return OperatorResult(name, "unproven", 1, reason=run.reason)
-    missing = [value for value in node.input if value and value not in run.values]
-    if missing:
-        return OperatorResult(name, "unproven", 1, reason=f"the value of '{missing[0]}' is not known")
-    feeds = {value: np.asarray(run.values[value]) for value in node.input if value}
-    results = {value: np.asarray(run.values[value]) for value in node.output if value}
-    try:
-        expected = _kernel(original, node, feeds, results)
-    except Exception as error:  # onnxruntime raises errors of many classes
-        has_kernels = find_spec("onnxruntime.training") is not None
-        what = "onnxruntime-training does not run it" if has_kernels else "it needs onnxruntime-training"
-        return OperatorResult(name, "unproven", 1, reason=f"{what}: {first_line(error)}")
-    if any(map(_is_dead, expected)):
-        what = f"'{next(iter(results))}' is 0 or not finite with the inputs drawn"
-        return OperatorResult(name, "unproven", 1, reason=what)
-    return replace(_judged(original, node, feeds, (expected, results), name), nodes=1)
-
-
-def _judged(
-    original: ModelProto,
-    node: NodeProto,
-    feeds: Mapping[str, AnyArray],
-    both: tuple[Sequence[AnyArray], Mapping[str, AnyArray]],
-    name: str,
-) -> OperatorResult:
-    """Compare the results of the operator and of its body, by name, on the same operands."""
-    expected, results = both
-    absolute = {name: array if array.dtype.kind in "biu" else np.abs(array) for name, array in feeds.items()}
-    errors = _errors(node, expected, results, lambda: _kernel(original, node, absolute, results))
-    worst = 0.0
-    for value, before, found in zip(results, expected, errors, strict=True):
-        worst = max(worst, found)
-        if not found <= ERRORS.get(str(before.dtype), 0.0):
-            return OperatorResult(name, "differs", 0, worst, f"'{value}' differs by {found:.1e} of its largest element")
-    return OperatorResult(name, "proven", 0, worst)
-
-
-def _compare_again(
-    original: ModelProto, lowered: ModelProto, operator: DecomposedNode, run: _Run, name: str
-) -> OperatorResult:
-    """Compare an operator with its body once more, both alone and on other operands."""
-    node, read = operator.node, _read(operator)
-    missing = [value for value in read if value not in run.values]
-    if missing:
-        return OperatorResult(name, "unproven", 0, reason=f"the value of '{missing[0]}' is not known")
-    given = {value: np.asarray(run.values[value]) for value in {*read, *filter(None, node.input)}}
-    given |= _other_operands(node, {value: given[value] for value in read if value not in run.stored}, given)
-    results = {value: np.asarray(run.values[value]) for value in node.output if value}
-    try:
-        body = _model(operator.body, {value: given[value] for value in read}, results, lowered, run.stored)
-        feeds = {value: given[value] for value in read if value not in run.stored}
-        found = dict(zip(results, run_model(body, LEVELS[0], list(results), feeds), strict=True))
-        feeds = {value: given[value] for value in node.input if value}
-        expected = _kernel(original, node, feeds, results)
-    except Exception as error:  # onnxruntime raises errors of many classes
-        return OperatorResult(name, "unproven", 0, reason=f"it does not run on other operands: {first_line(error)}")
-    if any(map(_is_dead, expected)):
-        return OperatorResult(name, "proven", 0)
-    return _judged(original, node, feeds, (expected, found), name)
+def _is_half(array: AnyArray) -> bool:
+    return array.dtype.itemsize == 2 and array.dtype.kind not in "biu"
 
 
 def _read(operator: DecomposedNode) -> set[str]:
     """Return the values that the body of an operator reads from outside."""
     made = {name for node in operator.body for name in node.output}
     return {name for node in operator.body for name in node.input if name} - made
+
+
+class _Comparison:
+    """An operator and its body, which are run on the same operands."""
+
+    def __init__(self, original: ModelProto, lowered: ModelProto, operator: DecomposedNode, run: _Run) -> None:
+        self._original, self._lowered, self._operator, self._run = original, lowered, operator, run
+        self._node = operator.node
+        self._results = {value: np.asarray(run.values[value]) for value in self._node.output if value in run.values}
+
+    def _verdict(self, status: str, reason: str | None = None, *, error: float = 0.0) -> OperatorResult:
+        node = self._node
+        return OperatorResult(".".join(filter(None, (node.domain, node.op_type))), status, 1, error, reason)
+
+    def result(self) -> OperatorResult:
+        """Return the result on the operands that the lowered model gives, and then on others."""
+        if self._run.reason:
+            return self._verdict("unproven", self._run.reason)
+        read = _read(self._operator)
+        operands = [value for value in self._node.input if value]
+        missing = [value for value in (*operands, *read) if value not in self._run.values]
+        if missing:
+            return self._verdict("unproven", f"the value of '{missing[0]}' is not known")
+        given = {value: np.asarray(self._run.values[value]) for value in {*read, *operands}}
+        first = self._compare({value: given[value] for value in operands})
+        return first if first.status != "proven" else replace(first.joined(self._compare_again(read, given)), nodes=1)
+
+    def _compare(self, feeds: Mapping[str, AnyArray]) -> OperatorResult:
+        try:
+            expected = self._kernel(feeds)
+        except Exception as error:  # onnxruntime raises errors of many classes
+            has_kernels = find_spec("onnxruntime.training") is not None
+            what = "onnxruntime-training does not run it" if has_kernels else "it needs onnxruntime-training"
+            return self._verdict("unproven", f"{what}: {first_line(error)}")
+        if any(map(_is_dead, expected)):
+            what = f"'{next(iter(self._results))}' is 0 or not finite with the inputs drawn"
+            return self._verdict("unproven", what)
+        return self._judged(feeds, expected, self._results)
+
+    def _compare_again(self, read: Collection[str], given: Mapping[str, AnyArray]) -> OperatorResult:
+        """Compare once more, with operator and body alone and on other operands."""
+        stored = self._run.stored
+        given = {**given, **_other_operands(self._node, {v: given[v] for v in read if v not in stored}, given)}
+        try:
+            body = _model(self._operator.body, {v: given[v] for v in read}, self._results, self._lowered, stored)
+            feeds = {value: given[value] for value in read if value not in stored}
+            names = list(self._results)
+            found = dict(zip(names, run_model(body, LEVELS[0], names, feeds), strict=True))
+            feeds = {value: given[value] for value in self._node.input if value}
+            expected = self._kernel(feeds)
+        except Exception as error:  # onnxruntime raises errors of many classes
+            return self._verdict("unproven", f"it does not run on other operands: {first_line(error)}")
+        if any(map(_is_dead, expected)):
+            return self._verdict("proven")
+        return self._judged(feeds, expected, found)
+
+    def _judged(
+        self, feeds: Mapping[str, AnyArray], expected: Sequence[AnyArray], found: Mapping[str, AnyArray]
+    ) -> OperatorResult:
+        """Compare the results of the operator and of its body, by name, on the same operands."""
+        worst = 0.0
+        for value, before, error in zip(found, expected, self._errors(feeds, expected, found), strict=True):
+            worst = max(worst, error)
+            if not error <= ERRORS.get(str(before.dtype), 0.0):
+                what = f"'{value}' differs by {error:.1e} of its largest element"
+                return self._verdict("differs", what, error=worst)
+        return self._verdict("proven", error=worst)
+
+    def _errors(
+        self, feeds: Mapping[str, AnyArray], expected: Sequence[AnyArray], found: Mapping[str, AnyArray]
+    ) -> list[float]:
+        """Return how much each result differs, relative to its largest element.
+
+        Terms of a sum may cancel, to 0 for the bias before a normalization. The sum is then not more exact than its
+        terms: the difference is relative to the sum of their absolutes, which is the result for absolute operands.
+        """
+        errors = [relative_error(*pair, pair[0]) for pair in zip(expected, found.values(), strict=True)]
+        if self._node.op_type in _SUMS and any(not error <= ERRORS["float32"] for error in errors):
+            absolute = {name: array if array.dtype.kind in "biu" else np.abs(array) for name, array in feeds.items()}
+            triples = zip(expected, found.values(), self._kernel(absolute), strict=True)
+            errors = [relative_error(before, after, scale) for before, after, scale in triples]
+        return errors
+
+    def _kernel(self, feeds: Mapping[str, AnyArray]) -> list[AnyArray]:
+        """Run the node alone; in float32, rounded once, where there is no kernel for 16-bit floats."""
+        try:
+            return self._run_alone(feeds, self._results)
+        except Exception:  # onnxruntime raises errors of many classes
+            if not any(map(_is_half, feeds.values())):
+                raise
+        wide_feeds, wide_results = (
+            {name: array.astype(np.float32) if _is_half(array) else array for name, array in arrays.items()}
+            for arrays in (feeds, self._results)
+        )
+        pairs = zip(self._run_alone(wide_feeds, wide_results), self._results.values(), strict=True)
+        return [array.astype(like.dtype) for array, like in pairs]
+
+    def _run_alone(self, feeds: Mapping[str, AnyArray], results: Mapping[str, AnyArray]) -> list[AnyArray]:
+        copy = NodeProto()
+        copy.CopyFrom(self._node)
+        if copy.op_type in _SECOND_OUTPUT:
+            copy.output[:] = ["(updated)", copy.output[0]]
+        return run_model(_model([copy], feeds, results, self._original, {}), LEVELS[0], list(results), dict(feeds))
 
 
 def _other_operands(
@@ -237,57 +273,6 @@ def _other_labels(
     if ignored and labels.size > 1:
         found.flat[-1] = ignored[0]
     return found.astype(labels.dtype)
-
-
-def _errors(
-    node: NodeProto,
-    expected: Sequence[AnyArray],
-    results: Mapping[str, AnyArray],
-    of_absolutes: Callable[[], list[AnyArray]],
-) -> list[float]:
-    """Return how much each result differs, relative to its largest element.
-
-    Terms of a sum may cancel, to 0 for the bias before a normalization. The sum is then not more exact than its terms:
-    the difference is relative to the sum of their absolutes, which is the operator's result for absolute operands.
-    """
-    found = [relative_error(before, results[name], before) for name, before in zip(results, expected, strict=True)]
-    if node.op_type in _SUMS and any(not error <= ERRORS["float32"] for error in found):
-        whole = of_absolutes()
-        pairs = zip(results.values(), expected, whole, strict=True)
-        found = [relative_error(before, after, scale) for after, before, scale in pairs]
-    return found
-
-
-def _kernel(
-    original: ModelProto, node: NodeProto, feeds: Mapping[str, AnyArray], results: Mapping[str, AnyArray]
-) -> list[AnyArray]:
-    """Run a node alone; in float32, rounded once, where there is no kernel for 16-bit floats."""
-    try:
-        return run_model(_alone(original, node, feeds, results), LEVELS[0], list(results), dict(feeds))
-    except Exception:  # onnxruntime raises errors of many classes
-        if not any(map(_is_half, feeds.values())):
-            raise
-    wide_feeds, wide_results = (
-        {name: array.astype(np.float32) if _is_half(array) else array for name, array in arrays.items()}
-        for arrays in (feeds, results)
-    )
-    expected = run_model(_alone(original, node, wide_feeds, wide_results), LEVELS[0], list(results), wide_feeds)
-    return [array.astype(like.dtype) for array, like in zip(expected, results.values(), strict=True)]
-
-
-def _is_half(array: AnyArray) -> bool:
-    return array.dtype.itemsize == 2 and array.dtype.kind not in "biu"
-
-
-def _alone(
-    original: ModelProto, node: NodeProto, feeds: Mapping[str, AnyArray], results: Mapping[str, AnyArray]
-) -> ModelProto:
-    """Return a model with the node alone."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    if node.op_type in _SECOND_OUTPUT:
-        copy.output[:] = ["(updated)", node.output[0]]
-    return _model([copy], feeds, results, original, {})
 
 
 def _model(

@@ -25,7 +25,6 @@ from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
 from poolgrad_lowering.verification.running.averages import (
-    Divisors,
     are_exact,
     divisors,
     multiplies_by_fractions,
@@ -37,7 +36,7 @@ from poolgrad_lowering.verification.running.contract import (
     check_gradient_contract,
     check_pool_contract,
 )
-from poolgrad_lowering.verification.running.data import DRAWN, ONLY_MULTIPLES, draw, excluded_data
+from poolgrad_lowering.verification.running.data import DRAWN, ONLY_MULTIPLES, Divisors, draw, excluded_data
 from poolgrad_lowering.verification.running.evaluator import (
     Provider,
     Runner,
@@ -166,8 +165,7 @@ class DifferentialTest:
                 role=role,
                 run=run,
                 not_drawn=self.not_drawn,
-                divisors=divided[value].of_elements if value in divided else None,
-                of_planes=divided[value].planes if value in divided else None,
+                divided=divided.get(value),
             )
             for value, role in self._cut.inputs.items()
         }

@@ -272,14 +272,9 @@ def _fits(shape: ConcreteShape, dims: Sequence[AxisSize]) -> bool:
 
 
 def _base(cut: Cut, value: str) -> str:
-    producers: dict[str, FlatNode] = {v: node for node in (*cut.original, *cut.lowered) for v in node.outputs}
-    behind = {value}
-    while value not in cut.inputs and value in producers and roles.is_view(producers[value]):
-        value = producers[value].inputs[0]
-        if value in behind:
-            break
-        behind.add(value)
-    return value
+    """Return the input of the cut of which a value is a view, or the last value that it is a view of."""
+    chain = roles.views(value, {v: node for node in (*cut.original, *cut.lowered) for v in node.outputs})
+    return next((value for value in chain if value in cut.inputs), chain[-1])
 
 
 def element_count(known: Mapping[str, ConcreteShape]) -> int:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, partial
@@ -13,11 +13,12 @@ from zlib import crc32
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.graph.protos import replace_entries, scopes_of, subgraphs
-from poolgrad_lowering.verification.outside.fields import with_inputs_of
+from poolgrad_lowering.verification.graph.protos import all_nodes, replace_entries, subgraphs
+from poolgrad_lowering.verification.graph.types import HALVES
+from poolgrad_lowering.verification.outside.fields import initializers_as_inputs, with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.running.compare import ERRORS, compare, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line
@@ -80,10 +81,10 @@ def compare_whole(
     original, lowered = _with_seeds(original), _with_seeds(lowered)
     try:
         choices = drawn_inputs(original, lowered, seed)
-        original, _ = with_inputs_of(lowered, original)
+        original = with_inputs_of(lowered, original)
     except Exception as error:  # numpy and onnx raise errors of many classes
         return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
-    explained: dict[str, Callable[[AnyArray, AnyArray], bool]] = {}
+    explained: Explanations = {}
     if spares_zero_signs:
         explained[f"only in the sign of zeros: {_SPARED}"] = _same_but_zero_signs
     if reorders_sums:
@@ -91,9 +92,13 @@ def compare_whole(
         explained[f"only by roundings: {_REORDERED}"] = partial(_same_but_roundings, least=least)
     levels = [_compare_at(level, original, lowered, choices, explained) for level in LEVELS]
     if any(level.status == "differs" for level in levels) and half_types(original):
-        levels = _without_lost_roundings(levels, original, lowered, choices, explained)
+        one, other = map(with_every_rounding, (original, lowered))
+        levels = _without_lost_roundings(levels, _compare_at(LEVELS[0], one, other, choices, explained))
     return WholeModel.of_levels(tuple(levels))
 
+
+Explanations = dict[str, Callable[[AnyArray, AnyArray], bool]]
+"""Tests of two outputs that differ, by the reason that they find."""
 
 Inputs = Callable[[], dict[str, AnyArray]]
 """Draws inputs by name when it is first called."""
@@ -104,30 +109,19 @@ def drawn_inputs(original: ModelProto, lowered: ModelProto, seed: int) -> list[I
 
     Raises errors of many classes if none can be drawn.
     """
-    _, weights = with_inputs_of(lowered, original)
+    weights = initializers_as_inputs(original.graph, lowered.graph)
     values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
-
-    def inputs(size: int) -> Inputs:
-        return cache(lambda: _feeds(original, size, np.random.default_rng(seed)) | values)
-
-    choices = list(map(inputs, _symbols(original)))
+    choices: list[Inputs] = [cache(lambda size=size: _feeds(original, size, seed) | values) for size in _symbols(original)]
     choices[0]()
     return choices
 
 
-def _without_lost_roundings(
-    levels: list[LevelResult],
-    original: ModelProto,
-    lowered: ModelProto,
-    choices: list[Inputs],
-    explained: Mapping[str, Callable[[AnyArray, AnyArray], bool]],
-) -> list[LevelResult]:
-    """Return the results with one more, of a run with every rounding of half precision.
+def _without_lost_roundings(levels: list[LevelResult], rounded: LevelResult) -> list[LevelResult]:
+    """Return the results with that of a run with every rounding of half precision.
 
     If that one is the same, or explained, a level at which outputs differ is skipped: there onnxruntime left out other
     roundings of one model than of the other.
     """
-    rounded = _compare_at(LEVELS[0], with_every_rounding(original), with_every_rounding(lowered), choices, explained)
     if rounded.status != "same" and not (rounded.status == "skipped" and rounded.ran):
         return levels
     lost = "onnxruntime leaves out roundings of half precision; with all of them the outputs are the same"
@@ -143,17 +137,13 @@ def _with_seeds(model: ModelProto) -> ModelProto:
 
     The seed follows from the name of the result, so that the same node of two models draws the same numbers.
     """
-    if not any(map(_is_random, _nodes(model))):
+    if not any(map(_is_random, all_nodes(model))):
         return model
     seeded = deepcopy(model)
-    for node in filter(_is_random, _nodes(seeded)):
+    for node in filter(_is_random, all_nodes(seeded)):
         seed = crc32(node.output[0].encode()) & _LARGEST_SEED
         node.attribute.append(helper.make_attribute("seed", seed if node.op_type == "Dropout" else float(seed)))
     return seeded
-
-
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    return (node for scope in scopes_of(model) for node in scope.node)
 
 
 def _is_random(node: NodeProto) -> bool:
@@ -167,11 +157,7 @@ class RunError(Exception):
 
 
 def _compare_at(
-    level: str,
-    original: ModelProto,
-    lowered: ModelProto,
-    choices: list[Inputs],
-    explained: Mapping[str, Callable[[AnyArray, AnyArray], bool]],
+    level: str, original: ModelProto, lowered: ModelProto, choices: list[Inputs], explained: Explanations
 ) -> LevelResult:
     """Compare at one level, with the first of the choices of inputs with which the original runs.
 
@@ -278,7 +264,8 @@ def _sizes(shape: Iterable[TensorShapeProto.Dimension], symbol: int) -> list[int
     return [dim.dim_value if dim.HasField("dim_value") else symbol for dim in shape]
 
 
-def _feeds(model: ModelProto, symbol: int, random: np.random.Generator) -> dict[str, AnyArray]:
+def _feeds(model: ModelProto, symbol: int, seed: int) -> dict[str, AnyArray]:
+    random = np.random.default_rng(seed)
     feeds, stored = {}, {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
         if value.name not in stored:
@@ -291,16 +278,13 @@ def _feeds(model: ModelProto, symbol: int, random: np.random.Generator) -> dict[
     return feeds
 
 
-_HALF = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
-
-
 def half_types(model: ModelProto) -> set[str]:
     """Return the half types of inputs, initializers, declared values and conversions of the main graph."""
     graph = model.graph
     declared = {value.type.tensor_type.elem_type for value in (*graph.input, *graph.output, *graph.value_info)}
     declared.update(tensor.data_type for tensor in graph.initializer)
     declared.update(a.i for node in graph.node if node.op_type == "Cast" for a in node.attribute if a.name == "to")
-    return {name for element, name in _HALF.items() if element in declared}
+    return {helper.tensor_dtype_to_np_dtype(element).name for element in declared.intersection(HALVES)}
 
 
 def with_every_rounding(model: ModelProto) -> ModelProto:

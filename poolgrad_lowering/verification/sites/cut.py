@@ -107,12 +107,7 @@ class _Side:
 
         Values of the region, and values that the other side does not define, are left out.
         """
-        chain = [value]
-        while (producer := self._producers.get(value)) is not None and roles.is_view(producer):
-            value = producer.inputs[0]
-            if value in chain:
-                break  # a cycle of nodes, which is reported elsewhere
-            chain.append(value)
+        chain = roles.views(value, self._producers)
         return [value for value in chain if value not in self._own and value in self._theirs]
 
 

@@ -16,7 +16,7 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset
-from poolgrad_lowering.verification.graph.types import TensorType
+from poolgrad_lowering.verification.graph.types import HALVES, TensorType
 from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.sites.cut import Cut
 from poolgrad_lowering.verification.sites.declared import is_own_body
@@ -82,8 +82,6 @@ def _fit(own: Sequence[StridedWindow], pool: Sequence[StridedWindow], *, widens:
     )
 
 
-_MOVING = frozenset({"Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
-"""Operators whose results are elements of their first input, or padding."""
 _ARITHMETIC = frozenset(
     {"Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "MaxPool", "Mod", "Mul"}
     | {"ReduceProd", "Shape", "Sub"}
@@ -91,7 +89,6 @@ _ARITHMETIC = frozenset(
 """Operators by which indices and shapes are computed."""
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | None:
@@ -102,7 +99,7 @@ def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | 
     bodies = {key for gradient in region.expanded for key in gradient.nodes}
     nodes = [node for node in region.added if not roles.is_dialect(node) and node.key not in bodies]
     for node in nodes:
-        if node.op[0] or node.op[1] not in _MOVING | _ARITHMETIC:
+        if node.op[0] or node.op[1] not in roles.MOVING | _ARITHMETIC:
             return _text(node)
     producers = {value: node for node in nodes for value in node.outputs if value}
     pending, seen = list(_values(region, types)), set[str]()
@@ -112,7 +109,7 @@ def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | 
         if made_by is None or value in seen or _is_pool_of_the_original(region, made_by):
             continue
         if not made_by.inputs or not (
-            made_by.op[1] in _MOVING
+            made_by.op[1] in roles.MOVING
             or _divides(made_by, producers, region)
             or _casts_to_divide(made_by, producers, region, types)
         ):
@@ -151,12 +148,12 @@ def _casts_to_divide(
     if node.op != ("", "Cast"):
         return False
     to, before = attribute_values(node.proto).get("to"), producers.get(node.inputs[0])
-    if to in _HALVES and before is not None:
+    if to in HALVES and before is not None:
         return _divides(before, producers, region)
     value = node.inputs[0]
-    while value in producers and producers[value].inputs and producers[value].op[1] in _MOVING:
+    while value in producers and producers[value].inputs and producers[value].op[1] in roles.MOVING:
         value = producers[value].inputs[0]
-    is_half = value in types and types[value].element in _HALVES
+    is_half = value in types and types[value].element in HALVES
     divided = any(_divides(other, producers, region) for other in _readers(node, region))
     return to == TensorProto.FLOAT and is_half and divided
 

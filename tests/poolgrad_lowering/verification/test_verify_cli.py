@@ -179,7 +179,7 @@ def test_lower_writes_nothing_that_is_not_proven(
 
 
 def test_lower_without_sites_is_not_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poolgrad_lowering.verification.files.verify", None)
+    monkeypatch.setattr("poolgrad_lowering.verification.verifier.verify", None)
     plain = save(tmp_path / "plain.onnx", parse("g (float[2] x) => (float[2] y) { y = Abs (x) }"))
     assert main(["lower", plain, "-o", str(tmp_path / "out.onnx"), "--verify"]) == 0
 
