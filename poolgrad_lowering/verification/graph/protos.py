@@ -127,6 +127,15 @@ def in_order(model: ModelProto) -> ModelProto:
     return ordered
 
 
+def without_initializers(model: ModelProto) -> ModelProto:
+    """Return a copy of a model without the initializers of its main graph and without its functions."""
+    made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    made.graph.name = model.graph.name
+    for field in ("node", "input", "output", "value_info", "sparse_initializer"):
+        getattr(made.graph, field).extend(getattr(model.graph, field))
+    return made
+
+
 def scopes_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
     """Yield the main graph, the functions and all subgraphs, inner ones first."""
     yield from _nested(model.graph)

@@ -21,7 +21,12 @@ from onnx.defs import OpSchema
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import MAIN, FlatNode, main_unit
-from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset, replace_entries
+from poolgrad_lowering.verification.graph.protos import (
+    attribute_values,
+    default_opset,
+    replace_entries,
+    without_initializers,
+)
 from poolgrad_lowering.verification.operators.pool import window_count
 
 logger = logging.getLogger(__name__)
@@ -97,13 +102,10 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
 
 def _without_weights(model: ModelProto) -> ModelProto:
     """Return a copy without what makes inference slow: values of large initializers, and functions beyond a number."""
-    made, graph = ModelProto(ir_version=model.ir_version), model.graph
-    made.opset_import.extend(model.opset_import)
+    made = without_initializers(model)
     functions = sorted(model.functions, key=lambda function: not is_of_onnx(function.domain, function.name))
     made.functions.extend(functions[:_MOST_FUNCTIONS])
-    for field in ("node", "input", "output", "value_info", "sparse_initializer"):
-        getattr(made.graph, field).extend(getattr(graph, field))
-    for tensor in graph.initializer:
+    for tensor in model.graph.initializer:
         is_large = math.prod(tensor.dims) > _KEPT_ELEMENTS
         empty = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
         made.graph.initializer.append(empty if is_large else tensor)

@@ -48,10 +48,6 @@ def plane_gradient(dy: AnyArray, x: AnyArray, *arguments: Any) -> AnyArray:
     return gradient_of(x, dy, arguments[-1] + plane_starts(x.shape))
 
 
-def _adaptive(x: AnyArray, size: Numbers) -> tuple[AnyArray, IntArray]:
-    return adaptive_max_pool(x, [int(count) for count in size])
-
-
 def average_windows(sizes: Sequence[int], kernel: Numbers, *others: Any) -> AverageWindows:
     """Return the windows of avg_pool{1,2,3}d over axes of these sizes.
 
@@ -68,26 +64,17 @@ def average_windows(sizes: Sequence[int], kernel: Numbers, *others: Any) -> Aver
     )
 
 
-def _average(x: AnyArray, *arguments: Any, rank: int) -> AnyArray:
-    return average_pool(x, average_windows(x.shape[-rank:], *arguments))
+def _average(x: AnyArray, *arguments: Any, rank: int, windows: Callable[..., AverageWindows]) -> AnyArray:
+    return average_pool(x, windows(x.shape[-rank:], *arguments))
 
 
-def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int) -> AnyArray:
-    windows = average_windows(x.shape[-rank:], *arguments)
-    return _like(x, average_gradient(x.shape[-rank:], dy, windows))
+def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int, adaptive: bool = False) -> AnyArray:
+    """Return dx.
 
-
-def _adaptive_average(x: AnyArray, size: Numbers, *, rank: int) -> AnyArray:
-    return average_pool(x, AverageWindows.adaptive(x.shape[-rank:], [int(count) for count in size]))
-
-
-def _adaptive_average_backward(dy: AnyArray, x: AnyArray, *, rank: int) -> AnyArray:
-    windows = AverageWindows.adaptive(x.shape[-rank:], dy.shape[-rank:])
-    return _like(x, average_gradient(x.shape[-rank:], dy, windows))
-
-
-def _like(x: AnyArray, dx: AnyArray) -> AnyArray:
-    """Return dx. Raises `ValueError` if it does not have the shape and element type of x, as PyTorch does."""
+    Raises `ValueError` if it does not have the shape and element type of x, as PyTorch does.
+    """
+    find, given = (AverageWindows.adaptive, (dy.shape[-rank:],)) if adaptive else (average_windows, ())
+    dx = average_gradient(x.shape[-rank:], dy, find(x.shape[-rank:], *given, *arguments))
     if (dx.shape, dx.dtype) != (x.shape, x.dtype):
         raise ValueError(f"x has type {x.dtype} and shape {x.shape}, its gradient {dx.dtype} and {dx.shape}")
     return dx
@@ -111,11 +98,11 @@ def _selecting_backward(dy: AnyArray, dim: AnyArray, indices: IntArray, sizes: I
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{f"_adaptive_avg_pool{rank}d": partial(_adaptive_average, rank=rank) for rank in (2, 3)},
-    **{f"_adaptive_avg_pool{rank}d_backward": partial(_adaptive_average_backward, rank=rank) for rank in (2, 3)},
-    **{f"avg_pool{rank}d": partial(_average, rank=rank) for rank in (1, 2, 3)},
+    **{f"_adaptive_avg_pool{rank}d": partial(_average, rank=rank, windows=AverageWindows.adaptive) for rank in (2, 3)},
+    **{f"_adaptive_avg_pool{rank}d_backward": partial(_average_backward, rank=rank, adaptive=True) for rank in (2, 3)},
+    **{f"avg_pool{rank}d": partial(_average, rank=rank, windows=average_windows) for rank in (1, 2, 3)},
     **{f"avg_pool{rank}d_backward": partial(_average_backward, rank=rank) for rank in (1, 2, 3)},
-    **{f"adaptive_max_pool{rank}d": _adaptive for rank in (2, 3)},
+    **{f"adaptive_max_pool{rank}d": adaptive_max_pool for rank in (2, 3)},
     **{f"adaptive_max_pool{rank}d_backward": plane_gradient for rank in (2, 3)},
     "max": _maximum,
     **{f"max_pool{rank}d_with_indices": plane_pool for rank in (2, 3)},

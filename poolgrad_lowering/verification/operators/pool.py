@@ -134,34 +134,26 @@ def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, c
     return count
 
 
-def scatter_gradient(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
+def scatter_gradient(
+    shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]], *, overwrites: bool = False
+) -> AnyArray:
     """Return dx of a max pool: zeros, plus dy at `indices` into the whole row-major x, in the order of dy.
 
-    Sums are computed in float32 (float64 for float64) and rounded to dy's type once. Raises `IndexError` for an index
-    outside x.
+    Sums are computed in float32 (float64 for float64) and rounded to dy's type once. If dy `overwrites`, the last
+    element at an index is the result. Raises `IndexError` for an index outside x.
     """
     size = math.prod(shape)
-    _check_indices(dy, indices, size)
-    sums = np.zeros(size, np.float64 if dy.dtype == np.float64 else np.float32)
-    np.add.at(sums, indices.reshape(-1), dy.astype(sums.dtype).reshape(-1))
-    return sums.astype(dy.dtype).reshape(tuple(shape))
-
-
-def unpool(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
-    """Return `scatter_gradient` where dy overwrites zeros: of equal indices, the last element of dy is the result."""
-    size = math.prod(shape)
-    _check_indices(dy, indices, size)
-    dx = np.zeros(size, dy.dtype)
-    dx[indices.reshape(-1)] = dy.reshape(-1)
-    return dx.reshape(tuple(shape))
-
-
-def _check_indices(dy: AnyArray, indices: npt.NDArray[np.integer[Any]], size: int) -> None:
-    """Raise an error unless there is an index of one of `size` elements for each element of dy."""
     if indices.shape != dy.shape:
         raise ValueError(f"indices have shape {indices.shape}, the gradient has shape {dy.shape}")
     if indices.size and not 0 <= indices.min() <= indices.max() < size:
         raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, x has {size} elements")
+    wide = _wide(dy)
+    dx = np.zeros(size, wide.dtype)
+    if overwrites:
+        dx[indices.reshape(-1)] = wide.reshape(-1)
+    else:
+        np.add.at(dx, indices.reshape(-1), wide.reshape(-1))
+    return dx.astype(dy.dtype).reshape(tuple(shape))
 
 
 def gradient_of(x: AnyArray, dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:

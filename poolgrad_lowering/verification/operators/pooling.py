@@ -23,7 +23,6 @@ from poolgrad_lowering.verification.operators.pool import (
     plane_starts,
     same_pads,
     scatter_gradient,
-    unpool,
 )
 
 
@@ -119,7 +118,7 @@ class MaxUnpool(OpRun):
         shape = [*dy.shape[:2], *sizes]
         if stated is not None and stated.tolist() != shape:
             raise ValueError(f"the result has shape {shape} by the windows, {stated.tolist()} by the third operand")
-        return (unpool(shape, dy, indices),)
+        return (scatter_gradient(shape, dy, indices, overwrites=True),)
 
 
 class ReduceMax(OpRun):

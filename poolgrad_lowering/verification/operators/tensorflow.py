@@ -69,29 +69,12 @@ def pool_gradient(x: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:
     return dx
 
 
-def average_pool_gradient(shape: Sequence[int], dy: AnyArray, **attributes: Any) -> AnyArray:
-    """Return dx of AvgPoolGrad and AvgPool3DGrad; `shape` is that of x, in the layout `data_format` as dy."""
-    channels, sizes, kernel, strides, pads = _windows(shape, **attributes)
-    planes = average_gradient(sizes, np.moveaxis(dy, channels, 1), AverageWindows.fixed(sizes, kernel, strides, pads))
-    dx: AnyArray = np.moveaxis(planes, 1, channels)
-    if dx.shape != tuple(shape):
-        raise ValueError(f"x has shape {tuple(shape)}, its gradient {dx.shape}")
-    return dx
-
-
 class _Gradient(OpRun):
-    """MaxPoolGrad(x, y, dy) and MaxPool3DGrad."""
-
-    def _run(self, x: AnyArray, _: AnyArray, dy: AnyArray, **attributes: Any) -> tuple[AnyArray]:
-        return (pool_gradient(x, dy, **attributes),)
-
-
-class _GradientV2(OpRun):
-    """MaxPoolGradV2(x, y, dy, ksize, strides)."""
+    """MaxPoolGrad(x, y, dy), MaxPool3DGrad, and MaxPoolGradV2(x, y, dy, ksize, strides)."""
 
     def _run(self, x: AnyArray, _: AnyArray, dy: AnyArray, *windows: AnyArray, **attributes: Any) -> tuple[AnyArray]:
-        ksize, strides = (numbers.tolist() for numbers in windows)
-        return (pool_gradient(x, dy, ksize=ksize, strides=strides, **attributes),)
+        given = {name: numbers.tolist() for name, numbers in zip(("ksize", "strides"), windows, strict=False)}
+        return (pool_gradient(x, dy, **attributes, **given),)
 
 
 class _GradientWithArgmax(OpRun):
@@ -106,10 +89,15 @@ class _GradientWithArgmax(OpRun):
 
 
 class _AverageGradient(OpRun):
-    """AvgPoolGrad(orig_input_shape, dy) and AvgPool3DGrad."""
+    """AvgPoolGrad(orig_input_shape, dy) and AvgPool3DGrad; x and dy have the layout `data_format`."""
 
     def _run(self, shape: AnyArray, dy: AnyArray, **attributes: Any) -> tuple[AnyArray]:
-        return (average_pool_gradient(shape.tolist(), dy, **attributes),)
+        channels, sizes, kernel, strides, pads = _windows(shape.tolist(), **attributes)
+        windows = AverageWindows.fixed(sizes, kernel, strides, pads)
+        dx: AnyArray = np.moveaxis(average_gradient(sizes, np.moveaxis(dy, channels, 1), windows), 1, channels)
+        if dx.shape != tuple(shape):
+            raise ValueError(f"x has shape {tuple(shape.tolist())}, its gradient {dx.shape}")
+        return (dx,)
 
 
 _KERNELS: dict[str, type[OpRun]] = {
@@ -117,7 +105,7 @@ _KERNELS: dict[str, type[OpRun]] = {
     "AvgPool3DGrad": _AverageGradient,
     "MaxPoolGrad": _Gradient,
     "MaxPool3DGrad": _Gradient,
-    "MaxPoolGradV2": _GradientV2,
+    "MaxPoolGradV2": _Gradient,
     "MaxPoolGradWithArgmax": _GradientWithArgmax,
 }
 

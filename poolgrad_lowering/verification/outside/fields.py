@@ -105,14 +105,8 @@ def _other_fields(where: str, before: Message, after: Message, but: Sequence[str
     return [Difference(where, f"field '{name}' differs") for name in differing or ["(unknown)"]]
 
 
-def _field(message: Message, name: str) -> list[Any]:
-    """Return the bytes of a field's entries, or its value."""
-    value = getattr(message, name)
-    if isinstance(value, Message):
-        return [value.SerializeToString(deterministic=True)]
-    if isinstance(value, (str, bytes, int, float)):
-        return [value]
-    return [entry.SerializeToString(deterministic=True) if isinstance(entry, Message) else entry for entry in value]
+def _field(message: Message, name: str) -> bytes:
+    return type(message)(**{name: getattr(message, name)}).SerializeToString(deterministic=True)
 
 
 def _without(message: Message, fields: Sequence[str]) -> Message:

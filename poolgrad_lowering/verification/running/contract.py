@@ -101,14 +101,13 @@ def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequen
     axes = list(zip(*lists, strict=True))
     if any(axis != (1, 1, 0, 1) for axis in axes[:missing]):
         raise ValueError("they pool an axis that x does not have")
-    ceil = bool(attributes.get("ceil_mode", 0))
-    return [_fixed(size, *axis, ceil=ceil) for size, axis in zip(sizes, axes[missing:], strict=True)]
-
-
-def _fixed(size: int, kernel: int, stride: int, pad: int, dilation: int, *, ceil: bool) -> list[slice]:
-    if 2 * pad > kernel:
-        raise ValueError(f"padding {pad} is more than half of kernel {kernel}")
-    return fixed_windows(size, kernel, stride, dilation, (pad, pad), ceil=ceil)
+    for kernel, _, pad, _ in axes[missing:]:
+        if 2 * pad > kernel:
+            raise ValueError(f"padding {pad} is more than half of kernel {kernel}")
+    return [
+        fixed_windows(size, kernel, stride, dilation, (pad, pad), ceil=bool(attributes.get("ceil_mode", 0)))
+        for size, (kernel, stride, pad, dilation) in zip(sizes, axes[missing:], strict=True)
+    ]
 
 
 def _outside(windows: Sequence[Sequence[slice]], sizes: Sequence[int], argmax: AnyArray) -> str | None:

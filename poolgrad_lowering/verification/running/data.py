@@ -165,26 +165,22 @@ def _kinds(role: Role, not_drawn: Sequence[str]) -> tuple[str, ...]:
     return ("values",)
 
 
+_MULTIPLYING = {("", name) for name in ("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "Mul")}
+"""Operators that multiply, maybe by 0, which gives NaN for an infinity."""
+
+
 def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
     """Return the kinds of data that are excluded for this site."""
+    averages = any(roles.is_dialect_gradient(node) and roles.is_average_gradient(node) for node in cut.region.added)
     reasons = {
         NO_NAN_POOLED: on_provider or any(map(_is_framework_pool, cut.region.removed)),
         NO_INFINITE_POOLED: on_provider or _is_decomposed(cut),
         NO_NEGATIVE_ZERO: any(map(roles.overwrites, cut.region.removed)),
-        ONLY_MULTIPLES: any(map(_is_average, cut.region.added)),
-        NO_INFINITE_GRADIENT: any(map(_is_average, cut.region.added)) and any(map(_multiplies, cut.region.removed)),
+        ONLY_MULTIPLES: averages,
+        NO_INFINITE_GRADIENT: averages and any(node.op in _MULTIPLYING for node in cut.region.removed),
         ONLY_WHOLE: any(_adds_in_halves(node, types) for node in cut.region.removed),
     }
     return tuple(kind for kind, left_out in reasons.items() if left_out)
-
-
-def _is_average(node: FlatNode) -> bool:
-    return roles.is_dialect_gradient(node) and roles.is_average_gradient(node)
-
-
-def _multiplies(node: FlatNode) -> bool:
-    """Whether the node multiplies, maybe by 0, which gives NaN for an infinity."""
-    return node.op[0] == "" and node.op[1] in ("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "Mul")
 
 
 def _is_decomposed(cut: Cut) -> bool:

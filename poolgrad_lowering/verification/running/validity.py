@@ -10,7 +10,13 @@ from collections.abc import Collection
 import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.verification.graph.protos import default_opset, in_order, replace_entries, scopes_of
+from poolgrad_lowering.verification.graph.protos import (
+    default_opset,
+    in_order,
+    replace_entries,
+    scopes_of,
+    without_initializers,
+)
 from poolgrad_lowering.verification.running.evaluator import first_line
 
 _FOREIGN = "operators that ONNX does not have"
@@ -38,12 +44,8 @@ def flaw_of(model: ModelProto) -> str | None:
 
 def _for_checker(model: ModelProto) -> ModelProto:
     """Return a copy of a model, with what `flaw_of` says, without large initializers and in topological order."""
-    made, graph = ModelProto(ir_version=model.ir_version), model.graph
-    made.opset_import.extend(model.opset_import)
+    made, graph = without_initializers(model), model.graph
     made.functions.extend(model.functions)
-    made.graph.name = graph.name
-    for field in ("node", "input", "output", "value_info", "sparse_initializer"):
-        getattr(made.graph, field).extend(getattr(graph, field))
     replace_entries(made.graph, "output", [value for value in graph.output if value.type.tensor_type.HasField("shape")])
     declared = {value.name for value in graph.input}
     for tensor in graph.initializer:

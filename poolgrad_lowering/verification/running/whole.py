@@ -111,7 +111,8 @@ def drawn_inputs(original: ModelProto, lowered: ModelProto, seed: int) -> list[I
     """
     weights = initializers_as_inputs(original.graph, lowered.graph)
     values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
-    choices: list[Inputs] = [cache(lambda size=size: _feeds(original, size, seed) | values) for size in _symbols(original)]
+    sizes = _symbols(original)
+    choices: list[Inputs] = [cache(lambda size=size: _feeds(original, size, seed) | values) for size in sizes]
     choices[0]()
     return choices
 
