@@ -117,11 +117,6 @@ def function_unit(function: FunctionProto) -> Unit:
     return unit
 
 
-def all_units(model: ModelProto) -> list[Unit]:
-    """Return the main graph and the functions of a model as units."""
-    return [main_unit(model), *map(function_unit, model.functions)]
-
-
 def function_name(function: FunctionProto) -> str:
     """Return a function's name in results: domain, name and, if it has one, overload."""
     return called_name(NodeProto(domain=function.domain, op_type=function.name, overload=function.overload))

@@ -128,9 +128,8 @@ def in_order(model: ModelProto) -> ModelProto:
 
 
 def without_initializers(model: ModelProto) -> ModelProto:
-    """Return a copy of a model without the initializers of its main graph and without its functions."""
+    """Return a copy of a model without functions, and without the name and the initializers of its main graph."""
     made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    made.graph.name = model.graph.name
     for field in ("node", "input", "output", "value_info", "sparse_initializer"):
         getattr(made.graph, field).extend(getattr(model.graph, field))
     return made

@@ -5,25 +5,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
-from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import (
     FlatNode,
     Unit,
-    all_units,
     called_name,
     function_name,
     function_unit,
     main_unit,
     node_key,
 )
-from poolgrad_lowering.verification.graph.protos import default_opset, in_order, replace_entries, subgraphs
+from poolgrad_lowering.verification.graph.protos import all_nodes, default_opset, in_order, replace_entries, subgraphs
 from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types, value_info
 from poolgrad_lowering.verification.outside.fields import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.result import Difference
@@ -51,10 +50,8 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]
     differences = compare_models(*models)
     given, models = models, (in_order(models[0]), in_order(models[1]))
     ordered = all(map(operator.is_, given, models))
-    units, found, sites = _compared(main_unit(models[0]), main_unit(models[1]), default_opset(models[1]), ordered)
+    found, cases = _cases(models, tensor_types, ordered=ordered)
     differences += found
-    types = tensor_types(models[0]) if sites else {}
-    cases = [Obligation(models, units, region, types) for region in sites]
     theirs = {function_name(function): function for function in models[1].functions}
     for function in models[0].functions:
         name = function_name(function)
@@ -62,17 +59,28 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]
             continue
         functions = function, theirs[name]
         before, after = map(function_unit, functions)
-        _, found, sites = _compared(before, after, default_opset(functions[1]), ordered)
+        _, found, sites = _compared(before, after, default_opset(functions[1]), ordered=ordered)
         differences += found
         calls = list(calls_of(models, functions)) if sites else []
-        cases += [case for pair in calls for case in _function_cases(pair, name)]
+        in_calls = (case for pair in calls for case in _cases(pair, function_types, ordered=False)[1])
+        cases += [replace(case, region=replace(case.region, unit=name)) for case in in_calls]
         if sites and not calls:
             differences.append(Difference(name, "differs, and the main graph does not call it: it cannot run"))
     return differences, cases
 
 
+def _cases(
+    models: Pair, types_of: Callable[[ModelProto], dict[str, TensorType]], *, ordered: bool
+) -> tuple[list[Difference], list[Obligation]]:
+    """Return the differences of main graphs outside the sites, and the sites."""
+    before, after = map(main_unit, models)
+    units, found, sites = _compared(before, after, default_opset(models[1]), ordered=ordered)
+    types = types_of(models[0]) if sites else {}
+    return found, [Obligation(models, units, region, types) for region in sites]
+
+
 def _compared(
-    before: Unit, after: Unit, opset: int, ordered: bool
+    before: Unit, after: Unit, opset: int, *, ordered: bool
 ) -> tuple[tuple[Unit, Unit], list[Difference], list[ChangedRegion]]:
     """Return two units as they are compared, their differences outside of the sites, and the sites."""
     units = comparable(before, after)
@@ -93,7 +101,7 @@ def _compared(
 def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Return a difference if only the model that was given as the original has nodes of the dialect."""
     first, second = (
-        any(roles.is_dialect(node) for unit in all_units(model) for node in unit.nodes) for model in (original, lowered)
+        any(node.domain == DOMAIN and node.op_type in OPS for node in all_nodes(model)) for model in (original, lowered)
     )
     if second or not first:
         return []
@@ -112,13 +120,6 @@ def _flawed(sites: Iterable[ChangedRegion], lowered: Unit) -> list[Difference]:
             if flaw is not None:
                 found.append(Difference(region.unit, f"node '{node.label}' ({node.op[1]}): {flaw}"))
     return found
-
-
-def _function_cases(models: Pair, name: str) -> list[Obligation]:
-    """Return the sites of a function, of which the models have a call as their main graphs."""
-    units, _, sites = _compared(main_unit(models[0]), main_unit(models[1]), default_opset(models[1]), ordered=False)
-    types = function_types(models[0]) if sites else {}
-    return [Obligation(models, units, replace(region, unit=name), types) for region in sites]
 
 
 _REQUIRED_OUTPUTS = {"Dropout": 1, "MaxPool": 1}

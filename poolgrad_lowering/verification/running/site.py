@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,8 @@ class DifferentialTest:
         for run in range(runs):
             failure = self._run(run, usable[run % len(usable)])
             if failure is not None:
-                return run + 1, self._smaller(failure, run, usable[: run % len(usable)])
+                smaller = (self._run(run, sizes) for sizes in usable[: run % len(usable)])
+                return run + 1, next((found for found in smaller if found is not None), failure)
         return runs, None
 
     def _sizes(self) -> tuple[list[dict[str, ConcreteShape]], str]:
@@ -157,16 +159,9 @@ class DifferentialTest:
     def _feeds(self, run: int, sizes: Mapping[str, ConcreteShape]) -> dict[str, AnyArray]:
         random, types = np.random.default_rng([self._settings.seed, run]), self._types
         divided = self._divisors_at(sizes)
+        drawn = partial(draw, random, run=run, not_drawn=self.not_drawn)
         return {
-            value: draw(
-                random,
-                sizes[value],
-                types[value].element,
-                role=role,
-                run=run,
-                not_drawn=self.not_drawn,
-                divided=divided.get(value),
-            )
+            value: drawn(sizes[value], types[value].element, role=role, divided=divided.get(value))
             for value, role in self._cut.inputs.items()
         }
 
@@ -225,14 +220,6 @@ class DifferentialTest:
                 return Mismatch(run, name, wrong)
         return None
 
-    def _smaller(self, failure: Failure, run: int, sizes: Sequence[Mapping[str, ConcreteShape]]) -> Failure:
-        """Return the failure with the same kinds of data at the smallest sizes for which the sides differ."""
-        for smaller in sizes:
-            found = self._run(run, smaller)
-            if found is not None:
-                return found
-        return failure
-
 
 def describe(region: ChangedRegion) -> SiteResult:
     """Return the result of a site before it is verified."""
@@ -278,12 +265,12 @@ def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:
         place.mkdir(parents=True, exist_ok=True)
         for model, file in ((failure.original, "original.onnx"), (failure.lowered, "lowered.onnx")):
             (place / file).write_bytes(_with_sizes(model, failure).SerializeToString())
-        np.savez(place / "inputs.npz", **{k: _plain(v) for k, v in failure.feeds.items()})  # type: ignore[arg-type]
+        plain = {
+            name: array if array.dtype.kind in "biuf" else array.view(f"u{array.dtype.itemsize}")
+            for name, array in failure.feeds.items()
+        }
+        np.savez(place / "inputs.npz", **plain)  # type: ignore[arg-type]
     return place
-
-
-def _plain(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype.kind in "biuf" else array.view(f"u{array.dtype.itemsize}")
 
 
 def _with_sizes(model: ModelProto, failure: Failure) -> ModelProto:

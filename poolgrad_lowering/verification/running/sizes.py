@@ -143,12 +143,12 @@ def shapes(
         if shape is None:
             if probed is None:
                 probed = _probe(cut, sources, types, known, gradients)
-                _learn(bound, {name: array.shape for name, array in probed.items()}, types)
-            shape = (
-                _bind(dims[value], bound)
-                or _like_its_indices(cut, value, dims[value], probed)
-                or _by_its_windows(cut, value, dims[value], probed)
-            )
+                for name in (name for name in probed if name in types):  # declared symbols have the sizes found
+                    declared, found = types[name].dims or (), probed[name].shape
+                    for dim, size in zip(declared, found, strict=True) if len(declared) == len(found) else ():
+                        if isinstance(dim, str):
+                            bound.setdefault(dim, size)
+            shape = _bind(dims[value], bound) or _by_its_nodes(cut, value, dims[value], probed)
         if shape is None:
             raise UnprovenError(f"the shape of the incoming gradient '{value}' is not known")
         known[value] = shape
@@ -183,57 +183,50 @@ def _probe(
     return found
 
 
-def _learn(bound: dict[str, int], probed: Mapping[str, ConcreteShape], types: Mapping[str, TensorType]) -> None:
-    """Bind symbols in the declared shapes of values whose sizes are now known."""
-    for value, shape in probed.items():
-        dims = types[value].dims if value in types else None
-        if dims is not None and len(dims) == len(shape):
-            for dim, size in zip(dims, shape, strict=True):
-                if isinstance(dim, str):
-                    bound.setdefault(dim, size)
-
-
-def _like_its_indices(
+def _by_its_nodes(
     cut: Cut, value: str, dims: Sequence[AxisSize] | None, probed: Mapping[str, AnyArray]
 ) -> ConcreteShape | None:
-    """Return the shape of the indices of a gradient, in a layout that matches its known sizes, or None."""
-    for node in (*cut.region.removed, *cut.region.added):
-        operand, other = roles.incoming_gradient(node), roles.same_shape(node)
-        if operand is None or other is None or other not in probed or _base(cut, operand) != value:
-            continue
-        shape = _in_layout(probed[other].shape, dims, moved=operand != value)
-        if shape is not None:
-            return shape
-    return None
+    """Return the shape of a gradient by the nodes that read it, in a layout that matches its known sizes, or None.
 
-
-def _by_its_windows(
-    cut: Cut, value: str, dims: Sequence[AxisSize] | None, probed: Mapping[str, AnyArray]
-) -> ConcreteShape | None:
-    """Return the shape of the gradient of an average pool, in a layout that matches its known sizes, or None.
-
-    The number of adaptive windows is nothing that x determines: it is chosen so that most windows overlap.
+    It is that of the indices, or follows from the windows of an average pool.
     """
     computed = {name: array.tolist() for name, array in probed.items() if array.dtype == np.int64 and array.ndim == 1}
     constants = computed | known_integers((*cut.original, *cut.lowered), cut.constants)
+    producers = {made: node for node in (*cut.original, *cut.lowered) for made in node.outputs}
     for node in (*cut.original, *cut.lowered):
-        operand = roles.incoming_gradient(node)
-        if operand is None or not roles.is_average_gradient(node) or _base(cut, operand) != value:
+        operand, other = roles.incoming_gradient(node), roles.same_shape(node) or ""
+        behind = [] if operand is None else roles.views(operand, producers)
+        if next((each for each in behind if each in cut.inputs), None) != value:
             continue
-        sizes = _pooled_sizes(node, probed, constants)
-        if sizes is None:
-            continue
-        first = 1 if roles.has_channels_last(node) else 2
-        windows, ends = windows_of(node, constants), len(sizes) - 1 if first == 1 else len(sizes)
-        spatial = sizes[first:ends]
-        counts = [
-            _count(node, *pair, constants) for pair in zip(windows[-len(spatial) :], spatial, strict=bool(windows))
-        ]
-        counts = counts or [(2 * size + 2) // 3 for size in spatial]
-        shape = _in_layout((*sizes[:first], *counts, *sizes[ends:]), dims, moved=operand != value)
-        if shape is not None:
-            return shape
+        shape = probed[other].shape if other in probed else _by_its_windows(node, probed, constants)
+        layouts = [] if shape is None else [shape]
+        if shape is not None and operand != value:  # a view may have the channels first
+            layouts.append((shape[0], *shape[2:], *shape[1:2]))
+        for layout in layouts:
+            if dims is None or (len(dims) == len(layout) and all(map(_may_be, dims, layout))):
+                return layout
     return None
+
+
+def _may_be(dim: AxisSize, size: int) -> bool:
+    return dim == size or not isinstance(dim, int)
+
+
+def _by_its_windows(
+    node: FlatNode, probed: Mapping[str, AnyArray], constants: Mapping[str, list[int]]
+) -> ConcreteShape | None:
+    """Return the shape of the gradient that an average pool's gradient node reads, or None.
+
+    The number of adaptive windows is nothing that x determines: it is chosen so that most windows overlap.
+    """
+    sizes = _pooled_sizes(node, probed, constants) if roles.is_average_gradient(node) else None
+    if sizes is None:
+        return None
+    first, end = (1, len(sizes) - 1) if roles.has_channels_last(node) else (2, len(sizes))
+    windows, spatial = windows_of(node, constants), sizes[first:end]
+    pairs = zip(windows[-len(spatial) :], spatial, strict=bool(windows))
+    counts = [_count(node, *pair, constants) for pair in pairs] or [(2 * size + 2) // 3 for size in spatial]
+    return (*sizes[:first], *counts, *sizes[end:])
 
 
 def _pooled_sizes(
@@ -257,24 +250,6 @@ def _count(node: FlatNode, window: StridedWindow, size: int, constants: Mapping[
         return -(-size // window.stride)
     ceil = constants.get(node.inputs[5], [0])[0] if roles.aten_operator(node) else values.get("ceil_mode", 0)
     return window_count(size, window.extent, window.stride, window.begin, window.end, ceil=bool(ceil))
-
-
-def _in_layout(shape: ConcreteShape, dims: Sequence[AxisSize] | None, *, moved: bool) -> ConcreteShape | None:
-    """Return the shape, or if the value is `moved` that with the channels last, as it fits the known sizes; or None."""
-    layouts = [shape, (shape[0], *shape[2:], *shape[1:2])] if moved else [shape]
-    return next((layout for layout in layouts if dims is None or _fits(layout, dims)), None)
-
-
-def _fits(shape: ConcreteShape, dims: Sequence[AxisSize]) -> bool:
-    return len(shape) == len(dims) and all(
-        not isinstance(dim, int) or dim == size for dim, size in zip(dims, shape, strict=True)
-    )
-
-
-def _base(cut: Cut, value: str) -> str:
-    """Return the input of the cut of which a value is a view, or the last value that it is a view of."""
-    chain = roles.views(value, {v: node for node in (*cut.original, *cut.lowered) for v in node.outputs})
-    return next((value for value in chain if value in cut.inputs), chain[-1])
 
 
 def element_count(known: Mapping[str, ConcreteShape]) -> int:

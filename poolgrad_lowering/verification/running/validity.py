@@ -46,6 +46,7 @@ def _for_checker(model: ModelProto) -> ModelProto:
     """Return a copy of a model, with what `flaw_of` says, without large initializers and in topological order."""
     made, graph = without_initializers(model), model.graph
     made.functions.extend(model.functions)
+    made.graph.name = graph.name
     replace_entries(made.graph, "output", [value for value in graph.output if value.type.tensor_type.HasField("shape")])
     declared = {value.name for value in graph.input}
     for tensor in graph.initializer:
