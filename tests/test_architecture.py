@@ -123,7 +123,7 @@ PARTS = (
     ("operators",),
     ("graph",),
     ("exports", "sites"),
-    ("outside", "text"),
+    ("outside",),
     ("running",),
     ("verifier",),
 )

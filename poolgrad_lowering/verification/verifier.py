@@ -29,7 +29,14 @@ from poolgrad_lowering.verification.graph.roles import without_row
 from poolgrad_lowering.verification.outside.fields import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import Source, with_comparable_data, with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
-from poolgrad_lowering.verification.result import Difference, SiteResult, UnprovenError, Verification, WholeModel
+from poolgrad_lowering.verification.result import (
+    Difference,
+    SiteResult,
+    UnprovenError,
+    Verification,
+    WholeModel,
+    failure_text,
+)
 from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO, ONLY_MULTIPLES
 from poolgrad_lowering.verification.running.operators import compare_operators
 from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe, write_reproducer
@@ -37,7 +44,6 @@ from poolgrad_lowering.verification.running.validity import flaw_of
 from poolgrad_lowering.verification.running.whole import compare_whole
 from poolgrad_lowering.verification.sites.cut import cut_out
 from poolgrad_lowering.verification.sites.doubts import doubt, foreign_bodies
-from poolgrad_lowering.verification.text import failure_text
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +112,9 @@ def verify(
     if not differences and all(site.status == "proven" for site in results):
         differences = _faults(model_of(lowered))  # nodes that were put back may have hidden them
     if whole_model and not whole.ran:
-        differences += [*_flaws("original", original), *_flaws("lowered model", model_of(lowered))]
+        flaws = {"original": flaw_of(original), "lowered model": flaw_of(model_of(lowered))}
+        texts = [f"the {which} is not valid ONNX: {flaw}" for which, flaw in flaws.items() if flaw is not None]
+        differences += [Difference("models", text) for text in texts]  # what is not valid computes nothing to be proven
     seconds = time.perf_counter() - started
     inputs = tuple(initializers_as_inputs(original.graph, compared.graph))
     proofs = tuple(results), tuple(differences)
@@ -158,12 +166,6 @@ def _faults(lowered: ModelProto) -> list[Difference]:
     except InvalidModelError as error:
         return [Difference(error.where, f"the lowered model is not valid: {error.what} ({error.fault.value})")]
     return []
-
-
-def _flaws(which: str, model: ModelProto) -> list[Difference]:
-    """Return a difference if a model, which did not run, is not valid ONNX: it computes nothing to be proven."""
-    flaw = flaw_of(model)
-    return [] if flaw is None else [Difference("models", f"the {which} is not valid ONNX: {flaw}")]
 
 
 def _all_proven_without(data: str, sites: Collection[SiteResult]) -> bool:

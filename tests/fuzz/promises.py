@@ -14,7 +14,7 @@ from poolgrad_lowering.dialect.targets import TARGETS
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.model_file import parse_model
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.verification.text import failure_text
+from poolgrad_lowering.verification.result import failure_text
 
 Outcome = str
 """How an input went: the fault, "untouched", or "lowered"."""

@@ -100,7 +100,7 @@ def print_proofs(proofs: Sequence[Verification], options: argparse.Namespace) ->
     """With --verify, print what was proven of the models that are written."""
     if not options.verify:
         return
-    from poolgrad_lowering.verification.text import proven_text  # noqa: PLC0415 - only for --verify
+    from poolgrad_lowering.verification.result import proven_text  # noqa: PLC0415 - only for --verify
 
     for text in map(proven_text, proofs) if proofs else ("nothing was lowered, the model is its source",):
         print_line(f"proven: {text}")

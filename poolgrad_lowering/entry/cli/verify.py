@@ -83,7 +83,7 @@ def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -
 
 def _line(found: Verification) -> tuple[str, str]:
     """Return the status of a model, and a text on it."""
-    from poolgrad_lowering.verification.text import failure_text  # noqa: PLC0415 - as above
+    from poolgrad_lowering.verification.result import failure_text  # noqa: PLC0415 - as above
 
     if not found.proven:
         site = found.first_failure
@@ -130,7 +130,7 @@ def _exit_code(results: Sequence[Verification], options: argparse.Namespace) -> 
 
 
 def _print_verification(found: Verification) -> None:
-    from poolgrad_lowering.verification.text import (  # noqa: PLC0415 - as above
+    from poolgrad_lowering.verification.result import (  # noqa: PLC0415 - as above
         failure_text,
         inputs_line,
         operator_row,

@@ -7,6 +7,6 @@ Written in numpy from the operators' documentation, independent of the dialect a
 
 from __future__ import annotations
 
-from poolgrad_lowering.verification.operators import aten, moving, pooling, tensorflow
+from poolgrad_lowering.verification.operators import aten, moving, pooling
 
-OPERATORS = (*moving.OPERATORS, *pooling.OPERATORS, *tensorflow.OPERATORS, *aten.OPERATORS)
+OPERATORS = (*moving.OPERATORS, *pooling.OPERATORS, *aten.OPERATORS)

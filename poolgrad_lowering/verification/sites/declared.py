@@ -60,11 +60,6 @@ def _value_flaw(attribute: Attribute, stored: AttributeProto | None) -> str | No
     return f"is {value}, above {_LARGEST}" if any(isinstance(n, int) and n > _LARGEST for n in numbers) else None
 
 
-def is_own_body(function: FunctionProto, opset: int) -> bool:
-    """Whether a function is a body that this version makes for a model of this opset, but for what has no meaning."""
-    return body_bytes(function) in own_bodies(function.name, opset)
-
-
 @lru_cache
 def own_bodies(op: str, opset: int) -> dict[bytes, FunctionProto]:
     """Return the function bodies of an operator at an opset, for all types and maxima, by `body_bytes`."""

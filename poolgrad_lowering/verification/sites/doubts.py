@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.dialect.functions import body_bytes
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset
 from poolgrad_lowering.verification.graph.types import HALVES, TensorType
 from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.sites.cut import Cut
-from poolgrad_lowering.verification.sites.declared import is_own_body
+from poolgrad_lowering.verification.sites.declared import own_bodies
 from poolgrad_lowering.verification.sites.regions import ChangedRegion
 
 _MAXIMA = ("ArgMax", "ReduceMax", "TopK")
@@ -30,7 +31,7 @@ def foreign_bodies(lowered: ModelProto) -> frozenset[str]:
     """Return the operators of the dialect whose function body in a model is not the one that this version makes."""
     opset = default_opset(lowered)
     bodies = [function for function in lowered.functions if function.domain == DOMAIN and function.name in OPS]
-    return frozenset(body.name for body in bodies if not is_own_body(body, opset))
+    return frozenset(body.name for body in bodies if body_bytes(body) not in own_bodies(body.name, opset))
 
 
 def doubt(cut: Cut, types: Mapping[str, TensorType], foreign: Collection[str]) -> str | None:

@@ -14,8 +14,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from models import catalogue
 from poolgrad_lowering import export_atc, export_cann, lower, verify
-from poolgrad_lowering.verification.result import Verification
-from poolgrad_lowering.verification.text import inputs_line, site_row
+from poolgrad_lowering.verification.result import Verification, inputs_line, site_row
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 from tests.poolgrad_lowering.verification.export_steps import (
     STEPS,

@@ -13,7 +13,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from poolgrad_lowering.verification.operators import aten, moving, pool, pooling, tensorflow
+from poolgrad_lowering.verification.operators import aten, moving, pool, pooling
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.running.evaluator import reference_runner
 from tests.oracles import (
@@ -178,7 +178,7 @@ def test_gradient_of_another_type() -> None:
     with refused:
         aten.plane_gradient(dy, x, positions)
     with refused:
-        tensorflow.pool_gradient(x, dy, **attributes)
+        pooling.pool_gradient(x, dy, **attributes)
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -197,7 +197,7 @@ def test_tensorflow_gradient(layout: str, padding: str) -> None:
     if padding == "EXPLICIT":
         options["explicit_paddings"] = explicit
     assert_same_bits(
-        np.ascontiguousarray(tensorflow.pool_gradient(x, dy, **options)),
+        np.ascontiguousarray(pooling.pool_gradient(x, dy, **options)),
         np.ascontiguousarray(tensorflow_oracle.max_pool_grad(x, dy, **options)),
     )
 

@@ -13,7 +13,7 @@ import pytest
 from models.training_operators import example
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.entry.cli import main
-from poolgrad_lowering.verification.text import proven_text, whole_lines
+from poolgrad_lowering.verification.result import proven_text, whole_lines
 
 
 def test_a_model_of_operators_alone_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
