@@ -22,7 +22,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
-from poolgrad_lowering.verification.exports.rewrites import OWN, Context, Rewrite, rewrites_of
+from poolgrad_lowering.verification.exports.rewrites import OWN, Context, NodeRewrite, rewrites_of
 from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
 from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
@@ -82,7 +82,7 @@ def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelPro
     return changed
 
 
-def _spelled_out(rewrite: Rewrite, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
+def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
     """Yield the nodes of a rewrite with names of their own, and add its constants to the model."""
 
     def name_of(value: str) -> str:
@@ -141,7 +141,7 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
 
 
 def _match(
-    rewrite: Rewrite, node: NodeProto, producers: Mapping[str, NodeProto], stored: Mapping[str, TensorProto]
+    rewrite: NodeRewrite, node: NodeProto, producers: Mapping[str, NodeProto], stored: Mapping[str, TensorProto]
 ) -> list[NodeProto]:
     """Return the nodes that stand for a node in this rewrite; none if they do not."""
     match = Match(rewrite.nodes, rewrite.constants, producers, stored)

@@ -27,7 +27,7 @@ _FAR = 2**63 - 1
 
 
 @dataclass
-class Rewrite:
+class NodeRewrite:
     """Nodes in place of a node, and the constants that they read, by name.
 
     `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding.
@@ -64,7 +64,7 @@ OWN = "\0"
 """What the names of a node's own values begin with in its rewrites; other names are of values inside a rewrite."""
 
 
-def rewrites_of(node: NodeProto, context: Context) -> Iterator[Rewrite]:
+def rewrites_of(node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand in place of a node of ONNX's operators; see `OWN` for the names."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in _REWRITES:
         return
@@ -91,12 +91,12 @@ def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attribut
     return changed
 
 
-def _constant(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Rewrite]:
+def _constant(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     if "value" not in held and (tensor := constant_tensor(node)) is not None:
-        yield Rewrite([same_but(node, **dict.fromkeys(held), value=tensor)])
+        yield NodeRewrite([same_but(node, **dict.fromkeys(held), value=tensor)])
 
 
-def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """kernel_shape is that of the weight; SAME_LOWER has the odd element of padding before the input."""
     written: dict[str, Any] = {}
     if "kernel_shape" not in held and node.op_type.startswith("Conv"):
@@ -104,54 +104,54 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         if weight is None:
             return
         written["kernel_shape"] = weight
-        yield Rewrite([same_but(node, **written)])
+        yield NodeRewrite([same_but(node, **written)])
     sizes = context.sizes(node.input[0], 2)
     if held.get("auto_pad") != b"SAME_LOWER" or sizes is None:
         return
     kernel = list({**held, **written}["kernel_shape"])
     strides, dilations = (list(held.get(name, [1] * len(kernel))) for name in ("strides", "dilations"))
     begins, ends = same_pads(sizes, kernel, strides, dilations, upper=False)
-    yield Rewrite([same_but(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])])
+    yield NodeRewrite([same_but(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])])
 
 
-def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Rewrite]:
+def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     bounds = {"starts": held.get("start", 0), "ends": held.get("end", _FAR), "axes": 0}
     whole = same_but(node, start=None, end=None)
     whole.output[:] = ["whole"]
     part = make_node("Slice", ["whole", *bounds], node.output)
-    yield Rewrite([whole, part], {name: np.array([number], np.int64) for name, number in bounds.items()})
+    yield NodeRewrite([whole, part], {name: np.array([number], np.int64) for name, number in bounds.items()})
 
 
-def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A C of −0.0 leaves every sum as it is, zeros of both signs too."""
     known = context.types.get(node.input[0])
     if known is not None and not any(node.input[2:]) and known.element in _FLOATS:
         zero = np.array([-0.0], helper.tensor_dtype_to_np_dtype(known.element))
-        yield Rewrite([same_but(node, [*node.input[:2], "zero"], beta=1.0)], {"zero": zero})
+        yield NodeRewrite([same_but(node, [*node.input[:2], "zero"], beta=1.0)], {"zero": zero})
 
 
-def _global_max_pool(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _global_max_pool(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     rank = context.rank(node.input[0])
     if rank is not None:
         yield _reduction("ReduceMax", node.input[0], list(range(2, rank)), node.output[0], context.opset < 18)
 
 
-def _reduction(op_type: str, value: str, axes: list[int], output: str, as_attribute: bool) -> Rewrite:
+def _reduction(op_type: str, value: str, axes: list[int], output: str, as_attribute: bool) -> NodeRewrite:
     if as_attribute:
-        return Rewrite([make_node(op_type, [value], [output], axes=axes, keepdims=1)])
+        return NodeRewrite([make_node(op_type, [value], [output], axes=axes, keepdims=1)])
     node = make_node(op_type, [value, "axes"], [output], keepdims=1)
-    return Rewrite([node], {"axes": np.array(axes, np.int64)})
+    return NodeRewrite([node], {"axes": np.array(axes, np.int64)})
 
 
-def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Below opset 13 an operand is a matrix with the axes from `axis` on, 1 by default, as its columns."""
     if context.opset >= 13:
         return
     axis = held.get("axis", 1)
-    yield Rewrite([same_but(node, axis=axis)])
+    yield NodeRewrite([same_but(node, axis=axis)])
     rows = same_but(node, ["rows"], axis=1)
     rows.output[:] = ["done"]
-    yield Rewrite(
+    yield NodeRewrite(
         [
             make_node("Flatten", node.input, ["rows"], axis=axis),
             rows,
@@ -161,20 +161,20 @@ def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     )
 
 
-def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Rewrite]:
+def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
     """NaN alone is not equal to itself."""
-    yield Rewrite([make_node("Equal", [node.input[0]] * 2, ["equal"]), make_node("Not", ["equal"], node.output)])
+    yield NodeRewrite([make_node("Equal", [node.input[0]] * 2, ["equal"]), make_node("Not", ["equal"], node.output)])
 
 
-def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     known = context.types.get(node.input[0])
     if known is not None and known.element in _FLOATS and not held:
         infinity = np.array(math.inf, helper.tensor_dtype_to_np_dtype(known.element))
         nodes = [make_node("Abs", node.input, ["size"]), make_node("Equal", ["size", "infinity"], node.output)]
-        yield Rewrite(nodes, {"infinity": infinity})
+        yield NodeRewrite(nodes, {"infinity": infinity})
 
 
-def _random_like(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _random_like(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """The operand gives random numbers their shape and their type, no value: any element, expanded, is as good."""
     sizes, known = context.sizes(node.input[0]), context.types.get(node.input[0])
     if sizes is None or known is None:
@@ -186,10 +186,10 @@ def _random_like(node: NodeProto, held: Mapping[str, Any], context: Context) -> 
         make_node("Expand", ["element", "sizes"], ["like"]),
         same_but(node, ["like"], **({} if "dtype" in held else {"dtype": known.element})),
     ]
-    yield Rewrite(nodes, {name: np.array(values, np.int64) for name, values in numbers.items()})
+    yield NodeRewrite(nodes, {name: np.array(values, np.int64) for name, values in numbers.items()})
 
 
-def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A Clip without bounds, and a Dropout that is not in training, return their input."""
     if node.op_type == "Clip":
         changes = context.opset < 11 or any(node.input[1:])
@@ -199,10 +199,10 @@ def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
         mode = node.input[2] if len(node.input) > 2 else ""
         changes = bool(mode) and context.integers(mode) != [0]
     if not changes:
-        yield Rewrite([make_node("Identity", node.input[:1], node.output[:1])])
+        yield NodeRewrite([make_node("Identity", node.input[:1], node.output[:1])])
 
 
-def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Pads of every axis; negative ones as a Slice before the Pad."""
     rank = context.rank(node.input[0])
     pads = context.integers(node.input[1]) if len(node.input) > 1 else None
@@ -216,7 +216,7 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
     value = [name for name in node.input[2:3] if name]
     cut = [axis for axis in range(rank) if min(first[axis], last[axis]) < 0]
     if not cut:
-        yield Rewrite([same_but(node, [node.input[0], "widths", *value])], {"widths": widths})
+        yield NodeRewrite([same_but(node, [node.input[0], "widths", *value])], {"widths": widths})
     if cut and held.get("mode", b"constant") == b"constant":
         bounds = {
             "starts": np.array([max(-first[axis], 0) for axis in cut], np.int64),
@@ -224,12 +224,12 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
             "axes": np.array(cut, np.int64),
         }
         inner = make_node("Slice", [node.input[0], *bounds], ["cut"])
-        yield Rewrite([inner, same_but(node, ["cut", "widths", *value])], {**bounds, "widths": widths})
+        yield NodeRewrite([inner, same_but(node, ["cut", "widths", *value])], {**bounds, "widths": widths})
         if not widths.any():
-            yield Rewrite([make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
+            yield NodeRewrite([make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
 
 
-def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """The definition in training; onnxruntime adds up in another order, so the rewrite is `rounded`."""
     rank = context.rank(node.input[0])
     if not held.get("training_mode", 0) or rank is None or not all(node.output[:3]) or len(node.output) != 3:
@@ -270,46 +270,48 @@ def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Cont
         ]
     nodes = [make_node(op_type, inputs, [output]) for op_type, inputs, output in rows]
     order = [mean.nodes[0], *nodes[:2], variance.nodes[0], *nodes[2:]]
-    yield Rewrite(order, constants, rounded=True)
+    yield NodeRewrite(order, constants, rounded=True)
 
 
-def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Rewrite]:
+def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     """For integers, (a mod b + b) mod b is a mod b, whichever sign a remainder has."""
     if not held.get("fmod", 0):
         operands = ((node.input[0], "first"), ("sum", node.output[0]))
         first, last = (make_node("Mod", [value, node.input[1]], [result], fmod=0) for value, result in operands)
-        yield Rewrite([first, make_node("Add", ["first", node.input[1]], ["sum"]), last])
+        yield NodeRewrite([first, make_node("Add", ["first", node.input[1]], ["sum"]), last])
 
 
-def _loss(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Rewrite]:
+def _loss(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     """Without ignore_index every label counts, and −1 is none: labels are numbers of classes, from 0 on."""
     if "ignore_index" not in held:
-        yield Rewrite([same_but(node, ignore_index=-1)])
+        yield NodeRewrite([same_but(node, ignore_index=-1)])
 
 
-def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Rewrite]:
+def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
     """Indices along an axis are below 2³¹: no tensor has an axis of more elements."""
     position = 1 if node.op_type == "TopK" else 0
     if len(node.output) > position and node.output[position]:
         wide = same_but(node)
         wide.output[position] = "wide"
         narrowed = make_node("Cast", ["wide"], ["narrow"], to=TensorProto.INT32)
-        yield Rewrite([wide, narrowed, make_node("Cast", ["narrow"], [node.output[position]], to=TensorProto.INT64)])
+        yield NodeRewrite(
+            [wide, narrowed, make_node("Cast", ["narrow"], [node.output[position]], to=TensorProto.INT64)]
+        )
 
 
-def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     known = context.types.get(node.input[1])
     if known is not None:
-        yield Rewrite([make_node("Cast", node.input[:1], node.output, to=known.element)])
+        yield NodeRewrite([make_node("Cast", node.input[:1], node.output, to=known.element)])
 
 
-def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     rank = context.rank(node.input[0])
     if rank is not None and "perm" not in held:
-        yield Rewrite([same_but(node, perm=list(range(rank))[::-1])])
+        yield NodeRewrite([same_but(node, perm=list(range(rank))[::-1])])
 
 
-def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Data as rows, one for each index tuple; a tuple's row is its number in row-major order."""
     data, indices, updates = node.input
     sizes, known = context.sizes(data), context.types.get(indices)
@@ -336,7 +338,7 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         spread = [make_node("Shape", ["flat_updates"], ["spread"])]
     reduction = held.get("reduction", b"none")
     total = _reduction("ReduceSum", "terms", [-1], "rows", context.opset < 13)
-    yield Rewrite(
+    yield NodeRewrite(
         [
             make_node("Add", [indices, "outer"], ["wrapped"]),
             make_node("Less", [indices, "zero"], ["below"]),
@@ -357,7 +359,7 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     )
 
 
-def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Rewrite]:
+def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A shape as numbers: that of the result, with −1 or 1 for one size that follows from the input."""
     position = 0 if node.op_type == "ConstantOfShape" else 1
     result = context.types.get(node.output[0])
@@ -371,12 +373,12 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         shape = [1 if isinstance(size, str) and size == of else size for size, of in zip(shape, own, strict=False)]
     if all(isinstance(size, int) for size in shape):
         inputs = [*node.input[:position], "shape", *node.input[position + 1 :]]
-        yield Rewrite([same_but(node, inputs)], {"shape": np.array(shape, np.int64)})
+        yield NodeRewrite([same_but(node, inputs)], {"shape": np.array(shape, np.int64)})
 
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
-_REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[Rewrite]]] = {
+_REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[NodeRewrite]]] = {
     **dict.fromkeys(("ArgMin", "TopK"), _indices),
     **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "MaxPool"), _windows),
     "BatchNormalization": _batch_normalization,

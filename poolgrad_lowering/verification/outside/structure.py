@@ -83,7 +83,7 @@ def _compared(
     before: Unit, after: Unit, opset: int, *, ordered: bool
 ) -> tuple[tuple[Unit, Unit], list[Difference], list[ChangedRegion]]:
     """Return two units as they are compared, their differences outside of the sites, and the sites."""
-    units = comparable(before, after)
+    units = replace(before, nodes=[_like_one_of(after, node) for node in before.nodes]), after
     regions, found = split(*units, ordered=ordered)
     found += [*compare_units(*units), *new_names(*units)]
     sites = []
@@ -126,13 +126,8 @@ _REQUIRED_OUTPUTS = {"Dropout": 1, "MaxPool": 1}
 """Operators whose outputs do not depend on which further outputs a node has. (Those of BatchNormalization do.)"""
 
 
-def comparable(original: Unit, lowered: Unit) -> tuple[Unit, Unit]:
-    """Return the units, in which a node has the same key whether or not it has outputs that nobody reads."""
-    nodes = [_like_one_of(lowered, node) for node in original.nodes]
-    return replace(original, nodes=nodes), lowered
-
-
 def _like_one_of(lowered: Unit, node: FlatNode) -> FlatNode:
+    """Return the node, with the key of one of `lowered` that only lacks outputs that nobody reads."""
     required = _REQUIRED_OUTPUTS.get(node.op[1], len(node.outputs)) if node.op[0] == "" else len(node.outputs)
     if node.key in lowered.order or not any(node.outputs[required:]):
         return node

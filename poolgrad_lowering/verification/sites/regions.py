@@ -61,8 +61,8 @@ class ChangedRegion:
 def split(original: Unit, lowered: Unit, *, ordered: bool) -> tuple[list[ChangedRegion], list[Difference]]:
     """Return the regions in which two units differ, and the differences that are errors in any case.
 
-    These are values that are not defined, and with `ordered` nodes that are in another order. The units have to be
-    `comparable`. Takes linear time.
+    These are values that are not defined, and with `ordered` nodes that are in another order. Nodes that are
+    the same must have the same keys. Takes linear time.
     """
     theirs = lowered.order
     pairs = [(node, theirs[node.key]) for node in original.nodes if node.key in theirs]
