@@ -59,7 +59,7 @@ PUBLIC: dict[str, tuple[ModuleType, Mapping[str, Sequence[str]]]] = {
     "poolgrad_lowering": (poolgrad_lowering, TASKS),
     "poolgrad_lowering.runtime": (runtime, {}),
     "poolgrad_lowering.runtime.training": (training, {}),
-    "poolgrad_lowering.compiler.families.gradient": (gradient, {"Write a form": ("Pattern", "Operand", "View")}),
+    "poolgrad_lowering.compiler.families.gradient": (gradient, {"Write a form": ("Form", "Operand", "View")}),
     "poolgrad_lowering.compiler.families.max_pool.gradient": (
         max_pool_gradient,
         {"Return a gradient": ("MaxPoolGradient",)},

@@ -27,7 +27,7 @@ from docs.api_reference import reference
 from docs.markdown import table
 from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering import lower
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.legality import WINDOWED_GRADIENTS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, Target
@@ -42,7 +42,7 @@ from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
 from poolgrad_lowering.model.io.limits import Limits
-from poolgrad_lowering.patterns import own_patterns
+from poolgrad_lowering.patterns import own_forms
 from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.report.html.page import PAGE_SIZE
@@ -144,7 +144,7 @@ def room_table() -> str:
 
 def forms() -> str:
     """A section per form of this package: the docstring of its module, and an example graph with its lowering."""
-    return "\n\n".join(f"{_form(pattern)}\n\n{_example(pattern)}" for pattern in own_patterns())
+    return "\n\n".join(f"{_form(pattern)}\n\n{_example(pattern)}" for pattern in own_forms())
 
 
 def ops() -> str:
@@ -152,7 +152,7 @@ def ops() -> str:
     return "\n\n".join(_op(op) for op in OPS.values())
 
 
-def _example(pattern: Pattern) -> str:
+def _example(pattern: Form) -> str:
     """The example of a form, and the nodes that a lowering adds to it, or the refusal."""
     model = onnx.parser.parse_model((DOCS / "examples" / f"{pattern.name}.onnxtxt").read_text(encoding="utf-8"))
     result = lower(model)
@@ -392,7 +392,7 @@ def _spelled(argument: Action) -> list[str]:
     return [f"{flag}{value}" for flag in argument.option_strings]
 
 
-def _form(pattern: Pattern) -> str:
+def _form(pattern: Form) -> str:
     text = inspect.cleandoc(sys.modules[pattern.match.__module__].__doc__ or "")
     anchors = ", ".join(f"`{op_type}` (domain `{domain or 'ai.onnx'}`)" for domain, op_type in pattern.anchors)
     return f"## {pattern.name}\n\n{pattern.summary}.\n\nAnchor: {anchors}\n\n{text}"

@@ -8,7 +8,7 @@ In a package of one's own this file is a module, and entry points in `pyproject.
 to `verify`:
 
     [project.entry-points."poolgrad_lowering.patterns"]
-    acme_max_pool_grad = "own_form:PATTERN"
+    acme_max_pool_grad = "own_form:FORM"
 
     [project.entry-points."poolgrad_lowering.roles"]
     acme_max_pool_grad = "own_form:INPUT_ROLES"
@@ -26,7 +26,7 @@ import onnx
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.compiler.analysis.provenance import indices
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
@@ -55,14 +55,14 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient:
     )
 
 
-PATTERN = Pattern("acme_max_pool_grad", (("com.acme", "PoolBackward"),), "acme's gradient of a max pool", match)
+FORM = Form("acme_max_pool_grad", (("com.acme", "PoolBackward"),), "acme's gradient of a max pool", match)
 
 INPUT_ROLES = {("com.acme", "PoolBackward"): InputRoles("dy indices")}
 """What `verify` has to know of the operator beside its definition: what its inputs are."""
 
 ENTRY_POINTS = """
 [poolgrad_lowering.patterns]
-acme_max_pool_grad = own_form:PATTERN
+acme_max_pool_grad = own_form:FORM
 
 [poolgrad_lowering.roles]
 acme_max_pool_grad = own_form:INPUT_ROLES

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from poolgrad_lowering.compiler.analysis.evaluation import static_shape
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
     RANKS,
@@ -95,7 +95,7 @@ def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple
         yield from ((rows, shape[:2] + sizes) for sizes in factorisations(shape[-1], 2))
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="adaptive_window_tables",
     anchors=(("", "ScatterElements"),),
     summary="AdaptiveMaxPool written out: ScatterElements(reduction=add) by an ArgMax over windows gathered by a table",

@@ -15,7 +15,7 @@ What must hold: the indices come from such a node and count inside planes, and x
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, aten_operator
@@ -51,7 +51,7 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     return ForwardOp(node, x, Windows(AdaptiveWindows(), static_dims(sizes)))
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="aten_adaptive_max_pool_grad",
     anchors=aten_anchors(*_RANKS),
     summary="PyTorch operators in ONNX: adaptive_max_pool2d_backward and adaptive_max_pool3d_backward",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
 from poolgrad_lowering.compiler.families.shared.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.compiler.families.shared.matching import (
     aten_anchors,
@@ -87,7 +87,7 @@ def _divisor(facts: Facts, node: Node) -> int | None:
     return given[0] if given is not None and len(given) == 1 and given[0] > 0 else None
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="aten_average_pool_grad",
     anchors=aten_anchors(*_RANKS),
     summary="PyTorch operators in ONNX: avg_pool2d_backward, _adaptive_avg_pool2d_backward and those of 3-D pools",

@@ -17,7 +17,7 @@ of its example into the graph.
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, aten_operator, pool_arguments
@@ -46,7 +46,7 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     return ForwardOp(node, x, pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank))
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="aten_max_pool_grad",
     anchors=aten_anchors(*_RANKS),
     summary="PyTorch operators in ONNX: max_pool2d_with_indices_backward and max_pool3d_with_indices_backward",

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, of_no_pool
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
     as_max_pool,
@@ -110,7 +110,7 @@ def _number(facts: Facts, node: Node, position: int) -> int | None:
     return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="aten_value_selecting_grad",
     anchors=aten_anchors(_OPERATOR),
     summary="PyTorch operators in ONNX: value_selecting_reduction_backward of a maximum over one axis",

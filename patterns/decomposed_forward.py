@@ -24,7 +24,7 @@ import numpy as np
 
 from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES, constant_value
 from poolgrad_lowering.compiler.analysis.evaluation import Array, static_shape
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
     RANKS,
@@ -145,7 +145,7 @@ def _pooled(
     return pooled, np.array_equal(table, adaptive_table(sizes[2:], counts))
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="decomposed_forward",
     anchors=(("", "ScatterElements"),),
     summary="MaxPool written out: ScatterElements(reduction=add) by arithmetic on an ArgMax over GatherND's windows",

@@ -11,7 +11,7 @@ What must hold to be reported: `y` is computed from a MaxPool. Without one the n
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import text
@@ -31,7 +31,7 @@ def match(facts: Facts, node: Node) -> None:
             raise Refuse(Code.IMPLICIT_GRADIENT, what, node.label, name, pool.label)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="implicit_gradient",
     anchors=(("ai.onnx.preview.training", "Gradient"),),
     summary="ONNX's preview operator Gradient over a graph with a MaxPool: refused",

@@ -19,7 +19,7 @@ gets one index, so a scatter that overwrites, as PyTorch exports it, is the same
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
     FirstMaximum,
@@ -81,7 +81,7 @@ def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -
     raise Refuse(Code.ROWS_NOT_PLANES, what, Shown(recorded), Shown(base), axis, Shown(pooled.x_shape))
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="max_over_axis",
     anchors=(("", "ScatterElements"),),
     summary="The maximum over one axis: ScatterElements onto zeros by an ArgMax along it",

@@ -16,7 +16,7 @@ One bit differs: −0.0 is written as it is, where a gradient adds it to zero.
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, indices
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.compiler.families.shared.checks import check_shape
@@ -75,7 +75,7 @@ def _unpooled_shape(node: Node, pooled: Shape) -> Shape | None:
     return (*pooled[:2], *sizes)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="onnx_max_unpool",
     anchors=(("", "MaxUnpool"),),
     summary="ONNX's MaxUnpool(dY, Indices) with the Indices of a MaxPool whose windows do not overlap",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.shared.checks import check_windows, known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.average_pools import forward_pools
@@ -68,7 +68,7 @@ def _x_shape(facts: Facts, dx: Value, x: Value | None) -> Shape:
     return known
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="ort_average_pool_grad",
     anchors=(("", "AveragePoolGrad"),),
     summary="onnxruntime training: AveragePoolGrad(dY) with the attributes of an AveragePool, 1-D to 3-D",

@@ -14,7 +14,7 @@ MaxPoolGrad contradicts that MaxPool. Older releases copy no attributes.
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, indices
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.compiler.families.shared.checks import check_shape
@@ -63,7 +63,7 @@ def _check_attributes(node: Node, forward: ForwardPool) -> None:
             raise Refuse(Code.ATTRIBUTE_MISMATCH, what, name, found, expected, forward.node.label)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="ort_max_pool_grad",
     anchors=(("", "MaxPoolGrad"),),
     summary="onnxruntime training: MaxPoolGrad(dY, Indices) with the Indices of a MaxPool, 1-D to 3-D",

@@ -16,7 +16,7 @@ is one window. Where windows share an element, the last one wins, which is no gr
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import find_indices
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
@@ -48,7 +48,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     return scattered_gradient(facts, scatter, forward, Operand(found.argmax), numbering=found.argmax_numbering)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="overwrite_scatter",
     anchors=(("", "ScatterElements"), ("", "ScatterND")),
     summary="PyTorch scatter and index_put, max-unpool: overwriting by a MaxPool's Indices where no windows overlap",

@@ -22,7 +22,7 @@ from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import Scale, quotients
 from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread, average, results, scaled, stages
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute, text
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static
@@ -130,7 +130,7 @@ def _expanded(facts: Facts, node: Node, joined: Shape | None) -> tuple[int, ...]
     return tuple(kernel) if is_joined and of_ones and not any(is_repeated for _, is_repeated in axes) else None
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="repeated_average_pool_grad",
     anchors=tuple(("", op_type) for op_type in ("Resize", "Upsample", "Expand", "Tile")),
     summary="Average pools whose windows do not overlap: a divided gradient, repeated by Resize, Expand or Tile",

@@ -18,7 +18,7 @@ the one without; for other values y keeps its bits.
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import tensorflow_gradient
 from poolgrad_lowering.compiler.families.shared.matching import arranged, gradient_operator
@@ -50,7 +50,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     return tensorflow_gradient(facts, operator, pool, x, grad)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="tensorflow_max_pool_grad",
     anchors=tuple((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in _INPUTS),
     summary="TensorFlow through tf2onnx: MaxPoolGrad, MaxPoolGradV2 and MaxPool3DGrad with the MaxPool that made y",

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import behind_casts, tensorflow_gradient
 from poolgrad_lowering.compiler.families.shared.matching import Arranged, arranged, gradient_operator
@@ -177,7 +177,7 @@ def _is_range(facts: Facts, value: Value, count: Dim) -> bool:
     return bounds == [(Dim(0),), (count,), (Dim(1),)]
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="tensorflow_max_pool_grad_with_argmax",
     anchors=tuple((domain, "MaxPoolGradWithArgmax") for domain in TENSORFLOW_DOMAINS),
     summary="TensorFlow through tf2onnx: MaxPoolGradWithArgmax (x, dy, argmax), argmax made from a MaxPool's Indices",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import VIEW_OPS, Facts
 from poolgrad_lowering.model.ir.scopes import Node, Value
@@ -67,7 +67,7 @@ def _upstream(value: Value, through: tuple[str, ...]) -> Iterator[Value]:
     return value.sources(lambda node: node.is_a(*through))
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="tie_masks",
     anchors=(("", "Equal"),),
     summary="Equality with the own maximum (amax, jnp.max, tf.reduce_max, upsampled pools): recognised, never lowered",

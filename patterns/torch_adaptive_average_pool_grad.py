@@ -30,7 +30,7 @@ from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import Quotient, quotients, written_gradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.spread import results
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import static_integers
@@ -135,7 +135,7 @@ def _are_windows(quotient: Quotient, tables: _Tables, sizes: Sizes, counts: Size
     return True
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="torch_adaptive_average_pool_grad",
     anchors=(("", "ReduceSum"),),
     summary="PyTorch through poolgrad_lowering.torch: a sum over gathered windows of adaptive pooling",

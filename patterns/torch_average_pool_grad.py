@@ -46,7 +46,7 @@ from poolgrad_lowering.compiler.families.avg_pool.matching.spread import (
     spread,
     stages,
 )
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import integer
@@ -142,7 +142,7 @@ def _is_scaled(facts: Facts, node: Node, source: Value) -> bool:
     return any(any(scaled_operands(facts, near)) for near in (before, behind) if near is not None)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="torch_average_pool_grad",
     anchors=(("", "ConvTranspose"),),
     summary="PyTorch through poolgrad_lowering.torch: ConvTranspose with a kernel of ones of a divided gradient",

@@ -14,7 +14,7 @@ overwrites is the same as one that adds, but for a gradient of −0.0, which the
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum, with_whole_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
@@ -41,7 +41,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     return with_whole_reduction(facts, gradient, reducer)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="torch_global_max",
     anchors=(("", "ScatterElements"), ("", "ScatterND")),
     summary="PyTorch AdaptiveMaxPool(1): ScatterElements or ScatterND onto zeros by the ArgMax of a flattened plane",

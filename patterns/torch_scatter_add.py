@@ -25,7 +25,7 @@ The order of the checks is the order of the refusals: a later refusal means that
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Indices, indices
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
@@ -60,7 +60,7 @@ def _indices(facts: Facts, scatter: Scatter) -> Indices:
         raise
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="torch_scatter_add",
     anchors=(("", "ScatterElements"), ("", "ScatterND")),
     summary="PyTorch joint graphs: a scatter that adds dY onto zeros by a MaxPool's Indices",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
@@ -63,7 +63,7 @@ def _windows(node: Node, rank: int) -> Windows:
     return Windows(attributes)
 
 
-PATTERN = Pattern(
+FORM = Form(
     name="user_symbolic_grad",
     anchors=tuple(_RANKS),
     summary="A user's symbolic function: npu::NPUMaxPool2dWithIndicesBackward and NPUMaxPool3dWithIndicesBackward",

@@ -33,7 +33,7 @@ def test_the_reference_has_every_public_name(module: str) -> None:
 @pytest.mark.parametrize(
     ("home", "name"),
     [
-        ("compiler.families.gradient", "Pattern"),
+        ("compiler.families.gradient", "Form"),
         ("compiler.families.gradient", "Operand"),
         ("compiler.families.gradient", "View"),
         ("compiler.families.max_pool.gradient", "MaxPoolGradient"),

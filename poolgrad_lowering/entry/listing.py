@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, Target, aclnn_functions
 from poolgrad_lowering.model.ir.tensors import type_name
-from poolgrad_lowering.patterns import all_patterns, broken_plugins
+from poolgrad_lowering.patterns import all_forms, broken_plugins
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def list_targets() -> list[TargetRecord]:
 
 def list_patterns() -> list[PatternRecord]:
     """Return the forms that are recognised: this package's by name, then those of others, those not used last."""
-    used = [PatternRecord(pattern.name, pattern.anchors, pattern.summary) for pattern in all_patterns()]
+    used = [PatternRecord(form.name, form.anchors, form.summary) for form in all_forms()]
     return [*used, *(PatternRecord(plugin.name, (), "", plugin.reason) for plugin in broken_plugins())]
 
 

@@ -78,12 +78,12 @@ def _anchor(verdict: Verdict, layer: str | None, choices: Choices) -> AnchorRepo
     }
     if isinstance(verdict, Refused):
         refusal = verdict.refusal
-        return AnchorReport(**common, pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason)
+        return AnchorReport(**common, pattern=verdict.form, code=refusal.code.value, reason=refusal.reason)
     forward = verdict.forward
     stays = forward if isinstance(forward, Refusal) else None
     return AnchorReport(
         **common,
-        pattern=verdict.pattern,
+        pattern=verdict.form,
         op=verdict.op.name,
         attributes=dict(verdict.op.attributes),
         alternatives=choices.alternatives(verdict.gradient, verdict.op.name),

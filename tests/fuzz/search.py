@@ -17,10 +17,10 @@ import atheris
 from google.protobuf.message import DecodeError
 
 with atheris.instrument_imports(include=["poolgrad_lowering"]):
-    from poolgrad_lowering.patterns import own_patterns
+    from poolgrad_lowering.patterns import own_forms
     from tests.fuzz import promises
 
-    own_patterns()  # they are imported where they are first asked for
+    own_forms()  # they are imported where they are first asked for
 
 from tests.fuzz.changes import corrupted, mutated, rewritten
 

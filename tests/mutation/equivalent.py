@@ -66,7 +66,7 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
         ("maker.position > node.position", "maker.position >= node.position", _ONLY_FOR_SPEED),
     ],
     "compiler.families.shared.emission.canvas_extents": [("0", "1", _NO_EMPTY_CANVAS)],
-    "compiler.families.gradient.Pattern": [("100", "101", _ONLY_THE_ORDER)],
+    "compiler.families.gradient.Form": [("100", "101", _ONLY_THE_ORDER)],
     "compiler.families.max_pool.emit._from_axis": [
         ("1", "2", _STEPS_OVER),
         ("np.arange(math.prod(sizes), dtype=np.int64)", "np.arange(math.prod(sizes))", _WRITTEN_AS_INT64),

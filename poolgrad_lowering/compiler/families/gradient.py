@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`Gradient`, the record that every form returns for what it recognises, and `Pattern`, the interface of a form.
+"""`Gradient`, the record that every form returns for what it recognises, and `Form`, the interface of a form.
 
 A form recognises the nodes that one producer writes for a gradient. All later steps use the record only; its class is
 that of the gradient's family, such as `families.max_pool.gradient.MaxPoolGradient`.
@@ -83,7 +83,7 @@ class Gradient(ABC):
 
 
 @dataclass(frozen=True)
-class Pattern:
+class Form:
     """One form of a pool gradient: its name, the operators (domain, op type) of its anchors, and its match function.
 
     `match` returns None if the node is not an anchor of this form, and raises `Refuse` if it is one but a condition

@@ -41,7 +41,7 @@ class LoweredOp:
 
 @dataclass(frozen=True)
 class Lowered(Generic[G_co]):
-    """A site: an anchor that is lowered to `op`. `site` is its identifier, `pattern` the form that recognised it.
+    """A site: an anchor that is lowered to `op`. `site` is its identifier, `form` the one that recognised it.
 
     `forward` is the operator of its forward pool, the reason why the pool stays, or None if pools are not lowered.
     `trusted_defaults` are the graph inputs whose defaults the proof takes for constants.
@@ -49,7 +49,7 @@ class Lowered(Generic[G_co]):
 
     site: str
     anchor: Node
-    pattern: str
+    form: str
     gradient: G_co
     op: LoweredOp
     forward: LoweredOp | Refusal | None = None
@@ -58,16 +58,16 @@ class Lowered(Generic[G_co]):
 
     def refused(self, refusal: Refusal) -> Refused:
         """Return the verdict that the site is not lowered, for this reason."""
-        return Refused(self.site, self.anchor, self.pattern, refusal)
+        return Refused(self.site, self.anchor, self.form, refusal)
 
 
 @dataclass(frozen=True)
 class Refused:
-    """An anchor that is not lowered. `pattern` is the form that proved it a gradient, None if none did."""
+    """An anchor that is not lowered. `form` is the form that proved it a gradient, None if none did."""
 
     site: str
     anchor: Node
-    pattern: str | None
+    form: str | None
     refusal: Refusal
 
     @property

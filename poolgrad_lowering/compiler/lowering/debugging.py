@@ -32,7 +32,7 @@ def not_selected(site: Lowered[Any]) -> Refusal | None:
     """Why a site is not lowered whose identifier and form match no glob in POOLGRAD_ONLY; None if that is not set."""
     given = os.environ.get(ONLY, "")
     globs = [glob.strip() for glob in given.split(",") if glob.strip()]
-    if not globs or any(fnmatchcase(text, glob) for glob in globs for text in (site.site, site.pattern)):
+    if not globs or any(fnmatchcase(text, glob) for glob in globs for text in (site.site, site.form)):
         return None
     return Refusal(Code.NOT_SELECTED, "{}={} does not name '{}'", (ONLY, given, site.site))
 

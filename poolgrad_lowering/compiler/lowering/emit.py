@@ -20,7 +20,7 @@ from poolgrad_lowering.model.ir import metadata
 from poolgrad_lowering.model.ir.scopes import Node
 
 _FORWARD = "forward"
-"""The pattern in the metadata of a lowered forward pool."""
+"""The name of the form in the metadata of a lowered forward pool."""
 
 
 def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement]:
@@ -49,17 +49,17 @@ def _replaced_site(site: Lowered[Any], nodes: list[NodeProto], use_counts: UseCo
         raise AssertionError(f"no node produces the result '{site.gradient.dx.value.name}' of a gradient")
     one = Replacement(root, nodes, dead_region(root, use_counts), site.gradient.element_type, root, site.site)
     node, dead = one.dialect_node, one.region.nodes
-    _record(node, dead, site.anchor, site.pattern)
+    _record(node, dead, site.anchor, site.form)
     node.metadata_props.add(key=metadata.SITE, value=site.site)
     _record_layer(node, [*([] if pool is None else [pool]), *dead])
     return one
 
 
-def _record(node: NodeProto, dead: Sequence[Node], origin: Node, pattern: str) -> None:
-    """Give the dialect's node the metadata of `origin`, the pattern's name and the names of the dead nodes."""
+def _record(node: NodeProto, dead: Sequence[Node], origin: Node, form: str) -> None:
+    """Give the dialect's node the metadata of `origin`, the name of the form and the names of the dead nodes."""
     entries, own = node.metadata_props, (metadata.PATTERN, metadata.REPLACED, metadata.SITE)
     entries.extend([entry for entry in origin.proto.metadata_props[:] if entry.key not in own])
-    entries.add(key=metadata.PATTERN, value=pattern)
+    entries.add(key=metadata.PATTERN, value=form)
     entries.add(key=metadata.REPLACED, value=json.dumps([one.label for one in dead]))
 
 

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from onnx import FunctionProto
 
-from poolgrad_lowering.compiler.families.gradient import Gradient, Pattern
+from poolgrad_lowering.compiler.families.gradient import Form, Gradient
 from poolgrad_lowering.compiler.families.registry import Choices, family_of
 from poolgrad_lowering.compiler.families.verdicts import Lowered, Refused, Verdict
 from poolgrad_lowering.dialect import DOMAIN, OPS
@@ -20,7 +20,7 @@ from poolgrad_lowering.model.facts.memo import Reads
 from poolgrad_lowering.model.ir.graphs import fresh
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node, Scope
-from poolgrad_lowering.patterns import all_patterns, own_patterns
+from poolgrad_lowering.patterns import all_forms, own_forms
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +32,10 @@ T = TypeVar("T")
 
 def match_anchors(index: ModelIndex, facts: Facts, choices: Choices) -> list[Verdict]:
     """Return a verdict for each anchor, scope by scope, in the order of the model's nodes."""
-    by_op: dict[tuple[str, str], list[Pattern]] = {}
-    for pattern in sorted(all_patterns(), key=lambda pattern: pattern.order):
-        for op in pattern.anchors:
-            by_op.setdefault(op, []).append(pattern)
+    by_op: dict[tuple[str, str], list[Form]] = {}
+    for form in sorted(all_forms(), key=lambda form: form.order):
+        for op in form.anchors:
+            by_op.setdefault(op, []).append(form)
     taken: set[str] = set()
     verdicts = (
         _verdict(facts, scope.node(position), by_op[op], choices, taken)
@@ -55,44 +55,42 @@ def identifier(anchor: Node, taken: set[str]) -> str:
     return fresh(f"{anchor.scope.path}:{output}", taken)
 
 
-def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choices, taken: set[str]) -> Verdict | None:
+def _verdict(facts: Facts, anchor: Node, forms: list[Form], choices: Choices, taken: set[str]) -> Verdict | None:
     """Return the verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest
     rank; None if no form recognises the anchor. `taken` are the identifiers of earlier anchors.
     """
     refusals: list[Refusal] = []
-    for pattern in patterns:
+    for form in forms:
         with facts.watched() as reads:
-            gradient = _attempt(pattern, anchor, _match, facts, anchor, pattern)
+            gradient = _attempt(form, anchor, _match, facts, anchor, form)
         if isinstance(gradient, Refusal):
             refusals.append(_missing_constant(facts, reads, gradient))
         elif gradient is not None:
-            op = _attempt(pattern, anchor, choices.select, gradient)
+            op = _attempt(form, anchor, choices.select, gradient)
             if isinstance(op, Refusal):
                 refusal = _missing_constant(facts, reads, op)
-                return Refused(identifier(anchor, taken), anchor, pattern.name, refusal)
+                return Refused(identifier(anchor, taken), anchor, form.name, refusal)
             defaults = tuple(sorted(reads.defaults))
-            return Lowered(identifier(anchor, taken), anchor, pattern.name, gradient, op, trusted_defaults=defaults)
+            return Lowered(identifier(anchor, taken), anchor, form.name, gradient, op, trusted_defaults=defaults)
     if not refusals:
         return None
     return Refused(identifier(anchor, taken), anchor, None, min(refusals, key=lambda refusal: refusal.rank))
 
 
-def _attempt(
-    pattern: Pattern, anchor: Node, step: Callable[P, T], *arguments: P.args, **options: P.kwargs
-) -> T | Refusal:
+def _attempt(form: Form, anchor: Node, step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T | Refusal:
     """As `attempt`, for what a form decides on an anchor: any error in it is the refusal of this anchor alone."""
     try:
         return attempt(step, *arguments, **options)
     except Exception as error:
-        code = Code.FORM_FAILED if pattern in own_patterns() else Code.PLUGIN_FAILED
-        refusal = Refusal(code, _FAILED, (pattern.name, anchor.label, f"{type(error).__name__}: {error}"))
+        code = Code.FORM_FAILED if form in own_forms() else Code.PLUGIN_FAILED
+        refusal = Refusal(code, _FAILED, (form.name, anchor.label, f"{type(error).__name__}: {error}"))
         logger.exception("%s", refusal.reason)
         return refusal
 
 
-def _match(facts: Facts, anchor: Node, pattern: Pattern) -> Gradient | None:
+def _match(facts: Facts, anchor: Node, form: Form) -> Gradient | None:
     """Return the gradient that a form finds at the anchor, verified. Raises `Refuse`."""
-    gradient: object = pattern.match(facts, anchor)
+    gradient: object = form.match(facts, anchor)
     if gradient is None:
         return None
     if not isinstance(gradient, Gradient):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from poolgrad_lowering.model.diagnostics.codes import Code
-from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.patterns import all_forms
 from poolgrad_lowering.report.drawing.markup import Child, Markup, element, shown
 from poolgrad_lowering.report.html.record import Recorder
 from poolgrad_lowering.report.html.tables import code, refusals, table
@@ -64,7 +64,7 @@ def _forms(report: Report) -> Markup | str:
         status: Counter(anchor.pattern for anchor in anchors)
         for status, anchors in (("lowered", report.lowered), ("refused", report.refused))
     }
-    summaries = {pattern.name: pattern.summary for pattern in all_patterns()}
+    summaries = {pattern.name: pattern.summary for pattern in all_forms()}
     names = sorted({anchor.pattern for anchor in report.anchors if anchor.pattern})
     rows = [
         (code(shown(name)), counts["lowered"][name], counts["refused"][name], shown(summaries.get(name, "")))

@@ -13,7 +13,7 @@ import poolgrad_lowering
 from poolgrad_lowering import OperatorRecord, PatternRecord, list_patterns, list_targets
 from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, find_target
 from poolgrad_lowering.entry import listing
-from poolgrad_lowering.patterns import BrokenPlugin, all_patterns
+from poolgrad_lowering.patterns import BrokenPlugin, all_forms
 
 
 def test_every_name_of_a_target_is_a_target() -> None:
@@ -37,7 +37,7 @@ def test_records_cannot_be_changed() -> None:
 
 
 def test_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = [PatternRecord(pattern.name, pattern.anchors, pattern.summary) for pattern in all_patterns()]
+    used = [PatternRecord(pattern.name, pattern.anchors, pattern.summary) for pattern in all_forms()]
     assert list_patterns() == used
     monkeypatch.setattr(listing, "broken_plugins", lambda: (BrokenPlugin("theirs", "it is broken"),))
     assert list_patterns() == [*used, PatternRecord("theirs", (), "", "it is broken")]

@@ -13,7 +13,7 @@ import pytest
 
 from poolgrad_lowering import lower, patterns, verify
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.patterns import all_forms
 from poolgrad_lowering.verification.graph import input_roles
 from poolgrad_lowering.verification.graph.flat import main_unit
 from poolgrad_lowering.verification.graph.input_roles import INPUT_ROLES, TENSORFLOW_DOMAIN
@@ -42,7 +42,7 @@ def test_roles(node: str, expected: tuple[str | None, ...]) -> None:
     assert (incoming_gradient(found), pooled(found), same_shape(found)) == expected
 
 
-ANCHORS = sorted({anchor for pattern in all_patterns() for anchor in pattern.anchors})
+ANCHORS = sorted({anchor for pattern in all_forms() for anchor in pattern.anchors})
 
 
 @pytest.mark.parametrize("op", [*ANCHORS, *((DOMAIN, name) for name in OPS)])
@@ -62,7 +62,7 @@ def test_every_operator_of_a_form_has_a_row(example: Path) -> None:
 ACME = """
 import sys
 sys.path.append("examples")
-from own_form import PATTERN
+from own_form import FORM
 from poolgrad_lowering.verification.graph.input_roles import InputRoles
 
 INPUT_ROLES = {("com.acme", "PoolBackward"): InputRoles("dy indices", overwrites=True)}
@@ -94,7 +94,7 @@ def proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n", encoding="utf-8")
         roles = f"[{input_roles.GROUP}]\nacme = acme_roles:{declared}\n" if declared else ""
-        entries = f"[poolgrad_lowering.patterns]\nacme = acme_roles:PATTERN\n{roles}"
+        entries = f"[poolgrad_lowering.patterns]\nacme = acme_roles:FORM\n{roles}"
         (info / "entry_points.txt").write_text(entries, encoding="utf-8")
         patterns._plugins.cache_clear()
         input_roles._declared.cache_clear()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering import lower, patterns
-from poolgrad_lowering.compiler.families.gradient import Pattern
+from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.entry import cli
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.pool_graphs import parse
@@ -23,7 +23,7 @@ Register = Callable[..., None]
 
 ACME = """
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern
+from poolgrad_lowering.compiler.families.gradient import Operand, Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.analysis.provenance import indices
 
@@ -40,12 +40,12 @@ def match(facts, node):
     )
 
 
-PATTERN = Pattern("acme", (("com.acme", "PoolBackward"),), "acme's gradient", match)
-OTHER = Pattern("another", (("com.acme", "Another"),), "declines", lambda facts, node: None)
-RAISES = Pattern("raises", (("com.acme", "PoolBackward"),), "breaks", lambda facts, node: 1 / 0)
-ANSWERS = Pattern("answers", (("com.acme", "PoolBackward"),), "answers nonsense", lambda facts, node: "yes")
-OWN_NAME = Pattern("torch_scatter_add", (), "takes a name", match)
-NO_ANCHORS = Pattern("none", None, "has no anchors", match)
+FORM = Form("acme", (("com.acme", "PoolBackward"),), "acme's gradient", match)
+OTHER = Form("another", (("com.acme", "Another"),), "declines", lambda facts, node: None)
+RAISES = Form("raises", (("com.acme", "PoolBackward"),), "breaks", lambda facts, node: 1 / 0)
+ANSWERS = Form("answers", (("com.acme", "PoolBackward"),), "answers nonsense", lambda facts, node: "yes")
+OWN_NAME = Form("torch_scatter_add", (), "takes a name", match)
+NO_ANCHORS = Form("none", None, "has no anchors", match)
 NOT_A_PATTERN = 3
 """
 
@@ -54,7 +54,7 @@ NOT_A_PATTERN = 3
 def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Register]:
     """Installs a distribution with these entries, and takes it away again."""
     (tmp_path / "acme_forms.py").write_text(ACME, encoding="utf-8")
-    (tmp_path / "acme_module.py").write_text("from acme_forms import OTHER as PATTERN\n", encoding="utf-8")
+    (tmp_path / "acme_module.py").write_text("from acme_forms import OTHER as FORM\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(**entries: str) -> None:
@@ -83,12 +83,12 @@ MODEL = parse(
 
 
 def names() -> list[str]:
-    return [pattern.name for pattern in patterns.all_patterns()]
+    return [pattern.name for pattern in patterns.all_forms()]
 
 
 def test_without_plugins() -> None:
     patterns._plugins.cache_clear()
-    assert names() == sorted(names()) == [pattern.name for pattern in patterns.own_patterns()]
+    assert names() == sorted(names()) == [pattern.name for pattern in patterns.own_forms()]
     assert patterns.broken_plugins() == ()
     report = lower(MODEL).report
     assert report.anchors == ()
@@ -96,13 +96,13 @@ def test_without_plugins() -> None:
 
 
 def test_forms_of_other_packages_come_after_those_of_this_one() -> None:
-    other = Pattern("a_form", (("", "MaxPoolGrad"),), "A form.", lambda *_: None)
-    assert max(patterns.own_patterns(), key=lambda pattern: pattern.priority).priority < other.priority
+    other = Form("a_form", (("", "MaxPoolGrad"),), "A form.", lambda *_: None)
+    assert max(patterns.own_forms(), key=lambda pattern: pattern.priority).priority < other.priority
 
 
 def test_a_form_of_another_package(register: Register, capsys: pytest.CaptureFixture[str]) -> None:
-    register(zeta="acme_module", acme="acme_forms:PATTERN")
-    own = [pattern.name for pattern in patterns.own_patterns()]
+    register(zeta="acme_module", acme="acme_forms:FORM")
+    own = [pattern.name for pattern in patterns.own_forms()]
     assert names() == [*own, "acme", "another"]
     [anchor] = lower(MODEL).report.anchors
     assert (anchor.status, anchor.pattern, anchor.op) == ("lowered", "acme", "MaxPool3DGradWithArgmax")
@@ -118,7 +118,7 @@ BROKEN = {
     ),
     "no_pattern": (
         "acme_forms:NOT_A_PATTERN",
-        "acme_forms:NOT_A_PATTERN is neither a Pattern nor a module with a PATTERN",
+        "acme_forms:NOT_A_PATTERN is neither a Form nor a module with a FORM",
     ),
     "name_of_another": (
         "acme_forms:OWN_NAME",
@@ -135,7 +135,7 @@ BROKEN = {
 def test_a_broken_form_is_named_and_left_out(
     register: Register, value: str, reason: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    register(broken=value, acme="acme_forms:PATTERN")
+    register(broken=value, acme="acme_forms:FORM")
     with caplog.at_level(logging.WARNING):
         result = lower(MODEL)
     assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
@@ -146,7 +146,7 @@ def test_a_broken_form_is_named_and_left_out(
 
 
 def test_of_two_forms_with_one_name_the_first_entry_counts(register: Register) -> None:
-    register(b="acme_forms:PATTERN", a="acme_forms:PATTERN")
+    register(b="acme_forms:FORM", a="acme_forms:FORM")
     assert names()[-1] == "acme"
     assert [plugin.name for plugin in patterns.broken_plugins()] == ["b"]
 

@@ -38,9 +38,9 @@ def _fails(*_: Any) -> None:
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a form of this package fail on each anchor."""
     forms = tuple(
-        replace(form, match=_fails) if form.name == "ort_max_pool_grad" else form for form in patterns.own_patterns()
+        replace(form, match=_fails) if form.name == "ort_max_pool_grad" else form for form in patterns.own_forms()
     )
-    for name in ("all_patterns", "own_patterns"):
+    for name in ("all_forms", "own_forms"):
         monkeypatch.setattr(match, name, lambda: forms)
 
 

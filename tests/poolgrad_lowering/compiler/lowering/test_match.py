@@ -18,7 +18,7 @@ from onnx import ModelProto, TensorProto
 from poolgrad_lowering import AnchorReport, lower, patterns
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families import registry
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.registry import MAX_POOLS
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
@@ -36,14 +36,14 @@ BUILT = Path(__file__).parents[4] / "models" / "built"
 MODELS = sorted(BUILT.glob("*/*.onnx"), key=lambda path: path.stat().st_size)[:40]
 
 
-def reported(model: ModelProto, monkeypatch: pytest.MonkeyPatch, forms: list[Pattern]) -> list[AnchorReport]:
-    monkeypatch.setattr(match_step, "all_patterns", lambda: tuple(forms))
+def reported(model: ModelProto, monkeypatch: pytest.MonkeyPatch, forms: list[Form]) -> list[AnchorReport]:
+    monkeypatch.setattr(match_step, "all_forms", lambda: tuple(forms))
     return list(lower(model).report.anchors)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_shuffled_forms_report_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    forms = list(patterns.all_patterns())
+    forms = list(patterns.all_forms())
     shuffled = random.Random(seed).sample(forms, len(forms))
     renamed = [replace(form, name=f"{number:02}") for number, form in enumerate(shuffled)]
     for path in MODELS:
@@ -57,7 +57,7 @@ def test_shuffled_forms_report_the_same(seed: int, monkeypatch: pytest.MonkeyPat
 
 def test_forms_with_a_common_anchor_say_their_order() -> None:
     by_anchor = defaultdict(list)
-    for form in patterns.own_patterns():
+    for form in patterns.own_forms():
         for anchor in form.anchors:
             by_anchor[anchor].append(form.priority)
     for anchor, priorities in by_anchor.items():
@@ -67,11 +67,11 @@ def test_forms_with_a_common_anchor_say_their_order() -> None:
 RELU = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
 
 
-def refusing(name: str, code: Code, priority: int) -> Pattern:
+def refusing(name: str, code: Code, priority: int) -> Form:
     def match(_facts: Facts, _node: Node) -> None:
         raise Refuse(code, "by '{}'", name)
 
-    return Pattern(name, (("", "Relu"),), "refuses", match, priority)
+    return Form(name, (("", "Relu"),), "refuses", match, priority)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def known_shapes(
 
     family = replace(MAX_POOLS, verify=lambda _facts, _gradient: None, select=refuse)
     monkeypatch.setattr(registry, "FAMILIES", (family,))
-    [anchor] = reported(RELU, monkeypatch, [Pattern("f", (("", "Relu"),), "matches", match)])
+    [anchor] = reported(RELU, monkeypatch, [Form("f", (("", "Relu"),), "matches", match)])
     return anchor
 
 
@@ -209,7 +209,7 @@ def test_a_refusal_for_the_want_of_a_constant(
         reads(facts)
         raise Refuse(code, "as it is")
 
-    [anchor] = reported(RELU, monkeypatch, [Pattern("f", (("", "Relu"),), "refuses", match)])
+    [anchor] = reported(RELU, monkeypatch, [Form("f", (("", "Relu"),), "refuses", match)])
     assert (anchor.code, anchor.reason) == expected
 
 
@@ -225,6 +225,6 @@ def test_trusted_defaults_are_not_to_blame(monkeypatch: pytest.MonkeyPatch) -> N
         read_defaults(facts)
         raise Refuse(Code.ROW_LENGTH, "as it is")
 
-    monkeypatch.setattr(match_step, "all_patterns", lambda: (Pattern("f", (("", "Relu"),), "refuses", match),))
+    monkeypatch.setattr(match_step, "all_forms", lambda: (Form("f", (("", "Relu"),), "refuses", match),))
     [anchor] = lower(RELU, trust_defaults=True).report.anchors
     assert anchor.code == "row-length"

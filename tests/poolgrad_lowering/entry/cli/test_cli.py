@@ -17,7 +17,7 @@ import poolgrad_lowering
 from poolgrad_lowering import Limits, lower
 from poolgrad_lowering.dialect.targets import TARGETS
 from poolgrad_lowering.entry.cli import main
-from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.patterns import all_forms
 from tests.external_models import DATA, external, onto_zeros
 from tests.harness.processes import environment
 from tests.html_report.page_models import BUILT
@@ -274,7 +274,7 @@ def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patterns"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
     assert header.split() == ["pattern", "anchors", "form"]
-    assert [row.split()[0] for row in rows] == [pattern.name for pattern in all_patterns()]
+    assert [row.split()[0] for row in rows] == [pattern.name for pattern in all_forms()]
 
 
 def test_targets(capsys: pytest.CaptureFixture[str]) -> None:

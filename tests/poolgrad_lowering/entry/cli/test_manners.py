@@ -274,7 +274,7 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(listing, "all_patterns", interrupt)
+    monkeypatch.setattr(listing, "all_forms", interrupt)
     assert main(["patterns"]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "poolgrad: interrupted\n"
 

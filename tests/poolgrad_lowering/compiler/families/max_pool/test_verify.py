@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import AnchorReport, lower
 from poolgrad_lowering.compiler.analysis.provenance import Indices, Numbering, indices
-from poolgrad_lowering.compiler.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.compiler.lowering import match
@@ -42,7 +42,7 @@ def model(body: str = "", *, x: str = "float[2,3,8,8]", dy: str = "float[2,3,4,4
     )
 
 
-def careless(change: Change) -> Pattern:
+def careless(change: Change) -> Form:
     """Acme's form, whose answer is changed before it is given."""
 
     def match(facts: Facts, node: Node) -> MaxPoolGradient:
@@ -67,12 +67,12 @@ def careless(change: Change) -> Pattern:
             )
         )
 
-    return Pattern("acme", (("com.acme", "PoolBackward"),), "acme's gradient", match)
+    return Form("acme", (("com.acme", "PoolBackward"),), "acme's gradient", match)
 
 
 def report(given: ModelProto, change: Change, monkeypatch: pytest.MonkeyPatch) -> AnchorReport:
     """What is reported of the anchor; a refused model keeps its bytes."""
-    monkeypatch.setattr(match, "all_patterns", lambda: (careless(change),))
+    monkeypatch.setattr(match, "all_forms", lambda: (careless(change),))
     result = lower(given)
     [anchor] = result.report.anchors
     if anchor.status == "refused":
