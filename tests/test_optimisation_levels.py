@@ -12,8 +12,8 @@ OTHER_LEVELS = {
     "harness/sessions/mixed_sessions.py",  # sums have the bits of the stand-in
     "other_tools/after_lowering.py",  # what onnxruntime writes at every level
     "other_tools/producers.py",  # the same, before lowering
-    "poolgrad_lowering/ge/test_forms.py",  # no level: a form must not be folded back
-    "poolgrad_lowering/ge/test_order.py",  # the order of the nodes as they are
+    "poolgrad_lowering/ge/test_rewrites.py",  # no level: a rewrite must not be folded back
+    "poolgrad_lowering/model/ir/test_order.py",  # the order of the nodes as they are
     "harness/releases/prepare.py",  # asks only whether operators are known
     "harness/releases/runner.py",  # every level of every release
     "runtime/test_ep_claims.py",  # three levels
