@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from onnx import NodeProto
 
+from poolgrad_lowering.compiler.families.avg_pool import derivation as average_derivation
 from poolgrad_lowering.compiler.families.avg_pool import emit as average_emit
 from poolgrad_lowering.compiler.families.avg_pool import gradient as average
 from poolgrad_lowering.compiler.families.avg_pool import legality as average_legality
 from poolgrad_lowering.compiler.families.gradient import Gradient
+from poolgrad_lowering.compiler.families.max_pool import derivation as maximum_derivation
 from poolgrad_lowering.compiler.families.max_pool import emit as maximum_emit
 from poolgrad_lowering.compiler.families.max_pool import gradient as maximum
 from poolgrad_lowering.compiler.families.max_pool import legality as maximum_legality
 from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMaxPool, join
+from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 from poolgrad_lowering.compiler.families.verdicts import Joined, Lowered, LoweredOp, LoweredPool
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.dialect import OPS
@@ -25,9 +28,6 @@ from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.diagnostics.codes import Refusal, attempt
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Value
-
-if TYPE_CHECKING:
-    from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 
 G = TypeVar("G", bound=Gradient)
 P = TypeVar("P", bound=LoweredPool)
@@ -62,6 +62,7 @@ class Family(Generic[G, P]):
     * `select(gradient, target, operator)` returns the lowering of a verified gradient on a target, to `operator` if it
       is not None; raises `Refuse` if the target has no operator for it
     * `emit(facts, site, taken)` returns the nodes that compute the site's dx, in order; exactly one is of the dialect
+    * `derivation(site)` returns how the attributes of the lowered node follow from those of its pool, for reports
     * `forward_pools`: None if its forward pools stay nodes of ONNX
     """
 
@@ -71,6 +72,7 @@ class Family(Generic[G, P]):
     check_operands: Callable[[G], None]
     select: Callable[[G, Target, str | None], LoweredOp]
     emit: Callable[[Facts, Lowered[G], set[str]], list[NodeProto]]
+    derivation: Callable[[Lowered[G]], Derivation]
     forward_pools: ForwardPools[G, P] | None = None
 
     def alternatives(self, gradient: G, target: Target, first: str) -> list[str]:
@@ -86,6 +88,7 @@ MAX_POOLS = Family[maximum.MaxPoolGradient, LoweredMaxPool](
     maximum.check_operands,
     maximum_legality.select_op,
     maximum_emit.emit,
+    maximum_derivation.derivation,
     ForwardPools(join, maximum_emit.emit_forward),
 )
 """Gradients of MaxPool and AdaptiveMaxPool."""
@@ -97,6 +100,7 @@ AVERAGE_POOLS = Family[average.AveragePoolGradient, LoweredPool](
     average.check_operands,
     average_legality.select_op,
     average_emit.emit,
+    average_derivation.derivation,
 )
 """Gradients of AveragePool and of adaptive average pools, which read nothing of their forward pools."""
 
@@ -112,15 +116,6 @@ def family_of(gradient: Gradient) -> Family[Any, Any]:
         if isinstance(gradient, family.gradient):
             return family
     raise TypeError(f"{type(gradient).__name__} is the gradient of no family")
-
-
-def derivation(site: Lowered[Any]) -> Derivation:
-    """Return how the attributes of a site's lowered node follow from those of its pool."""
-    from poolgrad_lowering.compiler.families.avg_pool import derivation as of_average  # noqa: PLC0415 - for pages only
-    from poolgrad_lowering.compiler.families.max_pool import derivation as of_maximum  # noqa: PLC0415
-
-    is_maximum = family_of(site.gradient) is MAX_POOLS
-    return of_maximum.derivation(site) if is_maximum else of_average.derivation(site)
 
 
 class Choices:

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from poolgrad_lowering.compiler.families.registry import derivation as derivation_of
+from poolgrad_lowering.compiler.families.registry import family_of
 from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions
@@ -84,7 +84,7 @@ class Recorder:
 
 
 def _lowering(site: Lowered[Any]) -> Lowering:
-    derivation = derivation_of(site)
+    derivation = family_of(site.gradient).derivation(site)
     forward = site.forward if isinstance(site.forward, LoweredOp) else None
     return Lowering(
         derivation,
