@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -293,6 +294,19 @@ def test_names_that_are_no_text() -> None:
     broken = ModelProto.FromString(POOL.SerializeToString().replace(b"dY", b"\xff\xfe"))
     with pytest.raises(InvalidModelError, match="name-not-utf8"):
         verify(broken, POOL)
+
+
+def test_the_check_does_not_know_the_compiler() -> None:
+    """Of this package it may use the dialect, and what knows neither the index of a model nor facts about values."""
+    folder = Path(poolgrad_lowering.__file__).parent / "verification"
+    allowed = ("dialect", "model.diagnostics", "model.gate", "model.io", "verification")
+    data = ("model.ir.external", "model.ir.metadata", "model.ir.tensors")
+    for path in folder.rglob("*.py"):
+        used = re.findall(
+            r"(?:from|import) poolgrad_lowering(?:\.([\w.]+)| import (\w+))", path.read_text(encoding="utf-8")
+        )
+        for name in {one or other for one, other in used} - set(data):
+            assert any(f"{name}.".startswith(f"{room}.") for room in allowed), (path, name)
 
 
 def test_page_names_every_field() -> None:
