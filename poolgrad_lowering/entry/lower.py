@@ -15,7 +15,7 @@ from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions, decide
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
 from poolgrad_lowering.entry.in_place import lower_in_place
-from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import PathLike
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
@@ -34,7 +34,7 @@ class LoweringResult:
 
     model: ModelProto
     report: Report
-    decide: Callable[[], Decisions] | None = field(default=None, repr=False, compare=False)
+    decide: Callable[[], Decisions | None] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<LoweringResult: {self.report!r}>"
@@ -42,13 +42,18 @@ class LoweringResult:
     def _repr_html_(self) -> str:
         from poolgrad_lowering.report.drawing.parts import first_site  # noqa: PLC0415 - nothing is drawn before
 
-        try:
-            decisions = None if self.decide is None else self.decide()
-        except InvalidModelError:  # it was changed
-            decisions = None
+        decisions = None if self.decide is None else self.decide()
         is_same = decisions is not None and describe(decisions).anchors == self.report.anchors
         drawing = first_site(decisions) if decisions is not None and is_same else None
         return self.report._repr_html_() + ("" if drawing is None else drawing.to_html())
+
+
+def _decide_again(model: ModelProto, options: Options, limits: Limits, folder: ModelFolder | None) -> Decisions | None:
+    """Return what a lowering does with a model; None if the model has been changed so that it cannot be lowered."""
+    try:
+        return decide(model, options, Gate(limits, folder))
+    except PoolgradError:
+        return None
 
 
 def lower(
@@ -110,7 +115,7 @@ def lower(
     bytes_before = len(gate.serialised(model))
     outcome = lower_in_place(lowered, options, gate, standard=standard)
     bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
-    again = partial(decide, model, options, Gate(limits, folder))
+    again = partial(_decide_again, model, options, limits, folder)
     return LoweringResult(lowered, outcome.report(bytes_before, bytes_after), again)
 
 

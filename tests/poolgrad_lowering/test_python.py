@@ -125,9 +125,17 @@ def test_notebooks_draw_the_first_site() -> None:
 @pytest.mark.parametrize("change", ["lowered", "invalid"])
 def test_a_model_that_was_changed_since_is_not_drawn(change: str) -> None:
     model = ModelProto.FromString(GRADIENT.SerializeToString())
-    result = lower(model)
-    model.CopyFrom(result.model if change == "lowered" else ModelProto())
-    assert result._repr_html_() == result.report._repr_html_()
+    for plan in (None, inspect(model).plan("")):
+        model.CopyFrom(GRADIENT)
+        result = lower(model, plan=plan)
+        model.CopyFrom(result.model if change == "lowered" else ModelProto())
+        assert result._repr_html_() == result.report._repr_html_()
+
+
+def test_a_result_is_drawn_each_time_alike() -> None:
+    result = lower(GRADIENT, limits=Limits(max_nodes=len(GRADIENT.graph.node)))
+    assert {result._repr_html_() for _ in range(3)} != {result.report._repr_html_()}
+    assert len({result._repr_html_() for _ in range(3)}) == 1
 
 
 def test_a_long_table_is_cut() -> None:
