@@ -19,6 +19,18 @@ from pkgutil import iter_modules
 
 from poolgrad_lowering.compiler.families.gradient import Form
 
+logger = logging.getLogger(__name__)
+
+GROUP = "poolgrad_lowering.patterns"
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    """An entry point that is not used: its name in the group, and the reason."""
+
+    name: str
+    reason: str
+
 
 def all_forms() -> tuple[Form, ...]:
     """Every form: those of this package by name, then those of others. They are tried by their `Form.order`."""
@@ -40,19 +52,6 @@ def own_forms() -> tuple[Form, ...]:
 @lru_cache(maxsize=1)
 def _plugins() -> tuple[tuple[Form, ...], tuple[BrokenPlugin, ...]]:
     return load_plugins(form.name for form in own_forms())
-
-
-logger = logging.getLogger(__name__)
-
-GROUP = "poolgrad_lowering.patterns"
-
-
-@dataclass(frozen=True)
-class BrokenPlugin:
-    """An entry point that is not used: its name in the group, and the reason."""
-
-    name: str
-    reason: str
 
 
 def load_plugins(taken: Iterable[str]) -> tuple[tuple[Form, ...], tuple[BrokenPlugin, ...]]:
