@@ -55,7 +55,7 @@ def _roles(gradient: MaxPoolGradient) -> tuple[OperandRole, ...]:
     return (
         OperandRole("x, the pooled input", gradient.x.value.name, floats, x_shape),
         OperandRole("grad, the incoming gradient", gradient.grad.value.name, floats, pooled_shape),
-        OperandRole("argmax, the indices", gradient.indices.value.name, TensorProto.INT32, pooled_shape),
+        OperandRole("argmax, the indices", gradient.known_argmax.value.name, TensorProto.INT32, pooled_shape),
         OperandRole("y, the gradient of x", gradient.dx.value.name, floats, x_shape),
     )
 

@@ -32,7 +32,7 @@ def emit(facts: Facts, site: Lowered[MaxPoolGradient], taken: set[str]) -> list[
     dx = gradient.dx.value
     writer = NodeWriter(dx.name, taken, dx.scope.opset)
     moved = isinstance(site.forward, LoweredOp)  # its argmax, which no fact knows yet, is int32
-    is_int32 = moved or facts.element_type(gradient.indices.value) == TensorProto.INT32
+    is_int32 = moved or facts.element_type(gradient.known_argmax.value) == TensorProto.INT32
     argmax = plane_argmax(writer, site, is_int32=is_int32)
     grad = _grad(writer, gradient)
     x = gradient.x.value.name
@@ -61,7 +61,7 @@ def _grad(writer: NodeWriter, gradient: MaxPoolGradient) -> str:
     """The incoming gradient in the pooled shape, which is also that of the indices."""
     if gradient.grad.view is not View.FLAT or fits_reshape(gradient.pooled_shape):
         return write_grad(writer, gradient)
-    shape = writer.write("Shape", [gradient.indices.value.name], "pooled_shape")
+    shape = writer.write("Shape", [gradient.known_argmax.value.name], "pooled_shape")
     return writer.write("Reshape", [gradient.grad.value.name, shape], "grad")
 
 
@@ -80,8 +80,8 @@ def plane_argmax(writer: NodeWriter, site: Lowered[MaxPoolGradient], *, is_int32
     `is_int32` says whether the argmax that the gradient has is of that type.
     """
     gradient, op = site.gradient, site.op
-    argmax = gradient.indices.value.name
-    if gradient.indices.view is View.FLAT:
+    argmax = gradient.known_argmax.value.name
+    if gradient.known_argmax.view is View.FLAT:
         argmax = writer.reshape(argmax, gradient.pooled_shape, "pooled_argmax")
     if gradient.numbering is Numbering.TENSOR:
         argmax = _remainder(writer, argmax, _plane_size(writer, gradient))

@@ -67,7 +67,7 @@ def name_indices(sites: Sequence[Site], taken: set[str]) -> list[Site]:
 def missing_outputs(sites: Sequence[Site]) -> dict[Node, str]:
     """Return the pools that are not lowered and need an Indices output, with the name of that output."""
     return {
-        pool: site.gradient.indices.value.name
+        pool: site.gradient.known_argmax.value.name
         for site in sites
         if (pool := site.gradient.recording_pool) is not None
         if pool.output(1) is None and not isinstance(site.forward, LoweredOp)
@@ -142,7 +142,7 @@ def _pool(gradient: MaxPoolGradient) -> _Pool | None:
     if node is None or (reduction is None and node.input(0) != gradient.x.value):
         return None
     # The rewrite adds an output for Indices that is missing.
-    own = node.output(1) or gradient.indices.value
+    own = node.output(1) or gradient.known_argmax.value
     y, recorded = node.output(0), own if reduction is None else reduction.recorder.output(0)
     return None if y is None or recorded is None else _Pool(node, y, recorded, gradient)
 
@@ -230,7 +230,7 @@ def _used_after(sites: Sequence[Site], lowered: Mapping[Use, _Pool]) -> Iterable
         yield site.gradient.x.value
         yield site.gradient.grad.value
         if _place(site.gradient) not in lowered:
-            yield site.gradient.indices.value
+            yield site.gradient.known_argmax.value
     yield from first_outputs(missing_outputs(sites))  # a pool that is lowered reads x, which is used anyway
 
 

@@ -74,7 +74,7 @@ class MaxPoolGradient(Gradient):
         return self.pool if self.reduction is None else None
 
     @property
-    def indices(self) -> Operand:
+    def known_argmax(self) -> Operand:
         """The argmax of a gradient that has one: every one, once the rewrite has named the outputs that it adds."""
         if self.argmax is None:
             raise ValueError(f"the indices of '{self.dx.value.name}' have no name yet")

@@ -91,7 +91,7 @@ def as_max_pool(gradient: MaxPoolGradient, axis: int) -> MaxPoolGradient:
         gradient,
         x=gradient.x.flat(),
         grad=gradient.grad.flat(),
-        argmax=gradient.indices.flat(),
+        argmax=gradient.known_argmax.flat(),
         dx=Operand(gradient.dx.value, View.FLAT, gradient.dx.shape or shape),
         x_shape=folded,
         pooled_shape=reduced_shape(folded, 2),

@@ -39,7 +39,7 @@ def test_every_axis(sizes: tuple[int, ...], axis: int) -> None:
     assert (found.x_shape, found.axis) == (static_dims(folded), 0)
     assert found.pooled_shape == static_dims((*folded[:2], 1, folded[3]))
     assert found.dx.shape == gradient.x_shape
-    assert {operand.view for operand in (found.x, found.grad, found.indices, found.dx)} == {View.FLAT}
+    assert {operand.view for operand in (found.x, found.grad, found.known_argmax, found.dx)} == {View.FLAT}
 
 
 def test_a_result_in_another_shape_stays_in_it() -> None:

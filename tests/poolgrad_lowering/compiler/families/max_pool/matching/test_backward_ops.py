@@ -87,7 +87,7 @@ def test_the_pool_behind_plane_local_indices() -> None:
     found = match_pool(facts, dx.producer)
     assert found is not None
     assert found.pool is not None
-    assert (found.pool.label, found.indices.value.name, found.numbering) == ("y", "i", Numbering.PLANE)
+    assert (found.pool.label, found.known_argmax.value.name, found.numbering) == ("y", "i", Numbering.PLANE)
     assert found.windows == facts.pool(found.pool)
 
 
