@@ -12,20 +12,15 @@ from typing import Any
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.model.ir.graphs import fresh
+from poolgrad_lowering.model.ir.node_writer import NodeWriter
 
 
-class GraphWriter:
-    """Collects the nodes that a graph is to have, in their order. `taken` are the names in the model."""
+class GraphWriter(NodeWriter):
+    """Collects the nodes that a graph is to have, new ones and its own."""
 
     def __init__(self, graph: GraphProto, taken: set[str]) -> None:
-        self.nodes: list[NodeProto] = []
+        super().__init__(taken)
         self._graph = graph
-        self._taken = taken
-
-    def name(self, wanted: str) -> str:
-        """Return a name for a new value: the wanted one, or that with a number."""
-        return fresh(wanted, self._taken)
 
     def constant(self, name: str, values: npt.NDArray[Any]) -> str:
         """Return a new initializer with these values."""
@@ -36,12 +31,6 @@ class GraphWriter:
         tensor.name = self.name(tensor.name)
         self._graph.initializer.append(tensor)
         return tensor.name
-
-    def add(self, op_type: str, inputs: Sequence[str], output: str, domain: str = "", **attributes: Any) -> str:
-        """Add a node with one output, and return the output."""
-        name = self.name(f"{output}/{op_type}")
-        self.nodes.append(helper.make_node(op_type, inputs, [output], name=name, domain=domain, **attributes))
-        return output
 
     def keep(self, node: NodeProto) -> None:
         """Add a node that is there already."""

@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.shared.emission import canvas_extents, write_dx, write_grad
 from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.compiler.rewriting.node_writer import NodeWriter
+from poolgrad_lowering.compiler.rewriting.site_writer import SiteWriter
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.model.facts.facts import Facts
@@ -26,7 +26,7 @@ def emit(_: Facts, site: Lowered[AveragePoolGradient], taken: set[str]) -> list[
     """The nodes that compute the gradient's dx, in order; the dialect's node is among them exactly once."""
     gradient, op = site.gradient, site.op
     dx = gradient.dx.value
-    writer = NodeWriter(dx.name, taken, dx.scope.opset)
+    writer = SiteWriter(dx.name, taken, dx.scope.opset)
     grad = write_grad(writer, gradient)
     inputs = []
     for operand in OPS[op.name].inputs:
@@ -40,7 +40,7 @@ def emit(_: Facts, site: Lowered[AveragePoolGradient], taken: set[str]) -> list[
     return writer.nodes
 
 
-def _zeros(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
+def _zeros(writer: SiteWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
     """Zeros in x's shape and type: the operator reads no elements of x, and the graph may have no such value."""
     element_type = helper.tensor_dtype_to_np_dtype(site.gradient.element_type)
     zero = numpy_helper.from_array(np.zeros(1, element_type))
@@ -48,7 +48,7 @@ def _zeros(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) ->
     return writer.write("ConstantOfShape", [wide], "x", value=zero)
 
 
-def _sizes(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
+def _sizes(writer: SiteWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
     """x's shape as int32, on the canvas if there is one: a constant, or N and C of grad, or the shape of a value."""
     gradient, op = site.gradient, site.op
     shape = gradient.x_shape
@@ -68,7 +68,7 @@ def _sizes(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) ->
     return writer.write("Cast", [wide], "sizes", to=TensorProto.INT32)
 
 
-def _divided(writer: NodeWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
+def _divided(writer: SiteWriter, site: Lowered[AveragePoolGradient], grad: str) -> str:
     """The gradient, divided by the divisors of its windows if the operator cannot count them.
 
     One of a half type is divided in float32: a half type does not hold all divisors, and onnxruntime divides no

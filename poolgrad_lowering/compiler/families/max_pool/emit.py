@@ -20,7 +20,7 @@ from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMa
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.shared.emission import canvas_extents, write_dx, write_grad
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
-from poolgrad_lowering.compiler.rewriting.node_writer import NodeWriter
+from poolgrad_lowering.compiler.rewriting.site_writer import SiteWriter
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import fits_reshape, size
@@ -30,7 +30,7 @@ def emit(facts: Facts, site: Lowered[MaxPoolGradient], taken: set[str]) -> list[
     """The nodes that compute the gradient's dx, in order; the dialect's node is among them exactly once."""
     gradient, op = site.gradient, site.op
     dx = gradient.dx.value
-    writer = NodeWriter(dx.name, taken, dx.scope.opset)
+    writer = SiteWriter(dx.name, taken, dx.scope.opset)
     moved = isinstance(site.forward, LoweredOp)  # its argmax, which no fact knows yet, is int32
     is_int32 = moved or facts.element_type(gradient.known_argmax.value) == TensorProto.INT32
     argmax = plane_argmax(writer, site, is_int32=is_int32)
@@ -47,7 +47,7 @@ def emit(facts: Facts, site: Lowered[MaxPoolGradient], taken: set[str]) -> list[
 def emit_forward(forward: LoweredMaxPool, taken: set[str]) -> list[NodeProto]:
     """The nodes that take a forward pool's place, one of them the dialect's."""
     op, y = forward.op, forward.y.name
-    writer = NodeWriter(y, taken, forward.pool.scope.opset)
+    writer = SiteWriter(y, taken, forward.pool.scope.opset)
     x = forward.x.name if forward.x_view is None else writer.reshape(forward.x.name, forward.x_view, "x")
     output = y if forward.y_view is None else None
     pooled = writer.write(op.name, [x], op.name, domain=DOMAIN, output=output, stored=op.stored)
@@ -57,7 +57,7 @@ def emit_forward(forward: LoweredMaxPool, taken: set[str]) -> list[NodeProto]:
     return writer.nodes
 
 
-def _grad(writer: NodeWriter, gradient: MaxPoolGradient) -> str:
+def _grad(writer: SiteWriter, gradient: MaxPoolGradient) -> str:
     """The incoming gradient in the pooled shape, which is also that of the indices."""
     if gradient.grad.view is not View.FLAT or fits_reshape(gradient.pooled_shape):
         return write_grad(writer, gradient)
@@ -65,7 +65,7 @@ def _grad(writer: NodeWriter, gradient: MaxPoolGradient) -> str:
     return writer.write("Reshape", [gradient.grad.value.name, shape], "grad")
 
 
-def _onto_canvas(writer: NodeWriter, x: str, op: LoweredOp) -> str:
+def _onto_canvas(writer: SiteWriter, x: str, op: LoweredOp) -> str:
     """x padded to the canvas; its values are never read, only its shape and type."""
     before = [0, 0, *(margin for margin, _ in op.canvas)]
     after = [0, 0, *(margin for _, margin in op.canvas)]
@@ -74,7 +74,7 @@ def _onto_canvas(writer: NodeWriter, x: str, op: LoweredOp) -> str:
     return writer.write("Pad", [x, writer.constant(before + after, "margins")], "canvas")
 
 
-def plane_argmax(writer: NodeWriter, site: Lowered[MaxPoolGradient], *, is_int32: bool) -> str:
+def plane_argmax(writer: SiteWriter, site: Lowered[MaxPoolGradient], *, is_int32: bool) -> str:
     """The gradient's indices as the dialect takes them: int32, plane-local, in the pooled shape (on the canvas).
 
     `is_int32` says whether the argmax that the gradient has is of that type.
@@ -95,7 +95,7 @@ def plane_argmax(writer: NodeWriter, site: Lowered[MaxPoolGradient], *, is_int32
     return writer.write("Cast", [argmax], "argmax", to=TensorProto.INT32)
 
 
-def _plane_size(writer: NodeWriter, gradient: MaxPoolGradient) -> str:
+def _plane_size(writer: SiteWriter, gradient: MaxPoolGradient) -> str:
     plane = size(gradient.x_shape[2:]).static
     if plane is not None:
         return writer.constant(plane, "plane")
@@ -105,7 +105,7 @@ def _plane_size(writer: NodeWriter, gradient: MaxPoolGradient) -> str:
     return writer.write("ReduceProd", [spatial], "plane", keepdims=1)
 
 
-def _remainder(writer: NodeWriter, dividend: str, divisor: str) -> str:
+def _remainder(writer: SiteWriter, dividend: str, divisor: str) -> str:
     """`dividend mod divisor` of non-negative integers; below opset 10, without Mod."""
     if writer.opset >= 10:
         return writer.write("Mod", [dividend, divisor], "plane_index")
@@ -114,7 +114,7 @@ def _remainder(writer: NodeWriter, dividend: str, divisor: str) -> str:
     return writer.write("Sub", [dividend, first], "plane_index")
 
 
-def _from_axis(writer: NodeWriter, argmax: str, gradient: MaxPoolGradient) -> str:
+def _from_axis(writer: SiteWriter, argmax: str, gradient: MaxPoolGradient) -> str:
     """Positions along one spatial axis as plane positions: the other coordinates are the window's own."""
     sizes, axis = [dim.static or 1 for dim in gradient.x_shape[2:]], gradient.axis
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
@@ -125,7 +125,7 @@ def _from_axis(writer: NodeWriter, argmax: str, gradient: MaxPoolGradient) -> st
     return writer.write("Add", [argmax, writer.constant(first, "first")], "plane_index") if first.any() else argmax
 
 
-def _on_canvas(writer: NodeWriter, argmax: str, gradient: MaxPoolGradient, op: LoweredOp) -> str:
+def _on_canvas(writer: SiteWriter, argmax: str, gradient: MaxPoolGradient, op: LoweredOp) -> str:
     """Plane positions as canvas positions.
 
     With sizes (D, H, W) and canvas (D', H', W'), position p = (d·H + h)·W + w moves to

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from poolgrad_lowering.compiler.families.gradient import Gradient, View
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
-from poolgrad_lowering.compiler.rewriting.node_writer import NodeWriter
+from poolgrad_lowering.compiler.rewriting.site_writer import SiteWriter
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
 
 
-def write_grad(writer: NodeWriter, gradient: Gradient) -> str:
+def write_grad(writer: SiteWriter, gradient: Gradient) -> str:
     """Return the incoming gradient in the pooled shape, channels second. A flat one needs a shape for Reshape."""
     grad, view = gradient.grad.value.name, gradient.grad.view
     if view is View.CHANNELS_LAST:
@@ -21,7 +21,7 @@ def write_grad(writer: NodeWriter, gradient: Gradient) -> str:
     return grad if view is View.SAME else writer.reshape(grad, gradient.pooled_shape, "grad")
 
 
-def write_dx(writer: NodeWriter, gradient: Gradient, op: LoweredOp, inputs: Sequence[str]) -> None:
+def write_dx(writer: SiteWriter, gradient: Gradient, op: LoweredOp, inputs: Sequence[str]) -> None:
     """Append the dialect's node, then the views of its result; the last of these nodes writes dx."""
     dx, view = gradient.dx.value.name, gradient.dx.view
     plain = dx if view is View.SAME else None
@@ -41,7 +41,7 @@ def canvas_extents(gradient: Gradient, op: LoweredOp) -> tuple[list[int], list[i
     return sizes, [extent + before + after for extent, (before, after) in zip(sizes, op.canvas, strict=True)]
 
 
-def _off_canvas(writer: NodeWriter, result: str, gradient: Gradient, op: LoweredOp, output: str | None) -> str:
+def _off_canvas(writer: SiteWriter, result: str, gradient: Gradient, op: LoweredOp, output: str | None) -> str:
     sizes, _ = canvas_extents(gradient, op)
     starts = [before for before, _ in op.canvas]
     ends = [before + size for before, size in zip(starts, sizes, strict=True)]

@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.compiler.rewriting.node_writer import NodeWriter
+from poolgrad_lowering.compiler.rewriting.site_writer import SiteWriter
 from poolgrad_lowering.dialect import DOMAIN, registered_schemas
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
@@ -239,7 +239,7 @@ def test_new_names_are_new() -> None:
 
 
 def test_writer() -> None:
-    writer = NodeWriter("p", {"p/a"}, 16)
+    writer = SiteWriter("p", {"p/a"}, 16)
     assert [
         writer.write("Relu", ["x"], "a"),
         writer.write("Relu", ["x"], "a", output="y"),

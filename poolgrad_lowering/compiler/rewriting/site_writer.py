@@ -1,52 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Creates ONNX nodes whose names are unique in their model."""
+"""Creates the nodes that replace one site, with names that say which."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from poolgrad_lowering.model.ir.dims import Shape
-from poolgrad_lowering.model.ir.graphs import fresh
-
-Attribute = int | str | Sequence[int] | TensorProto
+from poolgrad_lowering.model.ir.node_writer import NodeWriter
 
 
-class NodeWriter:
-    """Collects new nodes in `nodes`, in order; their names differ from all names in `taken`."""
+class SiteWriter(NodeWriter):
+    """Collects the nodes of the site whose result is `prefix`, as operators of `opset`."""
 
     def __init__(self, prefix: str, taken: set[str], opset: int) -> None:
-        self.nodes: list[NodeProto] = []
+        super().__init__(taken)
         self.opset = opset
         self._prefix = prefix
-        self._taken = taken
 
     def write(
-        self,
-        op_type: str,
-        inputs: Sequence[str],
-        hint: str,
-        *,
-        output: str | None = None,
-        domain: str = "",
-        stored: Sequence[AttributeProto] = (),
-        **attributes: Attribute,
+        self, op_type: str, inputs: Sequence[str], hint: str, *, output: str | None = None, **attributes: Any
     ) -> str:
-        """Append a node with one output and return the output's name: `output`, or a new name with `hint` in it.
-
-        Its attributes are the `stored` ones and `attributes`.
-        """
-        name = fresh(f"{self._prefix}/{hint}", self._taken)
-        result = name if output is None else output
-        made = [helper.make_attribute(*each) for each in sorted(attributes.items())]
-        node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
-        node.attribute.extend([*stored, *made])
-        self.nodes.append(node)
-        return result
+        """Append a node named after `hint`; its one output has the name `output` or that of the node. See `add`."""
+        name = self.name(f"{self._prefix}/{hint}")
+        return self.add(op_type, inputs, name if output is None else output, node_name=name, **attributes)
 
     def constant(self, values: npt.ArrayLike, hint: str) -> str:
         """Append a Constant of int64 values and return its output's name."""
