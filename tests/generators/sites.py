@@ -6,12 +6,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from hypothesis import strategies as st
 from onnx import TensorProto
 
 from tests.generators.windows import PoolWindows, Windows
+
+
+@lru_cache(maxsize=256)
+def _pooled_shape(windows: Windows, x_shape: tuple[int, ...]) -> tuple[int, ...]:
+    return windows.record(np.zeros(x_shape, np.float32))[0].shape
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Pooling:
 
     @property
     def pooled_shape(self) -> tuple[int, ...]:
-        return self.windows.record(np.zeros(self.x_shape, np.float32))[0].shape
+        return _pooled_shape(self.windows, self.x_shape)
 
     @property
     def rows(self) -> list[int]:

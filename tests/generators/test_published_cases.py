@@ -23,12 +23,14 @@ from tests.generators.models import build
 from tests.generators.plans import Plan, Root, Site
 from tests.generators.sites import Pooling, Spelling
 from tests.generators.windows import PoolWindows
-from tests.oracles import assert_same_bits, pool_gradient, run_reference, same_pads
+from tests.oracles import assert_same_bits, pool_gradient, run_ort, run_reference, same_pads
 from tests.patterns.lowering_checks import TARGETS
 from tests.window_facts import Axis
 
 Array = npt.NDArray[Any]
 ANY_POOL = ("F1", "F4")
+LARGE = 10_000
+"""From so many elements on, the scatter of onnx's reference evaluator takes seconds; onnxruntime runs these."""
 
 
 def backend_cases() -> list[Any]:
@@ -92,8 +94,8 @@ def test_backend_cases(attributes: dict[str, Any], x: Array, y: Array, form: str
     dy = np.resize([1.0, 2.0, 0.5, 2.0**24, -1.0], y.shape).astype(x.dtype) if code is None else y
     feeds = {"r0x": x, "r0s0dy": dy}
     if code is None:
-        expected = pool_gradient(x.shape, dy, indices)
-        assert_same_bits(run_reference(result.model, feeds)["r0s0dx"], expected)
+        run = run_ort if x.size > LARGE else run_reference
+        assert_same_bits(run(result.model, feeds)["r0s0dx"], pool_gradient(x.shape, dy, indices))
     else:
         assert result.model.SerializeToString() == model.SerializeToString()
 

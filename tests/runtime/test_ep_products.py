@@ -4,24 +4,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from tests.harness.sessions.ep_process import run_python
 
-# Runs a case and answers the operators claimed, and whether the result has the expected bits.
-_RUN_CASE = """
+# Runs a case; returns the operators claimed, and whether the result has the expected bits.
+_RUN = """
 import numpy as np
 from tests.runtime.ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
 
-case = Case({case})
-feeds, expected = make_feeds(case, "{values}", "{indices}")
-model = make_model(case.op, case.attributes("{indices}"), x=case.x_shape, grad=feeds["grad"].shape,
-                   values="{values}", indices="{indices}")
-session = create_session(model, backend="host")
-claimed = [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
-(y,) = session.run(None, feeds)
-answer([claimed, y.tobytes() == expected.tobytes()])
+def run(case, values, indices):
+    feeds, expected = make_feeds(case, values, indices)
+    model = make_model(case.op, case.attributes(indices), x=case.x_shape, grad=feeds["grad"].shape,
+                       values=values, indices=indices)
+    session = create_session(model, backend="host")
+    claimed = [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
+    (y,) = session.run(None, feeds)
+    return claimed, y.tobytes() == expected.tobytes()
+
 """
 _POOL_3D = "'MaxPool3DGradWithArgmax', (2, 2, 5, 6, 7), window([2, 3, 2], [1, 2, 2], [1, 1, 0], [1, 1, 1])"
 _POOL_2D = "'MaxPoolGradWithArgmaxV3', (2, 3, 9, 8), window([3, 2], [2, 1], [1, 1], [1, 1])"
@@ -30,30 +34,28 @@ _ADAPTIVE_2D = "'AdaptiveMaxPool3DGrad', (2, 3, 7, 8), out=(3, 4)"
 _ADAPTIVE_3D = "'AdaptiveMaxPool3DGrad', (2, 2, 5, 6, 7), out=(2, 6, 3)"
 
 
+def run_cases(cases: list[str], soc: str, values: Sequence[str] = ("float32",), indices: str = "int32") -> list[Any]:
+    calls = [f"run(Case({case}), '{kind}', '{indices}')" for case in cases for kind in values]
+    answers: list[Any] = run_python(f"{_RUN}answer([{', '.join(calls)}])", ACLNN_HOST_SOC=soc)
+    return answers
+
+
 @pytest.mark.parametrize("soc", ["Ascend950DT_9581", "Ascend910B3", "Ascend910_9362"])
-@pytest.mark.parametrize("case", [_POOL_3D, _POOL_2D, _POOL_2D_DILATED, _ADAPTIVE_2D, _ADAPTIVE_3D])
-@pytest.mark.parametrize("values", ["float32", "bfloat16"])
-def test_products_with_the_operators_take_int32(soc: str, case: str, values: str) -> None:
-    code = _RUN_CASE.format(case=case, values=values, indices="int32")
-    (op,), same = run_python(code, ACLNN_HOST_SOC=soc)
-    assert op in case
-    assert same
+def test_products_with_the_operators_take_int32(soc: str) -> None:
+    cases = [_POOL_3D, _POOL_2D, _POOL_2D_DILATED, _ADAPTIVE_2D, _ADAPTIVE_3D]
+    expected = [[[case.split("'")[1]], True] for case in cases for _ in range(2)]
+    assert run_cases(cases, soc, ("float32", "bfloat16")) == expected
 
 
-@pytest.mark.parametrize(
-    ("case", "is_claimed"), [(_POOL_3D, False), (_POOL_2D, False), (_ADAPTIVE_3D, False), (_ADAPTIVE_2D, True)]
-)
-def test_atlas_a2_takes_int64_in_one_operator_only(case: str, is_claimed: bool) -> None:
-    code = _RUN_CASE.format(case=case, values="float32", indices="int64")
-    ops, same = run_python(code, ACLNN_HOST_SOC="Ascend910B1")
-    assert bool(ops) == is_claimed
-    assert same
+def test_atlas_a2_takes_int64_in_one_operator_only() -> None:
+    cases = [_POOL_3D, _POOL_2D, _ADAPTIVE_3D, _ADAPTIVE_2D]
+    expected = [[[], True]] * 3 + [[["AdaptiveMaxPool3DGrad"], True]]
+    assert run_cases(cases, "Ascend910B1", indices="int64") == expected
 
 
 @pytest.mark.parametrize("soc", ["Ascend310P3", "Ascend910B", "Ascend910A", "Ascend310B4", "Ascend350_354f"])
 def test_products_without_the_operators_run_bodies(soc: str) -> None:
-    code = _RUN_CASE.format(case=_POOL_3D, values="float32", indices="int32")
-    assert run_python(code, ACLNN_HOST_SOC=soc) == [[], True]
+    assert run_cases([_POOL_3D], soc) == [[[], True]]
 
 
 def test_atlas_a2_refuses_large_planes_that_do_not_divide() -> None:
