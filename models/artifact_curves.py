@@ -20,6 +20,7 @@ from poolgrad_lowering import lower_artifacts
 from poolgrad_lowering.runtime import TrainingLoop
 
 TITLES = {
+    "crnn": "CRNN, AdamW",
     "lenet": "LeNet, AdamW",
     "resnet": "ResNet, SGD",
     "transformer": "transformer, AdamW, clipped",
@@ -49,7 +50,7 @@ def main() -> None:
             expected = np.load(FOLDERS / name / "run.npz")["losses"]
             sys.stdout.write(f"{name}: losses differ by at most {np.abs(expected - losses).max():.1e}\n")
             pairs.append((Curve(TITLES[name], expected.tolist()), Curve("", losses)))
-    title = "Losses of four networks, by the artifacts in onnxruntime-training and by standard steps."
+    title = "Losses of five networks, by the artifacts in onnxruntime-training and by standard steps."
     Path(sys.argv[1]).write_text(draw_pairs(pairs, title), encoding="utf-8")
 
 

@@ -96,6 +96,22 @@ class Transformer(nn.Module):
         return self.out((odds @ value).transpose(1, 2).reshape(-1, 16, self.width))
 
 
+class Crnn(nn.Module):
+    """A convolution and a pool, whose columns an LSTM and a GRU read from left to right."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        self.lstm, self.gru = nn.LSTM(32, width), nn.GRU(width, width)
+        self.last = nn.Linear(width, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of the classes."""
+        columns = self.stem(x).flatten(1, 2).permute(2, 0, 1)
+        states, _ = self.gru(self.lstm(columns)[0])
+        return self.last(states[-1])
+
+
 def _clipped_adamw() -> onnxblock.Block:
     """AdamW behind a clipping of the gradients by their norm."""
     return onnxblock.optim.AdamW(weight_decay=0.01, clip_grad=onnxblock.optim.ClipGradNorm(0.5))
@@ -127,6 +143,7 @@ def _resnet() -> nn.Module:
 
 
 NETWORKS = {
+    "crnn": Network(Crnn, artifacts.OptimType.AdamW),
     "lenet": Network(_lenet, artifacts.OptimType.AdamW, frozen=("0.bias",)),
     "resnet": Network(_resnet, artifacts.OptimType.SGD),
     "transformer": Network(

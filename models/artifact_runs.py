@@ -27,6 +27,7 @@ class Run:
 
 
 RUNS = {
+    "crnn": Run(0.01),
     "lenet": Run(0.01),
     "resnet": Run(0.02),
     "transformer": Run(0.005),

@@ -15,7 +15,13 @@ _LOW, _HIGH = 1e-3, 4.0
 _STYLES = (("#3b5b8c", 6, ""), ("#e08214", 3, ""), ("#16202e", 1.2, "5 4"))
 """Colour, width and dashes of each curve. Curves that lie on each other stay visible: the first is the widest."""
 
-_PAIRS = (("#3b5b8c", "#16202e"), ("#e08214", "#7f3b08"), ("#7fb57a", "#1b5e20"), ("#b58ec2", "#4a148c"))
+_PAIRS = (
+    ("#3b5b8c", "#16202e"),
+    ("#e08214", "#7f3b08"),
+    ("#7fb57a", "#1b5e20"),
+    ("#b58ec2", "#4a148c"),
+    ("#e6a5a1", "#8c1c13"),
+)
 """Colours of pairs of curves: the one below, and the one on it."""
 
 _AVERAGED = 15

@@ -22,6 +22,13 @@ def _activation(operator: str, attributes: str = "") -> str:
     return f"float[N,4] X => (float[N,4] Y) {{ Y = com.microsoft.{operator} {attributes} (X) }}"
 
 
+_GRU = "float[3,N,2] X, float[1,9,2] W, float[1,9,3] R, float[1,18] B, float[1,N,3] H0"
+_GRU_STEPS = (
+    "HAll, HFinal, gates = com.microsoft.GRUTraining <hidden_size = 3, linear_before_reset = 1> (X, W, R, B, , H0)"
+)
+_LSTM = "float[3,N,2] X, float[1,12,2] W, float[1,12,3] R, float[1,24] B, float[1,N,3] H0, float[1,N,3] C0"
+_LSTM_STEPS = "HAll, HFinal, CFinal, CAll, gates = com.microsoft.LSTMTraining <hidden_size = 3> (X, W, R, B, , H0, C0)"
+
 _LOSS = "float[N,3,2] {x}, int64[N,2] label, float[3] weight"
 
 _GRAPHS = {
@@ -124,6 +131,12 @@ _GRAPHS = {
     ),
     "Gelu": _activation("Gelu"),
     "GeluGrad": _gradient("GeluGrad"),
+    "GRUGrad": (
+        _GRU + ", float[3,1,N,3] dHAll, float[1,N,3] dHFinal => (float[3,N,2] dX, float[1,9,2] dW, float[1,9,3] dR,"
+        " float[1,18] dB, float[1,N,3] dH0) {" + _GRU_STEPS + " dX, dW, dR, dB, dH0 = com.microsoft.GRUGrad"
+        " <hidden_size = 3, linear_before_reset = 1> (X, W, R, B, , H0, HAll, gates, dHAll, dHFinal) }"
+    ),
+    "GRUTraining": _GRU + " => (float[3,1,N,3] HAll, float[1,N,3] HFinal, float[3,1,N,9] gates) {" + _GRU_STEPS + "}",
     "InPlaceAccumulatorV2": (
         "float[4] buffer, float[4] value, bool[1] reset => (float[4] new_buffer) {"
         " new_buffer = com.microsoft.InPlaceAccumulatorV2 (buffer, value, reset) }"
@@ -145,6 +158,17 @@ _GRAPHS = {
     "LeakyReluGrad": _gradient("LeakyReluGrad", "Y", "<alpha = 0.1>"),
     "LogSoftmaxGrad": _gradient("LogSoftmaxGrad", "Y", "<axis = 1>"),
     "LogSoftmaxGrad_13": _gradient("LogSoftmaxGrad_13", "Y", "<axis = -1>"),
+    "LSTMGrad": (
+        _LSTM + ", float[3,1,N,3] dHAll, float[1,N,3] dHFinal, float[1,N,3] dCFinal => (float[3,N,2] dX,"
+        " float[1,12,2] dW, float[1,12,3] dR, float[1,24] dB, float[1,N,3] dH0, float[1,N,3] dC0) {"
+        + _LSTM_STEPS
+        + " dX, dW, dR, dB, dH0, dC0 = com.microsoft.LSTMGrad"
+        " <hidden_size = 3> (X, W, R, , H0, C0, HAll, CAll, gates, dHAll, dHFinal, dCFinal) }"
+    ),
+    "LSTMTraining": (
+        _LSTM + " => (float[3,1,N,3] HAll, float[1,N,3] HFinal, float[1,N,3] CFinal, float[3,1,N,3] CAll,"
+        " float[3,1,N,12] gates) {" + _LSTM_STEPS + "}"
+    ),
     "MaxPoolGrad": (
         "double[N,2,4] X, double[N,2,2] dY => (double[N,2,4] dX, double[N,2,2] Y) {"
         " Y, Indices = MaxPool <kernel_shape = [2], strides = [2]> (X)"

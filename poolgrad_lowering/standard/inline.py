@@ -66,7 +66,8 @@ class Inliner:
             new = NodeProto(op_type=node.op_type, name=fresh(f"{prefix}/{node.output[0]}", self._taken))
             new.attribute.extend(node.attribute)
             new.input.extend(map(named, node.input))
-            new.output.extend(named(name) if name in needed else "" for name in node.output)
+            # onnxruntime's Split writes all of its results, wanted or not.
+            new.output.extend(named(name) if name in needed or node.op_type == "Split" else "" for name in node.output)
             written.append(spelled(new, self._opset, self._integers))
         for name, actual in outputs.items():
             if (source := named(name)) != actual:

@@ -23,6 +23,7 @@ _OPERANDS = {
     "ReduceSum": (13, ("", "axes")),
     "Slice": (10, ("", "starts", "ends", "axes")),
     "Split": (13, ("", "split")),
+    "Squeeze": (13, ("", "axes")),
     "Unsqueeze": (13, ("", "axes")),
 }
 """The first opset in which an operator has operands in place of attributes, and the attributes' names."""

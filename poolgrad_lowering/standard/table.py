@@ -9,10 +9,19 @@ from types import MappingProxyType
 
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.facts.training_operators import MICROSOFT
-from poolgrad_lowering.standard import convolution, elementwise, losses, moving, normalization, pools, tensorflow
+from poolgrad_lowering.standard import (
+    convolution,
+    elementwise,
+    losses,
+    moving,
+    normalization,
+    pools,
+    recurrent,
+    tensorflow,
+)
 from poolgrad_lowering.standard.definition import Definition, Undefined
 
-_MODULES = (convolution, elementwise, losses, moving, normalization, pools, tensorflow)
+_MODULES = (convolution, elementwise, losses, moving, normalization, pools, recurrent, tensorflow)
 
 DEFINITIONS: Mapping[tuple[str, str], Definition] = MappingProxyType(
     {definition.op: definition for module in _MODULES for definition in module.DEFINITIONS}
@@ -20,11 +29,6 @@ DEFINITIONS: Mapping[tuple[str, str], Definition] = MappingProxyType(
 """The definitions by domain and operator."""
 
 _WITHOUT_DEFINITION = (
-    (
-        DefinitionCode.RECURRENT_NETWORK,
-        "its gradients are loops over time, for which no body is written",
-        "GRUGrad GRUTraining LSTMGrad LSTMTraining",
-    ),
     (
         DefinitionCode.OUTSIDE_OF_THE_GRAPH,
         "it exchanges values with other processes",

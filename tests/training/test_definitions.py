@@ -683,3 +683,62 @@ def test_reduce_sum_training(  # noqa: PLR0917 - what is drawn
     feeds = {"X": x, "axes": np.array(axes, np.int64)}
     options = {"keepdims": int(keep), "noop_with_empty_axes": int(noop), "constants": ["axes"] if known else []}
     compare("ReduceSumTraining", feeds, {"Y": np.asarray(y)}, **options)
+
+
+# -- recurrent networks
+
+
+@few
+@given(
+    st.tuples(st.integers(1, 5), *[st.integers(1, 4)] * 3),
+    st.booleans(),
+    st.tuples(*[st.booleans()] * 5),
+    seeds,
+)
+def test_gru(shape: tuple[int, int, int, int], after: bool, has: tuple[bool, ...], seed: int) -> None:
+    feeds, grads, states = recurrent(shape, 3, has, seed)
+    attributes = {"hidden_size": shape[3], "linear_before_reset": int(after)}
+    outputs = {name: states[name] for name in ("HAll", "HFinal", "gates")}
+    compare("GRUTraining", feeds, outputs, **attributes)
+    operands = feeds | {"HAll": states["HAll"], "gates": states["gates"]} | grads
+    results = {f"d{name}": states[name] for name in ("X", "W", "R", "B", "H0")}
+    compare("GRUGrad", operands, results, **attributes)
+
+
+@few
+@given(st.tuples(st.integers(1, 5), *[st.integers(1, 4)] * 3), st.tuples(*[st.booleans()] * 5), seeds)
+def test_lstm(shape: tuple[int, int, int, int], has: tuple[bool, ...], seed: int) -> None:
+    feeds, grads, states = recurrent(shape, 4, has, seed)
+    feeds["C0"] = states["C0"] if has[1] else None
+    grads["dCFinal"] = states["CFinal"] if has[4] else None
+    outputs = {name: states[name] for name in ("HAll", "HFinal", "CFinal", "CAll", "gates")}
+    compare("LSTMTraining", feeds, outputs, hidden_size=shape[3])
+    saved = {name: states[name] for name in ("HAll", "CAll", "gates")}
+    operands = {name: feeds[name] for name in feeds if name != "B"} | saved | grads
+    results = {f"d{name}": states[name] for name in ("X", "W", "R", "B", "H0", "C0")}
+    compare("LSTMGrad", operands, results, hidden_size=shape[3])
+
+
+def recurrent(
+    shape: tuple[int, int, int, int], gates: int, has: tuple[bool, ...], seed: int
+) -> tuple[dict[str, Array | None], dict[str, Array | None], dict[str, Array]]:
+    """Random operands, gradients of results, and all values, of S steps, a batch of N, I inputs and states of H.
+
+    `has`: whether there are a bias, first states, and gradients of all states, of the last one and of the last cell.
+    """
+    steps, batch, inputs, hidden = shape
+    width, draws = gates * hidden, Draws(seed)
+    shapes = {
+        "X": (steps, batch, inputs),
+        "W": (1, width, inputs),
+        "R": (1, width, hidden),
+        "B": (1, 2 * width),
+        **dict.fromkeys(("H0", "C0", "HFinal", "CFinal"), (1, batch, hidden)),
+        **dict.fromkeys(("HAll", "CAll"), (steps, 1, batch, hidden)),
+        "gates": (steps, 1, batch, width),
+    }
+    values = {name: draws.normal(*sizes) / 2 for name, sizes in shapes.items()}
+    absent = {"B": has[0], "sequence_lengths": False, "H0": has[1]}
+    feeds = {name: values[name] if absent.get(name, True) else None for name in ("X", "W", "R", *absent)}
+    grads = {"dHAll": values["HAll"] if has[2] else None, "dHFinal": values["HFinal"] if has[3] else None}
+    return feeds, grads, values

@@ -32,10 +32,6 @@ class DefinitionCode(Diagnostic):
         "For artifacts, use `poolgrad lower-artifacts --standard`, which writes the step as one model. For ORTModule, "
         "export the step by `poolgrad_lowering.torch`.",
     )
-    RECURRENT_NETWORK = (
-        "An LSTM or a GRU is trained. Its gradient is a loop over time, which has no definition.",
-        "Run the step in onnxruntime-training.",
-    )
     UNCOVERED_OPERAND = (
         "The node has an attribute or an operand that the definition does not cover; the text names it.",
         "Export the forward graph without it, or run the step in onnxruntime-training.",

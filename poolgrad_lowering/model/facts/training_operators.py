@@ -226,6 +226,24 @@ def _loss(known: Known, node: Node, _: Value) -> Shape | None:
     return known.shape(node.input(1)) if attribute(node, "reduction") == "none" else ()
 
 
+def _recurrent(axes: str) -> Rule:
+    """The results of an LSTM or a GRU by their axes: the steps S and the batch N of X, a state H, all gates G, 1."""
+
+    def rule(known: Known, node: Node, _: Value) -> Shape | None:
+        x, recurrence = known.shape(node.input(0)), known.shape(node.input(2))
+        if x is None or recurrence is None or not len(x) == len(recurrence) == 3:
+            return None
+        sizes = {"S": x[0], "N": x[1], "H": recurrence[2], "G": recurrence[1], "1": Dim(1)}
+        return tuple(sizes[axis] for axis in axes)
+
+    return rule
+
+
+def _bias_of_gates(known: Known, node: Node, _: Value) -> Shape | None:
+    recurrence = known.shape(node.input(2))
+    return None if recurrence is None or len(recurrence) != 3 else (Dim(1), size((Dim(2), recurrence[1])))
+
+
 def _average_pooled(known: Known, node: Node, _: Value) -> Shape | None:
     pools = forward_pools(known, node)
     return known.shape(pools[0].input(0)) if pools else None
@@ -297,6 +315,16 @@ TRAINING_OPERATORS: Mapping[tuple[str, str], TrainingOperator] = MappingProxyTyp
                 "GatherNDGrad": _row("shape indices dY", "dX", (_sizes_in(0),), "dY"),
                 "Gelu": _row("X", "Y", "X"),
                 "GeluGrad": _row("dY X", "dX", "X"),
+                "GRUGrad": _row(
+                    "X W R B sequence_lengths H0 HAll gates dHAll dHFinal",
+                    "dX dW dR dB dH0",
+                    ("X", "W", "R", _bias_of_gates, _recurrent("1NH")),
+                ),
+                "GRUTraining": _row(
+                    "X W R B sequence_lengths H0",
+                    "HAll HFinal gates",
+                    tuple(map(_recurrent, ("S1NH", "1NH", "S1NG"))),
+                ),
                 # The definition has the new buffer in the place of the flag that the operator returns first.
                 "InPlaceAccumulatorV2": _row(
                     "buffer value reset", "new_buffer", (lambda *_: (Dim(1),), "buffer"), "BOOL buffer"
@@ -308,6 +336,16 @@ TRAINING_OPERATORS: Mapping[tuple[str, str], TrainingOperator] = MappingProxyTyp
                 "LeakyReluGrad": _row("dY Y", "dX", "Y"),
                 "LogSoftmaxGrad": _row("dY Y", "dX", "Y"),
                 "LogSoftmaxGrad_13": _row("dY Y", "dX", "Y"),
+                "LSTMGrad": _row(
+                    "X W R sequence_lengths H0 C0 HAll CAll gates dHAll dHFinal dCFinal",
+                    "dX dW dR dB dH0 dC0",
+                    ("X", "W", "R", _bias_of_gates, *map(_recurrent, ("1NH", "1NH"))),
+                ),
+                "LSTMTraining": _row(
+                    "X W R B sequence_lengths H0 C0 P",
+                    "HAll HFinal CFinal CAll gates",
+                    tuple(map(_recurrent, ("S1NH", "1NH", "1NH", "S1NH", "S1NG"))),
+                ),
                 "PadAndUnflatten": _row("X indices unflatten_dims", "Y", (_padded,)),
                 "QuickGelu": _row("X", "Y", "X"),
                 "QuickGeluGrad": _row("dY X", "dX", "X"),

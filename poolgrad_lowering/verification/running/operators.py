@@ -30,7 +30,7 @@ _GAINS = (1.4, 1.0, 0.7, 0.5, 0.25)
 
 _SUMS = (
     *("AveragePoolGrad", "BatchNormalizationGrad", "ConvGrad", "ConvTransposeGrad", "DivGrad", "GatherGrad"),
-    *("LayerNormalizationGrad", "SimplifiedLayerNormalizationGrad"),
+    *("GRUGrad", "LayerNormalizationGrad", "LSTMGrad", "SimplifiedLayerNormalizationGrad"),
 )
 """Operators that are linear in the gradient and add up its terms, which may cancel."""
 

@@ -12,7 +12,7 @@ import onnx
 from models.artifact_runs import FOLDERS, RUNS, batches
 from poolgrad_lowering import lower_artifacts
 
-OPTIMIZERS = {"lenet": "adamw", "resnet": "sgd", "transformer": "adamw, clipped", "unet": "adamw"}
+OPTIMIZERS = {"crnn": "adamw", "lenet": "adamw", "resnet": "sgd", "transformer": "adamw, clipped", "unet": "adamw"}
 
 
 def standard_step(name: str, target: str, folder: Path) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:

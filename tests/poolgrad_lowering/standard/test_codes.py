@@ -59,7 +59,6 @@ ROWS = [
     left("outside-of-the-graph", "CUDA", 18, UNARY.format("com.microsoft.FakeQuant")),
     left("part-of-a-step", "a cut", 18, UNARY.format("com.microsoft.YieldOp")),
     left("part-of-a-step", "an optimizer", 18, UNARY.format("com.microsoft.SGDOptimizerV2")),
-    left("recurrent-network", "a GRU", 18, UNARY.format("com.microsoft.GRUGrad")),
     left(
         "uncovered-operand", "a reduction", 18,
         LOSS.format('SoftmaxCrossEntropyLossGrad <reduction = "max">').replace("C]", "3]")),

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from onnx import TensorProto
 
 import poolgrad_lowering
 from models.training_operators import OPERATORS, example
-from tests.oracles import assert_same_bits, max_pool, pool_gradient, run_ort, run_reference
+from tests.oracles import assert_same_bits, max_pool, pool_gradient, recurrent, run_ort, run_reference
 from tests.oracles import training_operators as oracle
 from tests.poolgrad_lowering.standard.standard_models import (
     TOLERANCES,
@@ -98,6 +99,11 @@ _CLIPPED = [range(2), range(1, 4), range(3, 5)]
 """The windows of 3 elements with stride 2 over 5 elements, padded by one."""
 _ONE_AXIS = {"strides": [2], "begins": [1], "dilations": [1]}
 
+
+def _doubles(operands: Sequence[Array]) -> list[Array]:
+    return [operand.astype(F64) for operand in operands]
+
+
 EXAMPLES: dict[str, Callable[..., Any]] = {
     "ATen": lambda x, dY: oracle.average_pool_grad(
         dY, x.shape, kernel=[2, 2], strides=[2, 2], begins=[0, 0], ends=[0, 0], counts_padding=True
@@ -135,6 +141,10 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "GatherNDGrad": oracle.gather_nd_grad,
     "Gelu": oracle.gelu,
     "GeluGrad": oracle.gelu_grad,
+    "GRUGrad": lambda X, W, R, B, H0, dHAll, dHFinal: recurrent.gradients(
+        partial(recurrent.gru, reset_after=True), (X, W, R, B, H0), {"HAll": dHAll, "HFinal": dHFinal}
+    ),
+    "GRUTraining": lambda *operands: tuple(recurrent.gru(*_doubles(operands), reset_after=True).values()),
     "InPlaceAccumulatorV2": lambda buffer, value, reset: np.where(reset, value, buffer + value),
     "InvertibleLayerNormalizationGrad": lambda dY, Y, scale, B, inv_std: oracle.layer_norm_grad(
         dY, (Y.astype(F64) - B) / scale / inv_std, scale, np.zeros(inv_std.shape), inv_std, axis=1
@@ -144,6 +154,10 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "LeakyReluGrad": lambda dY, Y: np.where(Y > 0, dY, dY * F32(0.1)),
     "LogSoftmaxGrad": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
     "LogSoftmaxGrad_13": lambda dY, Y: oracle.log_softmax_grad(dY, Y, (1,)),
+    "LSTMGrad": lambda X, W, R, B, H0, C0, dHAll, dHFinal, dCFinal: recurrent.gradients(
+        recurrent.lstm, (X, W, R, B, H0, C0), {"HAll": dHAll, "HFinal": dHFinal, "CFinal": dCFinal}
+    ),
+    "LSTMTraining": lambda *operands: tuple(recurrent.lstm(*_doubles(operands)).values()),
     "MaxPoolGrad": lambda X, dY: (
         np.where(np.repeat(X.reshape(len(X), 2, 2, 2).max(3), 2, 2) == X, np.repeat(dY, 2, 2), 0),
         X.reshape(len(X), 2, 2, 2).max(3),

@@ -127,7 +127,7 @@ def test_the_interface_stays(operator: str) -> None:
     lowered, report = result(model)
     assert list(lowered.graph.input) == list(model.graph.input)
     assert [value.name for value in lowered.graph.output] == [value.name for value in model.graph.output]
-    assert list(report.replaced.values()) == [1]
+    assert {*report.replaced.values()} == {1}
     assert report.growth == len(lowered.graph.node) - len(model.graph.node)
 
 
@@ -463,7 +463,7 @@ def test_malformed_nodes_are_no_errors(operator: str) -> None:
             continue  # the gate: such a model is none of ONNX
         except Exception as error:
             raise AssertionError(label) from error
-        assert lowered.report.standard is not None
-        if lowered.report.standard.left:
-            assert [node.code for node in lowered.report.standard.left] != []
+        standard = lowered.report.standard
+        assert standard is not None
+        if standard.left and not standard.replaced:
             assert lowered.model.SerializeToString() == model.SerializeToString(), label
