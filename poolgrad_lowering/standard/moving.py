@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Operators that move elements: Concat and Split of training, and the gradients of Slice, Gather and Resize."""
+"""Operators that move elements: Concat and Split of training, and the gradients of Slice and Gather."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir import dims
 from poolgrad_lowering.model.ir.tensors import type_name
-from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
-from poolgrad_lowering.standard.nodes import cast, integer, ints, multiply_along, reshape, transpose, unsqueeze
+from poolgrad_lowering.standard.definition import Call, Definition, in_float32
+from poolgrad_lowering.standard.nodes import cast, integer, ints, reshape, transpose, unsqueeze
 
 RESHAPE_TO_ZERO, SCATTER_THAT_ADDS = 14, 16
 """The first opsets whose Reshape takes sizes of 0, and whose ScatterElements has a reduction."""
@@ -194,51 +191,6 @@ def _spread(number: int, source: str, axis: int, rank: int, rows: Sequence[int])
     )
 
 
-def _resize_grad(call: Call) -> Body:
-    """A linear Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
-    mode = call.attribute("mode", "nearest")
-    coordinates = call.attribute("coordinate_transformation_mode", "half_pixel")
-    if mode != "linear" or coordinates not in ("half_pixel", "align_corners", "asymmetric"):
-        raise call.refuse(f"mode {mode} with {coordinates}")
-    sizes = call.sizes("X", 2)
-    scales = call.numbers("scales")
-    if scales is None:
-        raise call.refuse("a ResizeGrad without constant scales")
-    rank = call.rank("X")
-    if len(scales) != rank or scales[:2] != [1, 1]:
-        raise call.refuse(f"scales {scales} for {rank} axes, of which the first two stay")
-    text, source = "", "dY_wide"
-    tensors: dict[str, npt.NDArray[Any]] = {}
-    kind = helper.tensor_dtype_to_np_dtype(call.computed_type("dY"))
-    for axis, (size, scale) in enumerate(zip(sizes, scales[2:], strict=True), 2):
-        count = int(np.floor(np.float32(size) * np.float32(scale)))
-        call.require_few(size * count)
-        tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates).astype(kind)
-        nodes, source = multiply_along(axis, rank, source, f"weights_{axis}")
-        text += nodes
-    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), {"dX": "dY"}), tensors)
-
-
-def _linear_weights(size: int, count: int, scale: float, coordinates: str) -> npt.NDArray[np.float32]:
-    """Return how much of each of `size` elements each of `count` results is, as (count, size)."""
-    numbers = np.arange(count, dtype=np.float32)
-    if coordinates == "align_corners":
-        at = numbers * np.float32(size - 1) / np.float32(max(count - 1, 1))
-    elif coordinates == "asymmetric":
-        at = numbers / np.float32(scale)
-    else:
-        at = (numbers + np.float32(0.5)) / np.float32(scale) - np.float32(0.5)
-    at = np.clip(at, 0, size - 1).astype(np.float32)
-    low = np.floor(at).astype(np.int64)
-    high = np.minimum(low + 1, size - 1)
-    part = at - low
-    weights = np.zeros((count, size), np.float32)
-    rows = np.arange(count)
-    np.add.at(weights, (rows, low), 1 - part)
-    np.add.at(weights, (rows, high), part)
-    return weights
-
-
 def _flatten_and_unpad(call: Call) -> str:
     """The rows at the indices, with the first two axes as one; the sizes of these."""
     rank = call.rank("X")
@@ -293,7 +245,6 @@ DEFINITIONS = (
     Definition("GatherNDGrad", _gather_nd_grad, "slices of dY added onto zeros at the indices"),
     Definition("PadAndUnflatten", _pad_and_unflatten, "zeros with the rows of X at the indices"),
     Definition("ReduceSumTraining", _reduce_sum_training, "Σ X"),
-    Definition("ResizeGrad", _resize_grad, "dY by the transposed matrix of a linear Resize, on each axis"),
     Definition("ShrunkenGather", _shrunken_gather, "Gather(X, indices)"),
     Definition("SliceGrad", _slice_grad, "dY with zeros around it, and between its rows"),
     Definition("SplitTraining", _split_training, "Split(X, split)"),

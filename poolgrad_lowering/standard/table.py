@@ -17,11 +17,12 @@ from poolgrad_lowering.standard import (
     normalization,
     pools,
     recurrent,
+    resize,
     tensorflow,
 )
 from poolgrad_lowering.standard.definition import Definition, Undefined
 
-_MODULES = (convolution, elementwise, losses, moving, normalization, pools, recurrent, tensorflow)
+_MODULES = (convolution, elementwise, losses, moving, normalization, pools, recurrent, resize, tensorflow)
 
 DEFINITIONS: Mapping[tuple[str, str], Definition] = MappingProxyType(
     {definition.op: definition for module in _MODULES for definition in module.DEFINITIONS}

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
+from tests.oracles.running import run_ort
 from tests.oracles.windows import Array, least_padding
 
 
@@ -422,30 +424,22 @@ def slice_grad(dy: Array, shape: Sequence[int], cuts: dict[int, slice]) -> Array
     return dx
 
 
-def resize_grad(dy: Array, sizes: Sequence[int], scales: Sequence[float], coordinates: str) -> Array:
-    """Each result of a linear Resize gives its gradient to the two elements beside its coordinate, on each axis."""
-    dx = np.zeros((*dy.shape[:2], *sizes))
-    parts = [
-        [_neighbours(number, size, count, scale, coordinates) for number in range(count)]
-        for size, count, scale in zip(sizes, dy.shape[2:], scales, strict=True)
-    ]
-    for place in np.ndindex(dy.shape[2:]):
-        for corner in itertools.product(*(parts[axis][number] for axis, number in enumerate(place))):
-            share = math.prod(part for _, part in corner)
-            dx[place_of(..., *(at for at, _ in corner))] += dy[place_of(..., *place)].astype(np.float64) * share
-    return dx
+def resize_grad(dy: Array, sizes: Sequence[int], scales: Sequence[float], **attributes: Any) -> Array:
+    """dY by the matrix on each axis that onnxruntime makes of the unit matrix by a Resize of 2-D images.
 
-
-def _neighbours(number: int, size: int, count: int, scale: float, coordinates: str) -> list[tuple[int, float]]:
-    """The two elements that a result lies between, and how much of each it is."""
-    at = {
-        "half_pixel": (number + 0.5) / scale - 0.5,
-        "asymmetric": number / scale,
-        "align_corners": number * (size - 1) / (count - 1) if count > 1 else 0.0,
-    }[coordinates]
-    at = min(max(at, 0.0), size - 1.0)
-    low = math.floor(at)
-    return [(low, 1 - (at - low)), (min(low + 1, size - 1), at - low)]
+    Along one axis, some of its modes have other roundings of the last element.
+    """
+    found = dy.astype(np.float64)
+    for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+        node = helper.make_node("Resize", ["x", "", "scales"], ["y"], **attributes)
+        unit = np.eye(size, dtype=np.float32)[:, None, None]
+        feeds = {"x": unit, "scales": np.array([1, 1, 1, scale], np.float32)}
+        inputs = [helper.make_tensor_value_info(name, 1, array.shape) for name, array in feeds.items()]
+        graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", 1, None)])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+        matrix = run_ort(model, feeds)["y"][:, 0, 0].astype(np.float64)
+        found = np.moveaxis(np.moveaxis(found, axis, -1) @ matrix.T, -1, axis)
+    return found
 
 
 def pad_and_unflatten(x: Array, indices: Array, dims: Sequence[int]) -> Array:

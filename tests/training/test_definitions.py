@@ -219,33 +219,33 @@ def test_max_pool_grad(drawn: dict[str, Any], seed: int) -> None:
 @few
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0.5, 1.0, 1.5, 2.0, 2.3, 3.0])), min_size=1, max_size=3),
-    st.booleans(),
+    st.sampled_from(["linear", "aligned", "nearest", "cubic"]),
     seeds,
 )
-def test_resize_grad(axes: list[tuple[int, float]], aligned: bool, seed: int) -> None:
+def test_resize_grad(axes: list[tuple[int, float]], mode: str, seed: int) -> None:
     """By torch's interpolate. For doubles this onnxruntime fuses a MatMul for which it then has no kernel."""
     import torch
 
+    assume(mode != "cubic" or len(axes) == 2)
     counts = [int(np.floor(np.float32(size) * np.float32(scale))) for size, scale in axes]
     assume(min(counts) > 0)
     draws = Draws(seed)
     x = torch.tensor(draws.normal(2, 3, *(size for size, _ in axes)), requires_grad=True)
     scales = [float(np.float32(scale)) for _, scale in axes]
-    y = torch.nn.functional.interpolate(
-        x, scale_factor=scales, mode=("linear", "bilinear", "trilinear")[len(axes) - 1], align_corners=aligned
-    )
+    linear = ("linear", "bilinear", "trilinear")[len(axes) - 1]
+    named = {"nearest": "nearest", "cubic": "bicubic"}.get(mode, linear)
+    aligned = {"linear": {"align_corners": False}, "aligned": {"align_corners": True}}.get(mode, {})
+    y = torch.nn.functional.interpolate(x, scale_factor=scales, mode=named, **aligned)
     assume(list(y.shape[2:]) == counts)
     dy = draws.normal(*y.shape)
     y.backward(torch.tensor(dy))
     feeds = {"dY": dy, "X": x.detach().numpy(), "roi": None, "scales": np.array([1, 1, *scales], F32)}
-    model = one_node(
-        "ResizeGrad",
-        feeds,
-        {"dX": feeds["X"]},
-        constants=["scales"],
-        mode="linear",
-        coordinate_transformation_mode="align_corners" if aligned else "half_pixel",
-    )
+    attributes = {
+        "mode": "linear" if mode == "aligned" else mode,
+        "coordinate_transformation_mode": {"aligned": "align_corners", "nearest": "asymmetric"}.get(mode, "half_pixel"),
+        "nearest_mode": "floor",
+    }
+    model = one_node("ResizeGrad", feeds, {"dX": feeds["X"]}, constants=["scales"], **attributes)
     given_feeds = {value.name: feeds[value.name] for value in standardised(model).graph.input}
     same(run_ort(standardised(model), given_feeds)["dX"], x.grad.numpy(), TOLERANCES[np.dtype(F32)])
 

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The gradient of Resize, in all of its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import helper
+
+from poolgrad_lowering.model import interpolation
+from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
+from poolgrad_lowering.standard.nodes import multiply_along
+
+Positions = npt.NDArray[np.float32]
+
+
+def _gradient(call: Call) -> Body:
+    """A Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
+    for name, only in (("antialias", 0), ("axes", []), ("keep_aspect_ratio_policy", "stretch")):
+        if (value := call.attribute(name, only)) != only:
+            raise call.refuse(f"{name} {value}")
+    sizes, rank = call.sizes("X", 2), call.rank("X")
+    scales = call.numbers("scales") if call.has("scales") else []
+    if scales is None:
+        raise call.refuse("a ResizeGrad whose scales are no constant")
+    if not scales:
+        counts = call.sizes("dY", 2)
+        scales = [1, 1, *(count / size for count, size in zip(counts, sizes, strict=True))]
+    elif len(scales) == rank:
+        counts = [int(np.float32(size) * np.float32(by)) for size, by in zip(sizes, scales[2:], strict=True)]
+    if len(scales) != rank or scales[:2] != [1, 1]:
+        raise call.refuse(f"scales {scales} for {rank} axes, of which the first two stay")
+    text, source = "", "dY_wide"
+    tensors: dict[str, npt.NDArray[Any]] = {}
+    kind = helper.tensor_dtype_to_np_dtype(call.computed_type("dY"))
+    for axis, (size, count, scale) in enumerate(zip(sizes, counts, scales[2:], strict=True), 2):
+        call.require_few(size * count)
+        tensors[f"weights_{axis}"] = _weights(call, size, count, scale).astype(kind)
+        nodes, source = multiply_along(axis, rank, source, f"weights_{axis}")
+        text += nodes
+    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), {"dX": "dY"}), tensors)
+
+
+def _weights(call: Call, size: int, count: int, scale: float) -> npt.NDArray[np.float64]:
+    """Return how much of each of `size` elements each of `count` results is, as (count, size).
+
+    As in onnxruntime, positions are numbers of float32.
+    """
+    coordinates = call.attribute("coordinate_transformation_mode", "half_pixel")
+    if coordinates not in _COORDINATES:
+        raise call.refuse(f"{coordinates} coordinates")
+    at = _COORDINATES[coordinates](np.arange(count, dtype=np.float32), size, count, np.float32(scale))
+    mode, rounding = call.attribute("mode", "nearest"), call.attribute("nearest_mode", "round_prefer_floor")
+    if mode == "linear":
+        return interpolation.taps(at.clip(0, size - 1).astype(np.float64), size, 1, interpolation.linear)
+    if mode == "cubic":
+        weights = partial(interpolation.cubic, a=call.attribute("cubic_coeff_a", -0.75))
+        excludes = bool(call.attribute("exclude_outside", 0))
+        return interpolation.taps(at.astype(np.float64), size, 2, weights, exclude_outside=excludes)
+    if mode != "nearest" or rounding not in _ROUNDINGS:
+        raise call.refuse(f"mode {mode} with {rounding}")
+    return np.eye(size)[_ROUNDINGS[rounding](at).clip(0, size - 1).astype(np.int64)]
+
+
+def _half_pixel(results: Positions, _: int, __: int, scale: np.float32) -> Positions:
+    return (results + np.float32(0.5)) / scale - np.float32(0.5)
+
+
+def _symmetric(results: Positions, size: int, count: int, scale: np.float32) -> Positions:
+    """The middle of the results stays that of the elements, where size · scale was rounded."""
+    exact = np.float32(size) * scale
+    offset = np.float32(size / 2) * (np.float32(1) - np.float32(count) / exact)
+    return offset + (results + np.float32(0.5)) / scale - np.float32(0.5)
+
+
+_COORDINATES: Mapping[str, Callable[[Positions, int, int, np.float32], Positions]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _symmetric,
+    "pytorch_half_pixel": lambda results, size, count, scale: (
+        _half_pixel(results, size, count, scale) if count > 1 else np.zeros_like(results)
+    ),
+    "align_corners": lambda results, size, count, _: results * np.float32(size - 1) / np.float32(max(count - 1, 1)),
+    "asymmetric": lambda results, _, __, scale: results / scale,
+}
+"""The position among the elements of each result, by `coordinate_transformation_mode` of ONNX's Resize."""
+
+_ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
+    "round_prefer_floor": lambda at: np.ceil(at - np.float32(0.5)),
+    "round_prefer_ceil": lambda at: np.floor(at + np.float32(0.5)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+"""The nearest element to a position, by `nearest_mode`."""
+
+
+DEFINITIONS = (Definition("ResizeGrad", _gradient, "dY by the transposed matrix of the Resize, on each axis"),)
