@@ -21,7 +21,8 @@ Weights = Callable[[Array], Array]
 
 def linear(distances: Array) -> Array:
     """Return the weights of a linear interpolation, which are 0 from distance 1 on."""
-    return np.maximum(1 - np.abs(distances), 0)
+    weights: Array = np.maximum(1 - np.abs(distances), 0)
+    return weights
 
 
 def cubic(distances: Array, a: float = -0.75) -> Array:

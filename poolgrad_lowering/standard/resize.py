@@ -16,7 +16,7 @@ from poolgrad_lowering.model import interpolation
 from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
 from poolgrad_lowering.standard.nodes import multiply_along
 
-Positions = npt.NDArray[np.float32]
+Positions = npt.NDArray[Any]
 
 
 def _gradient(call: Call) -> Body:
@@ -68,14 +68,16 @@ def _weights(call: Call, size: int, count: int, scale: float) -> npt.NDArray[np.
 
 
 def _half_pixel(results: Positions, _: int, __: int, scale: np.float32) -> Positions:
-    return (results + np.float32(0.5)) / scale - np.float32(0.5)
+    positions: Positions = (results + np.float32(0.5)) / scale - np.float32(0.5)
+    return positions
 
 
 def _symmetric(results: Positions, size: int, count: int, scale: np.float32) -> Positions:
     """The middle of the results stays that of the elements, where size · scale was rounded."""
     exact = np.float32(size) * scale
     offset = np.float32(size / 2) * (np.float32(1) - np.float32(count) / exact)
-    return offset + (results + np.float32(0.5)) / scale - np.float32(0.5)
+    positions: Positions = offset + (results + np.float32(0.5)) / scale - np.float32(0.5)
+    return positions
 
 
 _COORDINATES: Mapping[str, Callable[[Positions, int, int, np.float32], Positions]] = {
