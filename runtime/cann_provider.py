@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from poolgrad_lowering.model.diagnostics.errors import SessionError
 
@@ -22,6 +23,10 @@ _KEEPS_TYPES, _FLOAT16_WHERE_NEEDED = "must_keep_origin_dtype", "allow_fp32_to_f
 _WITHOUT_FLOAT32_CUBE = ("ascend310p", "ascend910a", "ascend910pro", "ascend910premium")
 _FIRST_GENERATION = "ascend910b"
 """The exact name; Ascend910B1 and the like are of Atlas A2."""
+
+
+_of_process: list[str] = []
+"""The element types of the first session in graph mode, with which CANN builds all parts of the process."""
 
 
 def is_graph_mode(options: dict[str, str]) -> bool:
@@ -59,6 +64,21 @@ def set_defaults(options: dict[str, str], soc: str) -> None:
             _PRECISION,
             _FLOAT16_WHERE_NEEDED,
         )
+
+
+def require_one_precision(options: Mapping[str, str]) -> None:
+    """Raise `SessionError` if the options ask for other element types than an earlier session of the process had."""
+    if _of_process and options[_PRECISION] != _of_process[0]:
+        raise SessionError(
+            f"{_PRECISION} is {_of_process[0]} in this process: CANN takes it from the first session in graph mode; "
+            f"for {options[_PRECISION]}, make the session in a process of its own"
+        )
+
+
+def note_precision(options: Mapping[str, str]) -> None:
+    """Note the element types of a session that was made."""
+    if not _of_process:
+        _of_process.append(options[_PRECISION])
 
 
 def _has_float32_cube(soc: str) -> bool:

@@ -14,7 +14,13 @@ from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted, type_without_kernel
 from poolgrad_lowering.model.io.results import model_of
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
-from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
+from poolgrad_lowering.runtime.cann_provider import (
+    CANN_PROVIDER,
+    is_graph_mode,
+    note_precision,
+    require_one_precision,
+    set_defaults,
+)
 from poolgrad_lowering.runtime.graph_mode import for_graph_mode
 from poolgrad_lowering.runtime.library import get_ep_name
 from poolgrad_lowering.runtime.registration import provider_devices, register
@@ -83,6 +89,7 @@ def create_session(
         if name == CANN_PROVIDER:
             set_defaults(other_options, device.ep_metadata["soc"])
             if is_graph_mode(other_options):
+                require_one_precision(other_options)
                 given = for_graph_mode(source, options, force=force)
         options.add_provider(name, other_options)
     try:
@@ -93,6 +100,9 @@ def create_session(
         reason = type_without_kernel(error, None if index is None else index.model)
         message = f"onnxruntime cannot make a session on {get_ep_name()}: {quoted(error)}{reason}"
         raise SessionError("; ".join([message, *_damages(index)])) from error
+    for name, other_options in others:
+        if name == CANN_PROVIDER and is_graph_mode(other_options):
+            note_precision(other_options)
     if get_ep_name() not in session.get_providers():
         raise SessionError(f"onnxruntime made a session without {get_ep_name()}: it has {session.get_providers()}")
     if not any(node.provider == get_ep_name() for node in assignment(session)):

@@ -9,7 +9,7 @@ import logging
 import pytest
 
 from poolgrad_lowering.model.diagnostics.errors import SessionError
-from poolgrad_lowering.runtime.cann_provider import set_defaults
+from poolgrad_lowering.runtime.cann_provider import note_precision, require_one_precision, set_defaults
 
 KEEPS = {"enable_cann_subgraph": "1", "dump_om_model": "0", "precision_mode": "must_keep_origin_dtype"}
 
@@ -48,3 +48,12 @@ def test_single_operators_need_no_options() -> None:
 def test_the_whole_graph_or_nothing_is_refused() -> None:
     with pytest.raises(SessionError, match="takes a whole graph or nothing"):
         set_defaults({"enable_cann_subgraph": "0"}, "Ascend910B1")
+
+
+def test_one_precision_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("poolgrad_lowering.runtime.cann_provider._of_process", [])
+    require_one_precision({"precision_mode": "force_fp16"})
+    note_precision({"precision_mode": "force_fp16"})
+    require_one_precision({"precision_mode": "force_fp16"})
+    with pytest.raises(SessionError, match=r"precision_mode is force_fp16 in this process.*for must_keep"):
+        require_one_precision(KEEPS)
