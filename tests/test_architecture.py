@@ -28,7 +28,7 @@ LINES = {
     "model": 6_815,
     "report": 2_100,
     "standard": 3_215,
-    "torch": 3_900,
+    "torch": 4_040,
     "verification": 7_100,
 }
 """The most lines of each room's Python."""

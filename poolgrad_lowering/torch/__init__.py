@@ -16,15 +16,20 @@ with torch_needed():
     from poolgrad_lowering.torch.check import StepCheck
     from poolgrad_lowering.torch.forward import Forward, export_forward
     from poolgrad_lowering.torch.groups import Group
-    from poolgrad_lowering.torch.optimizers import SGD, Adam, AdamW
+    from poolgrad_lowering.torch.optimizers import SGD, Adagrad, Adam, AdamW, EagerLion, Lion, NAdam, RMSprop
     from poolgrad_lowering.torch.step import TrainingStep, Update, export_training_step, export_update
 
 __all__ = [
     "SGD",
+    "Adagrad",
     "Adam",
     "AdamW",
+    "EagerLion",
     "Forward",
     "Group",
+    "Lion",
+    "NAdam",
+    "RMSprop",
     "StepCheck",
     "StepMismatchError",
     "TorchExportError",

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
-from poolgrad_lowering.torch.optimizers import SGD, Adam, AdamW, Optimizer, Tensors
+from poolgrad_lowering.torch.optimizers import SGD, Adagrad, Adam, AdamW, Lion, NAdam, Optimizer, RMSprop, Tensors
 
-OptimizerName = Literal["sgd", "adam", "adamw"]
+OptimizerName = Literal["sgd", "adagrad", "adam", "adamw", "lion", "nadam", "rmsprop"]
 AnyOptimizer: TypeAlias = Optimizer | OptimizerName | torch.optim.Optimizer
 
-_BY_NAME: dict[str, Optimizer] = {"sgd": SGD(), "adam": Adam(), "adamw": AdamW()}
-_BY_CLASS: dict[type, type[Optimizer]] = {kind.IN_TORCH: kind for kind in (SGD, Adam, AdamW)}
+_KINDS: tuple[type[Optimizer], ...] = (SGD, Adagrad, Adam, AdamW, Lion, NAdam, RMSprop)
+_BY_NAME = {kind.__name__.lower(): kind() for kind in _KINDS}
+_BY_CLASS = {kind.IN_TORCH: kind for kind in _KINDS}
 
 _NOT_TAKEN = ("dampening", "maximize", "amsgrad")
 """Settings of torch's optimizers that change what they compute, and that the classes above lack."""
@@ -49,11 +50,11 @@ def find_groups(optimizer: object, parameters: Mapping[str, Tensor], trained: It
         return _groups_of_torch(optimizer, parameters, frozenset(trained))
     if isinstance(optimizer, str) and optimizer in _BY_NAME:
         optimizer = _BY_NAME[optimizer]
-    if isinstance(optimizer, (SGD, Adam)):
+    if isinstance(optimizer, Optimizer):
         return (Group(optimizer, tuple(trained), names.LEARNING_RATE),)
     taken = (
-        f"it takes None, {', '.join(map(repr, _BY_NAME))}, and objects of SGD, Adam and AdamW, of torch.optim or of "
-        "poolgrad_lowering.torch"
+        f"it takes None, {', '.join(map(repr, _BY_NAME))}, and objects of the classes of these names, of torch.optim "
+        "or of poolgrad_lowering.torch"
     )
     if isinstance(optimizer, str):
         raise ValueError(f"optimizer is {optimizer!r}; {taken}")  # noqa: TRY004 - a name of the right type
@@ -86,7 +87,9 @@ def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Ten
     state = {names.STEPS: torch.zeros(())} if any(group.optimizer.COUNTS_STEPS for group in groups) else {}
     for group in groups:
         for name in group.parameters:
-            state |= {names.state(slot, name): torch.zeros_like(weights[name]) for slot in group.optimizer.slots}
+            state |= {
+                names.state(slot, name): group.optimizer.initial(slot, weights[name]) for slot in group.optimizer.slots
+            }
     return state
 
 

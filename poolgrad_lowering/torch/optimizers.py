@@ -2,16 +2,18 @@
 
 """Optimizers as functions from weights, gradients and state to new weights and new state.
 
-They compute what the classes of the same name in `torch.optim` compute, for one weight. What an optimizer keeps for a
-weight are tensors by slot. `steps` is the number of steps with this one, a scalar that belongs to all weights.
+They compute what the classes of the same name in `torch.optim` compute, and Lion what its paper says, for one weight.
+What an optimizer keeps for a weight are tensors by slot. `steps` is the number of steps with this one, a scalar that
+belongs to all weights.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,9 +22,52 @@ from poolgrad_lowering.torch.elementary import expm1
 
 Tensors: TypeAlias = dict[str, Tensor]
 
+Made = TypeVar("Made", bound="Optimizer")
+
+
+class Optimizer(ABC):
+    """The rule of an optimizer. Its fields are the settings of a group of torch's optimizer, some by other names."""
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]]
+    COUNTS_STEPS: ClassVar[bool] = True
+    THEIR_NAMES: ClassVar[Mapping[str, str]] = {"epsilon": "eps"}
+
+    @property
+    @abstractmethod
+    def slots(self) -> Mapping[str, str]:
+        """What is kept for each weight, with torch's names."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a group of torch's optimizer."""
+        found = {self.THEIR_NAMES.get(name, name): value for name, value in asdict(self).items()}  # type: ignore[call-overload]
+        if "beta_1" in found:
+            found["betas"] = found.pop("beta_1"), found.pop("beta_2")
+        return found
+
+    @classmethod
+    def of_group(cls: type[Made], group: Mapping[str, Any]) -> Made:
+        """Return the optimizer with the settings of a group of torch's optimizer."""
+        values = {**group, **{f"beta_{number}": beta for number, beta in enumerate(group.get("betas", ()), 1)}}
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        found = {name: values[cls.THEIR_NAMES.get(name, name)] for name in names}
+        return cls(**{name: value if isinstance(value, bool) else float(value) for name, value in found.items()})
+
+    def initial(self, _slot: str, weight: Tensor) -> Tensor:
+        """Return what is kept in a slot before the first step."""
+        return torch.zeros_like(weight)
+
+    def factors(self, rate: Tensor, _steps: Tensor) -> Tensors:
+        """Return the scalars that all weights share."""
+        return {"rate": rate}
+
+    @abstractmethod
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, under "weight", and the new values of the slots."""
+
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Optimizer):
     """Stochastic gradient descent, `torch.optim.SGD`."""
 
     momentum: float = 0.9
@@ -34,27 +79,13 @@ class SGD:
 
     @property
     def slots(self) -> Mapping[str, str]:
-        """What is kept for each weight, with torch's names."""
+        """The momentum, if there is one."""
         return {"momentum": "momentum_buffer"} if self.momentum else {}
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of a group of torch's optimizer."""
-        return {"momentum": self.momentum, "weight_decay": self.weight_decay, "nesterov": self.nesterov}
-
-    @classmethod
-    def of_group(cls, group: Mapping[str, Any]) -> SGD:
-        """Return the optimizer with the settings of a group of torch's optimizer."""
-        return cls(float(group["momentum"]), float(group["weight_decay"]), group["nesterov"])
-
-    def factors(self, rate: Tensor, _steps: Tensor) -> Tensors:
-        """Return the scalars that all weights share."""
-        return {"rate": rate}
-
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, under "weight", and the new values of the slots."""
+        """Return the new weight, and the new momentum."""
         rate = factors["rate"]
-        step = gradient + self.weight_decay * weight if self.weight_decay else gradient
+        step = _decayed(gradient, weight, self.weight_decay)
         if not self.momentum:
             return {"weight": weight - rate * step}
         momentum = self.momentum * kept["momentum"] + step
@@ -63,7 +94,65 @@ class SGD:
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adagrad(Optimizer):
+    """Steps by the root of the sum of all squares, `torch.optim.Adagrad`."""
+
+    lr_decay: float = 0.0
+    weight_decay: float = 0.0
+    epsilon: float = 1e-10
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adagrad
+
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """The sum of squares."""
+        return {"sum": "sum"}
+
+    def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
+        """Return the rate of this step."""
+        return {"rate": rate / (1 + (steps - 1) * self.lr_decay) if self.lr_decay else rate}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, and the new sum."""
+        gradient = _decayed(gradient, weight, self.weight_decay)
+        total = kept["sum"] + gradient * gradient
+        return {"weight": weight - factors["rate"] * gradient / (total.sqrt() + self.epsilon), "sum": total}
+
+
+@dataclass(frozen=True)
+class RMSprop(Optimizer):
+    """Steps by the root of a mean of squares, `torch.optim.RMSprop`."""
+
+    alpha: float = 0.99
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    centered: bool = False
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.RMSprop
+
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """The mean of squares, and if there are such the momentum and the mean."""
+        momentum = {"momentum": "momentum_buffer"} if self.momentum else {}
+        return {"square": "square_avg", **momentum, **({"mean": "grad_avg"} if self.centered else {})}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, and the new values of the slots."""
+        gradient = _decayed(gradient, weight, self.weight_decay)
+        found = {"square": self.alpha * kept["square"] + (1 - self.alpha) * gradient * gradient}
+        size = found["square"]
+        if self.centered:
+            found["mean"] = self.alpha * kept["mean"] + (1 - self.alpha) * gradient
+            size = size - found["mean"] * found["mean"]
+        step = gradient / (size.sqrt() + self.epsilon)
+        if self.momentum:
+            found["momentum"] = step = self.momentum * kept["momentum"] + step
+        return {"weight": weight - factors["rate"] * step, **found}
+
+
+@dataclass(frozen=True)
+class Adam(Optimizer):
     """Adam, whose weight decay is a part of the gradient, `torch.optim.Adam`."""
 
     beta_1: float = 0.9
@@ -72,33 +161,22 @@ class Adam:
     weight_decay: float = 0.0
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
-    COUNTS_STEPS: ClassVar[bool] = True
 
     @property
     def slots(self) -> Mapping[str, str]:
-        """What is kept for each weight, with torch's names."""
+        """The means of the gradient and of its square."""
         return {"mean": "exp_avg", "square": "exp_avg_sq"}
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of a group of torch's optimizer."""
-        return {"betas": (self.beta_1, self.beta_2), "eps": self.epsilon, "weight_decay": self.weight_decay}
-
-    @classmethod
-    def of_group(cls, group: Mapping[str, Any]) -> Adam:
-        """Return the optimizer with the settings of a group of torch's optimizer."""
-        beta_1, beta_2 = map(float, group["betas"])
-        return cls(beta_1, beta_2, float(group["eps"]), float(group["weight_decay"]))
-
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
-        """Return the scalars that all weights share. A difference would lose digits of 1 − βⁿ for a β near 1."""
-        first, second = (
-            -expm1(steps * math.log(beta)) if beta else torch.ones(()) for beta in (self.beta_1, self.beta_2)
-        )
-        return {"rate": rate, "size": rate / first, "correction": second.sqrt()}
+        """Return the scalars that all weights share."""
+        return {
+            "rate": rate,
+            "size": rate / _of_first_steps(self.beta_1, steps),
+            "correction": _of_first_steps(self.beta_2, steps).sqrt(),
+        }
 
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, under "weight", and the new values of the slots."""
+        """Return the new weight, and the new means."""
         weight, gradient = self._decayed(weight, gradient, factors["rate"])
         mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
         square = self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient
@@ -106,7 +184,7 @@ class Adam:
         return {"weight": weight - step, "mean": mean, "square": square}
 
     def _decayed(self, weight: Tensor, gradient: Tensor, _rate: Tensor) -> tuple[Tensor, Tensor]:
-        return weight, gradient + self.weight_decay * weight if self.weight_decay else gradient
+        return weight, _decayed(gradient, weight, self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -121,4 +199,101 @@ class AdamW(Adam):
         return weight - rate * self.weight_decay * weight, gradient
 
 
-Optimizer: TypeAlias = SGD | Adam | AdamW
+@dataclass(frozen=True)
+class NAdam(Optimizer):
+    """Adam with Nesterov's momentum, `torch.optim.NAdam`."""
+
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    momentum_decay: float = 4e-3
+    decoupled_weight_decay: bool = False
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.NAdam
+
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """The means of the gradient and of its square, and the product of the factors of the mean, a scalar."""
+        return {"mean": "exp_avg", "square": "exp_avg_sq", "product": "mu_product"}
+
+    def initial(self, slot: str, weight: Tensor) -> Tensor:
+        """Return zeros, and 1 for the product."""
+        return torch.ones(()) if slot == "product" else torch.zeros_like(weight)
+
+    def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
+        """Return the scalars that all weights share."""
+        decay = self.momentum_decay * math.log(0.96)
+        now, then = (self.beta_1 * (1 - 0.5 * torch.exp(count * decay)) for count in (steps, steps + 1))
+        return {"rate": rate, "now": now, "then": then, "correction": _of_first_steps(self.beta_2, steps).sqrt()}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, and the new values of the slots."""
+        rate, now, then = factors["rate"], factors["now"], factors["then"]
+        if self.decoupled_weight_decay:
+            weight = weight - rate * self.weight_decay * weight
+        else:
+            gradient = _decayed(gradient, weight, self.weight_decay)
+        product = kept["product"] * now
+        mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
+        square = self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient
+        parts = rate * (1 - now) / (1 - product) * gradient + rate * then / (1 - product * then) * mean
+        weight = weight - parts / (square.sqrt() / factors["correction"] + self.epsilon)
+        return {"weight": weight, "mean": mean, "square": square, "product": product}
+
+
+class EagerLion(torch.optim.Optimizer):
+    """Lion for eager PyTorch, which has none: with what a step is compared, and what its state is loaded into."""
+
+    def __init__(
+        self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Take one step."""
+        loss = None if closure is None else closure()
+        with torch.no_grad():
+            for group in self.param_groups:
+                beta_1, beta_2 = group["betas"]
+                for weight in group["params"]:
+                    if weight.grad is None:
+                        continue
+                    mean = self.state[weight].setdefault("exp_avg", torch.zeros_like(weight))
+                    weight.mul_(1 - group["lr"] * group["weight_decay"])
+                    weight.sub_(group["lr"] * mean.lerp(weight.grad, 1 - beta_1).sign())
+                    mean.lerp_(weight.grad, 1 - beta_2)
+        return loss
+
+
+@dataclass(frozen=True)
+class Lion(Optimizer):
+    """Steps of one size by the sign of a mean (X. Chen et al., Symbolic discovery of optimization algorithms, 2023)."""
+
+    beta_1: float = 0.9
+    beta_2: float = 0.99
+    weight_decay: float = 0.0
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = EagerLion
+    COUNTS_STEPS: ClassVar[bool] = False
+
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """The mean of the gradient."""
+        return {"mean": "exp_avg"}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, and the new mean."""
+        rate, mean = factors["rate"], kept["mean"]
+        step = torch.sign(self.beta_1 * mean + (1 - self.beta_1) * gradient)
+        weight = weight - rate * self.weight_decay * weight if self.weight_decay else weight
+        return {"weight": weight - rate * step, "mean": self.beta_2 * mean + (1 - self.beta_2) * gradient}
+
+
+def _decayed(gradient: Tensor, weight: Tensor, weight_decay: float) -> Tensor:
+    return gradient + weight_decay * weight if weight_decay else gradient
+
+
+def _of_first_steps(beta: float, steps: Tensor) -> Tensor:
+    """Return 1 − βⁿ, of which a difference would lose digits for a β near 1."""
+    return -expm1(steps * math.log(beta)) if beta else torch.ones(())

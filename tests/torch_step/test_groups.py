@@ -16,7 +16,7 @@ pytest.importorskip("onnxscript")
 
 from torch import Tensor, nn  # noqa: E402
 
-from poolgrad_lowering.torch import Adam, StepMismatchError, TrainingStep, export_training_step  # noqa: E402
+from poolgrad_lowering.torch import Adam, EagerLion, StepMismatchError, TrainingStep, export_training_step  # noqa: E402
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 
@@ -35,6 +35,12 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "SGD, Nesterov": lambda p: torch.optim.SGD(p, 0.1, 0.8, weight_decay=0.1, nesterov=True),
     "Adam": lambda p: torch.optim.Adam(p, 0.1, (0.8, 0.9), 1e-6, 0.2),
     "AdamW": lambda p: torch.optim.AdamW(p, 0.1, (0.8, 0.9), 1e-6, 0.2),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, 0.1, 0.2, 0.1, 0.5, 1e-6),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, 0.01),
+    "RMSprop, all": lambda p: torch.optim.RMSprop(p, 0.01, 0.9, 1e-6, 0.1, 0.8, centered=True),
+    "NAdam": lambda p: torch.optim.NAdam(p, 0.1, (0.8, 0.9), 1e-6, 0.2, 0.1),
+    "NAdam, decoupled": lambda p: torch.optim.NAdam(p, 0.1, weight_decay=0.2, decoupled_weight_decay=True),
+    "Lion": lambda p: EagerLion(p, 0.01, (0.8, 0.9), 0.2),
     "a tensor as rate": lambda p: torch.optim.AdamW(p, torch.tensor(0.1)),
 }
 
@@ -59,8 +65,20 @@ def test_settings_of_torch(name: str) -> None:
     step.check(steps=3, tolerance=1e-4)
 
 
+def test_lion_is_that_of_its_paper() -> None:
+    weight = nn.Parameter(torch.tensor([0.5, -0.25, 1.0]))
+    optimizer, expected, mean = EagerLion([weight], 0.1, (0.75, 0.5), 0.5), np.array([0.5, -0.25, 1.0]), np.zeros(3)
+    for gradient in ([1.0, -1.0, 0.0], [-2.0, 1.0, 1.0], [0.5, 0.0, -4.0]):
+        weight.grad = torch.tensor(gradient)
+        optimizer.step()
+        update = np.sign(0.75 * mean + 0.25 * np.array(gradient))
+        expected -= 0.1 * (update + 0.5 * expected)
+        mean = 0.5 * mean + 0.5 * np.array(gradient)
+        np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=1e-6)
+
+
 def test_adam_by_name_and_with_settings() -> None:
-    for optimizer in ("adam", Adam(0.8, 0.99, 1e-6, 0.3)):
+    for optimizer in ("adam", Adam(0.8, 0.99, 1e-6, 0.3), "nadam"):
         assert export(model(), optimizer=optimizer).check(steps=3).errors["new_state.mean.0.weight"] < 1e-4
 
 

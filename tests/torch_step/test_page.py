@@ -19,7 +19,7 @@ pytest.importorskip("onnxscript")
 
 def test_blocks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [block for block in blocks(ROOT / "docs" / "from-pytorch.md") if block.kind == "python"]
-    assert len(found) == 9
+    assert len(found) == 10
     assert {block.not_run for block in found} == {"needs PyTorch"}
     monkeypatch.chdir(tmp_path)  # a block writes a checkpoint
     names: dict[str, Any] = {}
