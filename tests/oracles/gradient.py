@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 
 def pool_gradient(
-    x_shape: Sequence[int], dy: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]
+    x_shape: Sequence[int], dy: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]], *, reverse: bool = False
 ) -> npt.NDArray[Any]:
     """Return dX: zeros, and at each recorded index the sum of the gradients that came for it.
 
@@ -23,6 +23,7 @@ def pool_gradient(
         x_shape: shape of the pooled tensor.
         dy: gradient of the pooled output, [N, C, *out].
         indices: ONNX MaxPool's Indices: positions in the whole, row-major x; of dy's shape.
+        reverse: from the last gradient to the first, as Atlas A2 and A3 add those of windows of a fixed size.
 
     Raises:
         ValueError: dy and indices have different shapes.
@@ -32,7 +33,9 @@ def pool_gradient(
         raise ValueError(f"dy has shape {dy.shape}, the indices {indices.shape}")
     dx = np.zeros(math.prod(x_shape), np.float64 if dy.dtype == np.float64 else np.float32)
     with np.errstate(all="ignore"):
-        for index, term in zip(indices.reshape(-1).tolist(), dy.reshape(-1).astype(dx.dtype), strict=True):
+        order = slice(None, None, -1 if reverse else 1)
+        terms = dy.reshape(-1).astype(dx.dtype)[order]
+        for index, term in zip(indices.reshape(-1)[order].tolist(), terms, strict=True):
             if not 0 <= index < dx.size:
                 raise IndexError(f"index {index}: x has {dx.size} elements")
             dx[index] += term

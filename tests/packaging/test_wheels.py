@@ -55,14 +55,14 @@ def any_wheel() -> Path:
 
 
 def package_files() -> set[str]:
-    """The files of Python, schemas, style and script in the source tree, and the sources of the plugin for ATC.
+    """The files of Python, data, schemas, style and script in the source tree, and the sources of the plugin for ATC.
 
     By their names in a wheel.
     """
     files = set()
     for folder, prefix in PACKAGES.items():
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".css", ".js", ".json", ".py"):
+            if path.suffix in (".css", ".js", ".json", ".npz", ".py"):
                 files.add(f"poolgrad_lowering/{prefix}{path.relative_to(ROOT / folder).as_posix()}")
     plugin = ROOT / "poolgrad_lowering" / "ge" / "atc" / "plugin"
     files |= {path.relative_to(ROOT).as_posix() for path in plugin.iterdir() if path.name != "CMakeLists.txt"}

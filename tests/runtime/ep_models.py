@@ -102,16 +102,18 @@ def _cast_around(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 
 
 def make_feeds(
-    case: Case, values: str = "float32", indices: str = "int32", seed: int = 0
+    case: Case, values: str = "float32", indices: str = "int32", seed: int = 0, *, reverse: bool = False
 ) -> tuple[dict[str, Array], Array]:
-    """Return feeds with the indices of a real pool, and the gradient that numpy computes from the definition."""
+    """Return feeds with the indices of a real pool, and the gradient that numpy computes from the definition, in
+    row-major order or in reverse.
+    """
     rng = np.random.default_rng(seed)
     _, dtype = VALUE_TYPES[values]
     # Few distinct values: ties, and many windows that share a maximum.
     x = rng.integers(-3, 4, case.x_shape).astype(dtype)
     whole = _whole_tensor_indices(case, x.astype(np.float32))
     grad = rng.standard_normal(whole.shape).astype(dtype)
-    expected = pool_gradient(case.x_shape, grad, whole)
+    expected = pool_gradient(case.x_shape, grad, whole, reverse=reverse)
     plane = int(np.prod(case.x_shape[2:]))
     fed = np.dtype(np.float32) if values == "bfloat16" else dtype
     feeds = {"x": x.astype(fed), "grad": grad.astype(fed), "argmax": (whole % plane).astype(indices)}

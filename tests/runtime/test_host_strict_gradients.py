@@ -21,6 +21,7 @@ from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_3D,
     POOL_2D,
     POOL_3D,
+    WINDOWED,
     Aclnn,
     Array,
     Backward,
@@ -43,6 +44,7 @@ class Pool:
     kernel: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
     padding: tuple[int, ...] = ()
+    dilation: int = 1
     ceil_mode: bool = False
     overlaps: bool = True
 
@@ -50,10 +52,11 @@ class Pool:
         if not self.kernel:
             return [adaptive_windows(*axis) for axis in zip(self.size, self.out, strict=True)]
         axes = zip(self.size, self.kernel, self.stride, self.padding, strict=True)
-        return [pool_windows(*axis, 1, ceil_mode=self.ceil_mode) for axis in axes]
+        return [pool_windows(*axis, self.dilation, ceil_mode=self.ceil_mode) for axis in axes]
 
     def call(self, grad: Array, x: Array, indices: Array, result: Array) -> Backward:
         arguments: dict[str, Any] = {"kernel_size": self.kernel, "stride": self.stride, "padding": self.padding}
+        arguments["dilation"] = [self.dilation]
         if not self.kernel:
             arguments = {}
         return Backward.of(grad, x, indices, result, ceil_mode=self.ceil_mode, **arguments)
@@ -101,8 +104,10 @@ def reversed_planes(array: Array) -> Array:
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("soc", [A950, A2, A3])
 @pytest.mark.parametrize("name", POOLS)
-def test_order_of_the_sums(lenient: Aclnn, name: str, soc: str, values: str, deterministic: int) -> None:
-    """Row-major order in deterministic calls; otherwise no product promises an order, and the reverse is used."""
+def test_order_of_the_sums(name: str, soc: str, values: str, deterministic: int) -> None:
+    """In deterministic calls the order of the lenient library: that of the product's kernel, which is row-major but for
+    windows of a fixed size on Atlas A2 and A3. Otherwise no product promises an order, and the reverse is used.
+    """
     pool, dtype = POOLS[name], VALUES[values]
     if pool.api == POOL_2D and soc != A950 and values != "float32":
         pytest.skip("Atlas A2 and A3 have no such gradient")
@@ -111,11 +116,37 @@ def test_order_of_the_sums(lenient: Aclnn, name: str, soc: str, values: str, det
     with strict_device(soc) as device:
         device.check(device.c.aclrtCtxSetSysParamOpt(0, deterministic))
         actual = gradient(device, pool, x, grad, indices)
-    in_order = gradient(lenient, pool, x, grad, indices)
-    other_order = gradient(lenient, pool, x, reversed_planes(grad), reversed_planes(indices))
-    assert_same_bits(actual, other_order if unordered else in_order)
+    with current_device(soc) as aclnn:
+        of_product = gradient(aclnn, pool, x, grad, indices)
+    with current_device() as aclnn:
+        in_order = gradient(aclnn, pool, x, grad, indices)
+        other_order = gradient(aclnn, pool, x, reversed_planes(grad), reversed_planes(indices))
+    is_reversed = soc != A950 and pool.api in WINDOWED
+    assert_same_bits(of_product, other_order if is_reversed else in_order)
+    assert_same_bits(actual, other_order if unordered != is_reversed else in_order)
     if pool.overlaps and values == "float32":
         assert in_order.tobytes() != other_order.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("pool", "is_reversed"),
+    [
+        (Pool(POOL_2D, (24, 24), kernel=(14, 15), stride=(1, 1), padding=(0, 0)), True),
+        (Pool(POOL_2D, (24, 24), kernel=(15, 15), stride=(1, 1), padding=(0, 0)), False),
+        (Pool(POOL_3D, (3, 24, 24), kernel=(2, 7, 15), stride=(1, 1, 1), padding=(0, 0, 0)), True),
+        (Pool(POOL_3D, (1, 9, 11), kernel=(1, 3, 3), stride=(1, 2, 1), padding=(0, 1, 0)), True),
+        (Pool(POOL_3D, (1, 9, 11), kernel=(1, 3, 3), stride=(1, 2, 1), padding=(0, 1, 0), dilation=2), False),
+    ],
+)
+def test_atlas_a2_adds_large_windows_and_those_with_gaps_in_row_major_order(pool: Pool, is_reversed: bool) -> None:
+    x, indices, grad = operands(pool, VALUES["float32"])
+    with current_device(A2) as aclnn:
+        of_product = gradient(aclnn, pool, x, grad, indices)
+    with current_device() as aclnn:
+        in_order = gradient(aclnn, pool, x, grad, indices)
+        other_order = gradient(aclnn, pool, x, reversed_planes(grad), reversed_planes(indices))
+    assert_same_bits(of_product, other_order if is_reversed else in_order)
+    assert in_order.tobytes() != other_order.tobytes()
 
 
 @pytest.mark.parametrize("name", POOLS)

@@ -69,10 +69,10 @@ class Pool:
         y, indices = ascend_pool(x if self.is_batched else x[np.newaxis], self.windows)
         return (y, indices) if self.is_batched else (y[0], indices[0])
 
-    def expected_gradient(self, dy: Array, indices: npt.NDArray[np.int64]) -> Array:
-        """The gradient of x, by the definition."""
+    def expected_gradient(self, dy: Array, indices: npt.NDArray[np.int64], *, reverse: bool = False) -> Array:
+        """The gradient of x, by the definition, summed in row-major order or in reverse."""
         planes = np.arange(np.prod(self.shape[: -self.rank])).reshape(*self.shape[: -self.rank], *[1] * self.rank)
-        return pool_gradient(self.shape, dy, indices + planes * np.prod(self.spatial, dtype=np.int64))
+        return pool_gradient(self.shape, dy, indices + planes * np.prod(self.spatial, dtype=np.int64), reverse=reverse)
 
     @property
     def is_batched(self) -> bool:

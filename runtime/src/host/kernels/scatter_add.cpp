@@ -57,7 +57,8 @@ struct BadIndex {
 constexpr int64_t kBlock = 256;
 
 // Gradients and indices are prefetched this number of positions ahead, so that memory is busy while sums are added. For
-// planes with fewer positions prefetching only costs time.
+// planes with fewer positions prefetching only costs time. In reverse, those of the plane before are next: hardware
+// prefetches them in ascending order alone.
 constexpr int64_t kAhead = 1024;
 
 template <typename Element>
@@ -76,10 +77,12 @@ const float* AsFloats(const T* grad, int64_t count, float* floats) {
 }
 
 // Returns the position of the first index outside of [0, plane_size), where it stops, or `count`.
-template <typename Index>
+template <bool kReversed, typename Index>
 int64_t ScatterBlock(const float* grad, const Index* indices, int64_t count, float* sums, int64_t plane_size) {
+  constexpr int64_t kStep = kReversed ? -1 : 1;
+  const int64_t end = kReversed ? -1 : count;
 #pragma GCC unroll 4
-  for (int64_t position = 0; position < count; ++position) {
+  for (int64_t position = kReversed ? count - 1 : 0; position != end; position += kStep) {
     const int64_t index = indices[position];
     if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(plane_size)) return position;
     sums[index] += grad[position];
@@ -88,17 +91,19 @@ int64_t ScatterBlock(const float* grad, const Index* indices, int64_t count, flo
 }
 
 // The same for a plane.
-template <typename T, typename Index>
+template <bool kReversed, typename T, typename Index>
 int64_t ScatterPlane(const T* grad, const Index* indices, int64_t count, float* sums, int64_t plane_size) {
   std::array<float, kBlock> floats;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t size = std::min(kBlock, count - begin);
-    if (const int64_t left = count - begin - kAhead; left > 0) {
-      Prefetch(indices + begin + kAhead, std::min(size, left));
-      Prefetch(grad + begin + kAhead, std::min(size, left));
+  for (int64_t done = 0; done < count; done += kBlock) {
+    const int64_t size = std::min(kBlock, count - done);
+    const int64_t begin = kReversed ? count - done - size : done;
+    const int64_t next = kReversed ? begin - kAhead : begin + kAhead;
+    if (kReversed ? count > kAhead : next < count) {
+      Prefetch(indices + next, std::min(size, count - next));
+      Prefetch(grad + next, std::min(size, count - next));
     }
     const float* const block = AsFloats(grad + begin, size, floats.data());
-    const int64_t stopped = ScatterBlock(block, indices + begin, size, sums, plane_size);
+    const int64_t stopped = ScatterBlock<kReversed>(block, indices + begin, size, sums, plane_size);
     if (stopped < size) return begin + stopped;
   }
   return count;
@@ -136,20 +141,22 @@ int64_t ScatterPlaneInWindows(const ScatterAdd& work, const T* grad, const Index
   return count;
 }
 
-// Planes `begin` to `end`, up to the first with a bad index.
+// Planes `begin` to `end` in the order of the sums, up to the first with a bad index.
 template <typename T, typename Index>
 std::optional<BadIndex> ScatterRange(const ScatterAdd& work, int64_t begin, int64_t end) {
   PlaneReader<T> grads(work.grad_output);
   PlaneReader<Index> indices(work.indices);
   PlaneSums<T> sums(work.grad_input);
+  const auto scatter = work.reversed ? ScatterPlane<true, T, Index> : ScatterPlane<false, T, Index>;
   const int64_t count = work.grad_output.plane_size();
-  for (int64_t plane = begin; plane < end; ++plane) {
+  for (int64_t done = begin; done < end; ++done) {
+    const int64_t plane = work.reversed ? begin + end - 1 - done : done;
     const T* plane_grads = grads.Read(plane);
     const Index* plane_indices = indices.Read(plane);
     float* const plane_sums = sums.Begin(plane);
-    const int64_t stopped =
-        work.has_windows() ? ScatterPlaneInWindows(work, plane_grads, plane_indices, plane_sums)
-                           : ScatterPlane(plane_grads, plane_indices, count, plane_sums, work.grad_input.plane_size());
+    const int64_t stopped = work.has_windows()
+                                ? ScatterPlaneInWindows(work, plane_grads, plane_indices, plane_sums)
+                                : scatter(plane_grads, plane_indices, count, plane_sums, work.grad_input.plane_size());
     if (stopped < count) return BadIndex{plane, stopped, plane_indices[stopped]};
     sums.End(plane);
   }
@@ -168,12 +175,12 @@ Status BadIndexStatus(const ScatterAdd& work, const BadIndex& bad) {
 template <typename T, typename Index>
 Status ScatterPlanes(const ScatterAdd& work) {
   std::mutex mutex;
-  std::optional<BadIndex> first;  // in the order of planes, so that the message does not depend on the threads
+  std::optional<BadIndex> first;  // in the order of the sums, so that the message does not depend on the threads
   const int64_t cost = work.grad_input.plane_size() + work.grad_output.plane_size();
   ForRanges(work.grad_input.count(), cost, [&](int64_t begin, int64_t end) {
     const std::optional<BadIndex> bad = ScatterRange<T, Index>(work, begin, end);
     const std::lock_guard lock(mutex);
-    if (bad && (!first || bad->plane < first->plane)) first = bad;
+    if (bad && (!first || (bad->plane < first->plane) != work.reversed)) first = bad;
   });
   return first ? BadIndexStatus(work, *first) : Status{};
 }

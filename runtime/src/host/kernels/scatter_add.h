@@ -10,15 +10,15 @@
 
 namespace poolgrad::host {
 
-// gradInput = 0; then for each plane (n, c) and each position o of gradOutput in row-major order
-// gradInput[n, c, indices[n, c, o]] += gradOutput[n, c, o].
+// gradInput = 0; then for each plane (n, c) and each position o of gradOutput in row-major order, or from the last one
+// to the first, gradInput[n, c, indices[n, c, o]] += gradOutput[n, c, o].
 struct ScatterAdd {
   Planes grad_output;
   Planes indices;
   Planes grad_input;
   // If given, gradients whose index is outside of their window are left out.
   std::array<AxisSpans, 3> windows = {};
-  bool reversed = false;  // from the last position to the first; only with windows
+  bool reversed = false;
 
   bool has_windows() const { return !windows[0].spans.empty(); }
 };

@@ -81,9 +81,9 @@ Status Prepare(const Launch& launch, Work& work) {
   if (!launch.geometry.ok()) return launch.geometry;
   ScatterAdd scatter{launch.PlanesOf(*call.grad_output), launch.PlanesOf(*call.indices),
                      launch.PlanesOf(*call.grad_input)};
+  scatter.reversed = launch.conduct.reversed;
   if (launch.conduct.looks_at_windows) {
     scatter.windows = SpansOf(scatter.grad_input.dims, scatter.grad_output.dims, launch.windows);
-    scatter.reversed = launch.conduct.reversed;
     const Status gaps = CheckGaps(call, launch.windows, scatter.grad_input, scatter.windows);
     if (!gaps.ok()) return gaps;
   }

@@ -14,8 +14,9 @@ namespace poolgrad::host {
 struct Conduct {
   // A gradient whose index is not in its window is left out, as on Ascend950 and by most kernels of Atlas A2.
   bool looks_at_windows = false;
-  // Sums of overlapping windows, for which no product promises an order, run from the last position to the first, so
-  // that a caller that relies on an order gets another result. Not in deterministic calls.
+  // Sums run from the last position of gradOutput to the first, as in the kernel of Atlas A2 and A3 for most windows.
+  // In strict mode those of overlapping windows, for which no product promises an order, run the other way, so that a
+  // caller that relies on an order gets another result. Not in deterministic calls.
   bool reversed = false;
   // aclnnMaxPool2dWithIndicesBackward of Ascend950 with windows of one element and stride 1 is a copy.
   bool copies = false;
@@ -35,7 +36,7 @@ bool WindowsOverlap(const PoolCall& call, const std::vector<WindowAxis>& windows
 uint64_t FloatCopySize(const aclTensor& tensor);
 
 // The behaviour for a call that passed the checks of phase 1 and has no empty tensors. In lenient mode only the
-// definition applies.
+// definition and the order of its sums apply.
 Conduct ConductOf(const PoolCall& call, const std::vector<WindowAxis>& windows);
 
 }  // namespace poolgrad::host
