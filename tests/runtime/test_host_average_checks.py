@@ -43,7 +43,7 @@ from tests.runtime.phase_one import (
     tensors,
 )
 
-NO_KERNEL, FAULT = 561003, 507015
+NO_KERNEL, FAULT, FAILED = 561003, 507015, 561000
 AXES = {AVERAGE_2D: 2, AVERAGE_3D: 3, ADAPTIVE_AVERAGE_2D: 2, ADAPTIVE_AVERAGE_3D: 3}
 RESULT = {AVERAGE_2D: "gradInput", AVERAGE_3D: "output"}
 WINDOWED = (AVERAGE_2D, AVERAGE_3D)
@@ -73,6 +73,11 @@ CODES: list[tuple[str, Change, int, tuple[str, ...]]] = [
     (AVERAGE_2D, tensors("grad_output", format=NCL), INVALID, BOTH),
     (AVERAGE_2D, tensors("grad_input", format=NCL), INVALID, BOTH),
     (AVERAGE_2D, both(planes((3, 4, 4), (3, 8, 8)), tensors(*TENSORS, format=NCL)), 0, BOTH),
+    # Planes without N are viewed as NCL, but for the operator over three axes, whose result is ND.
+    (AVERAGE_2D, planes((3, 4, 4), (3, 8, 8)), FAILED, (A950,)),
+    (AVERAGE_2D, planes((3, 4, 4), (3, 8, 8)), 0, (A2, A3)),
+    (AVERAGE_2D, both(planes((3, 4, 4), (3, 8, 8)), given(count_include_pad=True)), INVALID, (A2, A3)),
+    (AVERAGE_2D, both(planes((3, 1, 1), (3, 10, 10)), given(kernel_size=[10])), INNER, BOTH),
     (AVERAGE_2D, dims(grad_output=(3, 4, 4)), INVALID, BOTH),
     (AVERAGE_2D, planes((4, 4), (8, 8)), INVALID, BOTH),
     (AVERAGE_2D, dims(self_=(2, 3, 8, 9)), INVALID, BOTH),
@@ -94,6 +99,9 @@ CODES: list[tuple[str, Change, int, tuple[str, ...]]] = [
     (AVERAGE_2D, given(padding=[0, 2]), INVALID, BOTH),
     (AVERAGE_2D, given(padding=[0, -1]), INVALID, BOTH),
     (AVERAGE_2D, given(padding=[-1, 0], count_include_pad=True), INVALID, BOTH),
+    (AVERAGE_2D, given(kernel_size=[2], padding=[0, -1]), INNER, (A950,)),
+    (AVERAGE_2D, given(kernel_size=[2], padding=[0, -1]), INVALID, (A2, A3)),
+    (AVERAGE_2D, given(kernel_size=[2], padding=[-1, 0]), INVALID, BOTH),
     (AVERAGE_2D, given(cube_math_type=3), 0, BOTH),
     (AVERAGE_2D, given(cube_math_type=4), INVALID, BOTH),
     (AVERAGE_2D, given(cube_math_type=-1), INVALID, BOTH),
@@ -103,6 +111,12 @@ CODES: list[tuple[str, Change, int, tuple[str, ...]]] = [
     (AVERAGE_2D, dims(grad_output=(2, 3, 4, 3)), 0, (A2, A3)),
     (AVERAGE_2D, both(dims(grad_output=(2, 3, 4, 3)), given(count_include_pad=True)), INVALID, (A2,)),
     (AVERAGE_2D, dims(grad_output=(2, 1, 4, 4)), INNER, (A950,)),
+    (AVERAGE_2D, dims(grad_output=(2, 1, 4, 4)), INVALID, (A2, A3)),
+    (AVERAGE_2D, dims(grad_output=(3, 2, 4, 4)), 0, (A2, A3)),
+    # The number of windows is rounded towards 0: one that is larger than the padded plane is one.
+    (AVERAGE_2D, both(dims(grad_output=(2, 3, 1, 4)), given(kernel_size=[9, 2])), 0, BOTH),
+    (AVERAGE_2D, both(dims(grad_output=(2, 3, 1, 4)), given(kernel_size=[10, 2])), INNER, (A950,)),
+    (AVERAGE_2D, both(planes((2, 3, 1, 4), (2, 3, 4, 8)), given(kernel_size=[5, 2], count_include_pad=True)), 0, (A2,)),
     # A global pool looks neither at padding nor at strides, only at planes.
     (AVERAGE_2D, both(planes((2, 3, 1, 1), (2, 3, 10, 10)), given(kernel_size=[10], padding=[-3, 5])), 0, BOTH),
     (AVERAGE_2D, both(planes((2, 3, 1, 1), (2, 3, 9, 9)), given(kernel_size=[9], padding=[-3, 5])), INVALID, BOTH),
@@ -128,12 +142,19 @@ CODES: list[tuple[str, Change, int, tuple[str, ...]]] = [
     (AVERAGE_3D, given(padding=[-1]), INVALID, BOTH),
     (AVERAGE_3D, given(padding=[0, 0, 2]), INVALID, BOTH),
     (AVERAGE_3D, dims(grad_output=(2, 3, 4, 4, 3)), INVALID, BOTH),
+    (AVERAGE_3D, both(dims(grad_output=(2, 3, 1, 4, 4)), given(kernel_size=[9, 2, 2])), 0, BOTH),
+    (AVERAGE_3D, both(dims(grad_output=(2, 3, 1, 4, 4)), given(kernel_size=[10, 2, 2])), INVALID, BOTH),
     (AVERAGE_3D, dims(grad_output=(2, 1, 4, 4, 4)), INVALID, BOTH),
     (AVERAGE_3D, dims(grad_output=(2, 3, 0, 4, 4)), 0, BOTH),
     (AVERAGE_3D, both(dims(grad_output=(2, 3, 0, 4, 4)), given(padding=[9])), 0, BOTH),
     (ADAPTIVE_AVERAGE_2D, tensors(*TENSORS, format=ND), 0, BOTH),
     (ADAPTIVE_AVERAGE_2D, tensors(*TENSORS, format=NHWC), 0, BOTH),
-    (ADAPTIVE_AVERAGE_2D, tensors("grad_input", format=NC1HWC0), 0, BOTH),
+    # Of the operators' results those that are ND fit any format.
+    (ADAPTIVE_AVERAGE_2D, tensors("grad_input", format=NC1HWC0), INNER, BOTH),
+    (ADAPTIVE_AVERAGE_2D, both(dims(grad_output=(2, 3, 1, 1)), tensors("grad_input", format=NC1HWC0)), 0, BOTH),
+    (ADAPTIVE_AVERAGE_2D, both(planes((3, 4, 4), (3, 8, 8)), tensors("grad_input", format=NC1HWC0)), INNER, (A950,)),
+    (ADAPTIVE_AVERAGE_2D, both(planes((3, 4, 4), (3, 8, 8)), tensors("grad_input", format=NC1HWC0)), 0, (A2, A3)),
+    (ADAPTIVE_AVERAGE_2D, tensors("grad_output", "self_", format=ND), 0, BOTH),
     (ADAPTIVE_AVERAGE_2D, tensors("self_", format=ND), INVALID, BOTH),
     (ADAPTIVE_AVERAGE_2D, tensors(*TENSORS, format=NC1HWC0), INVALID, BOTH),
     (ADAPTIVE_AVERAGE_2D, tensors("self_", dtype=HALF), INVALID, BOTH),

@@ -12,10 +12,14 @@ import pytest
 
 from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase, exact_grad
 from tests.oracles import assert_same_bits
-from tests.oracles.average_bits import Span, average_gradient, divided
+from tests.oracles.average_bits import Span, average_gradient, divided, multiplied
 from tests.runtime.aclnn_ctypes import AVERAGE_2D as AVG_POOL_2D
 from tests.runtime.aclnn_ctypes import (
+    AVERAGE_3D as AVG_POOL_3D,
+)
+from tests.runtime.aclnn_ctypes import (
     NCHW,
+    NCL,
     Aclnn,
     Array,
     Average,
@@ -169,9 +173,20 @@ def test_planes_without_a_batch() -> None:
     grad = np.random.default_rng(4).standard_normal((3, 4, 5)).astype(np.float32)
     y = np.empty((3, 8, 10), np.float32)
     with current_device() as aclnn:
-        assert aclnn.run(AVG_POOL_2D, Average.of(grad, y.copy(), y, kernel_size=[2], padding=[0])) == 0
+        assert aclnn.run(AVG_POOL_2D, Average.of(grad, y.copy(), y, format=NCL, kernel_size=[2], padding=[0])) == 0
     spans = [[Span(2 * w, 2 * w + 2, 2) for w in range(count)] for count in (4, 5)]
     assert_same_bits(y, average_gradient(grad, y.shape, spans, 0, divided))
+
+
+def test_a_window_larger_than_the_plane() -> None:
+    """CANN counts windows by a quotient that is rounded towards 0, and clips them."""
+    grad = np.random.default_rng(4).standard_normal((2, 3, 1, 4, 5)).astype(np.float32)
+    y = np.empty((2, 3, 3, 8, 10), np.float32)
+    windows = {"kernel_size": [5, 2, 2], "stride": [3, 2, 2], "padding": [0]}
+    with current_device() as aclnn:
+        assert aclnn.run(AVG_POOL_3D, Average.of(grad, y.copy(), y, **windows)) == 0
+    spans = [[Span(0, 3, 3)], *([Span(2 * w, 2 * w + 2, 2) for w in range(count)] for count in (4, 5))]
+    assert_same_bits(y, average_gradient(grad, y.shape, spans, 0, multiplied))
 
 
 @pytest.mark.parametrize("name", ["2d, padding counts", "adaptive 2d", "3d"])

@@ -30,11 +30,11 @@ std::vector<WindowAxis> WindowAxes(const aclIntArray& kernel_size, const aclIntA
   return windows;
 }
 
-Wide OutputSize(int64_t size, const WindowAxis& window, bool ceil_mode) {
+Wide OutputSize(int64_t size, const WindowAxis& window, bool ceil_mode, bool truncates) {
   const Wide stride = window.stride;
   const Wide extent = Wide{window.dilation} * (window.kernel - 1) + 1;
   const Wide room = Wide{size} + 2 * Wide{window.padding} - extent + (ceil_mode ? stride - 1 : 0);
-  const Wide count = FloorDivide(room, stride) + 1;
+  const Wide count = (truncates ? room / stride : FloorDivide(room, stride)) + 1;
   const bool last_starts_outside = (count - 1) * stride >= Wide{size} + window.padding;
   return ceil_mode && last_starts_outside ? count - 1 : count;
 }

@@ -31,8 +31,9 @@ std::vector<WindowAxis> WindowAxes(const aclIntArray& kernel_size, const aclIntA
 
 // Number of windows along an axis of `size` elements, by the formula of CANN's max-pool operators:
 // floor((size + 2 padding - dilation (kernel - 1) - 1 [+ stride - 1 if ceil_mode]) / stride) + 1, less one
-// where in ceil_mode the last window would start beyond the input and its left padding. May be negative.
-Wide OutputSize(int64_t size, const WindowAxis& window, bool ceil_mode);
+// where in ceil_mode the last window would start beyond the input and its left padding. May be negative. `truncates`:
+// the quotient is rounded towards 0, as for average pools, so that a window may be larger than the padded input.
+Wide OutputSize(int64_t size, const WindowAxis& window, bool ceil_mode, bool truncates = false);
 
 // The elements of one window along an axis: `count` of them from position `first` on.
 struct Span {

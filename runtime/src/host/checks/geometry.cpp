@@ -24,11 +24,11 @@ Status CheckPlaneCount(const Planes& self, const Planes& grad_output, int code) 
 }
 
 Status CheckPooled(const Planes& self, const Planes& grad_output, const std::vector<WindowAxis>& windows,
-                   bool ceil_mode, int code) {
+                   bool ceil_mode, int code, bool truncates) {
   std::vector<int64_t> pooled;
   for (size_t axis = 0; axis < windows.size(); ++axis) {
     const int64_t size = self.dims[self.dims.size() - windows.size() + axis];
-    pooled.push_back(Clamp(OutputSize(size, windows[axis], ceil_mode)));
+    pooled.push_back(Clamp(OutputSize(size, windows[axis], ceil_mode, truncates)));
   }
   if (std::any_of(pooled.begin(), pooled.end(), [](int64_t size) { return size <= 0; })) {
     return Fail(code, "the windows do not fit into self: they give gradOutput a plane of ", DimsText(pooled));

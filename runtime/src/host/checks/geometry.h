@@ -14,9 +14,9 @@
 namespace poolgrad::host {
 
 // gradOutput has one position for each window over self, and as many planes as self. `windows` are those of the last
-// axes.
+// axes; `truncates` as for OutputSize.
 Status CheckPooled(const Planes& self, const Planes& grad_output, const std::vector<WindowAxis>& windows,
-                   bool ceil_mode, int code);
+                   bool ceil_mode, int code, bool truncates = false);
 
 // gradOutput has as many planes as self.
 Status CheckPlaneCount(const Planes& self, const Planes& grad_output, int code);

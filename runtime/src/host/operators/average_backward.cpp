@@ -50,22 +50,41 @@ Launch LaunchOf(const PoolCall& call) {
 // result when it copies to it.
 Status CheckGeometry(const Launch& launch, int code) {
   const PoolCall& call = launch.call;
-  const Planes self = launch.PlanesOf(*call.self);
+  const AverageOperator kind = OperatorOf(call);
+  Planes self = launch.PlanesOf(*call.self);
   const Planes grad_output = launch.PlanesOf(*call.grad_output);
   if (call.self->rank() != call.grad_output->rank() || call.self->dims != call.grad_input->dims) {
     return Fail(code, NameOfResult(call), " has shape ", DimsText(call.grad_input->dims), " and gradOutput ",
                 DimsText(call.grad_output->dims), "; self has ", DimsText(call.self->dims));
   }
-  return launch.windows.empty() ? CheckPlaneCount(self, grad_output, code)
-                                : CheckPooled(self, grad_output, launch.windows, call.ceil_mode, code);
+  if (IsOneBatch(call, kind) && self.count() == grad_output.count()) {
+    self.n = grad_output.n;
+    self.c = grad_output.c;
+  }
+  if (launch.windows.empty()) return CheckPlaneCount(self, grad_output, code);
+  const bool truncates = kind != AverageOperator::kConv2d;
+  return CheckPooled(self, grad_output, launch.windows, call.ceil_mode, code, truncates);
 }
 
-// Of the functions only aclnnAvgPool3dBackward and aclnnAdaptiveAvgPool2dBackward take a result of another dtype, which
-// no document has.
-Status CheckOneDtype(const PoolCall& call) {
+Status CheckGeometryInPhase1(const Launch& launch) {
+  const PoolCall& call = launch.call;
+  if (const int code = launch.conduct.geometry_code; code != ACL_SUCCESS) return CheckGeometry(launch, code);
+  // The operator's result is viewed in the shape of gradInput.
+  const Planes self = launch.PlanesOf(*call.self);
+  const Planes grad_output = launch.PlanesOf(*call.grad_output);
+  if (self.count() == grad_output.count()) return {};
+  return CheckPlaneCount(self, grad_output, ACLNN_ERR_PARAM_INVALID);
+}
+
+// The operator's result is copied to the caller's, which has to have its dtype and, unless it is ND, its format.
+Status CheckCopy(const PoolCall& call) {
   Status status = CheckResultDtype(call);
-  if (!status.ok()) status.code = ACLNN_ERR_INNER_NULLPTR;
-  return status;
+  status.code = status.ok() ? ACL_SUCCESS : ACLNN_ERR_INNER_NULLPTR;
+  if (!status.ok()) return status;
+  const int code = CodeOfOtherFormat(call);
+  return code == ACL_SUCCESS ? Status{}
+                             : Fail(code, NameOfResult(call), " has format ", FormatName(call.grad_input->format),
+                                    "; the operator's result has another one");
 }
 
 void TakeWindows(const Launch& launch, AverageGradient& work) {
@@ -145,10 +164,8 @@ Status BuildAverageBackward(aclOpExecutor& executor, std::initializer_list<PoolC
   }
   if (Status status = RunChecks(call, late_checks); !status.ok()) return status;
   Launch launch = LaunchOf(call);
-  if (const int code = launch.conduct.geometry_code; code != ACL_SUCCESS) {
-    if (Status status = CheckGeometry(launch, code); !status.ok()) return status;
-  }
-  if (Status status = CheckOneDtype(call); !status.ok()) return status;
+  if (Status status = CheckGeometryInPhase1(launch); !status.ok()) return status;
+  if (Status status = CheckCopy(call); !status.ok()) return status;
   // Windows may lie in the padding of an axis without elements.
   if (ElementCount(call.grad_input->dims) == 0) return {};
   NoteDifferences(call);

@@ -97,4 +97,21 @@ AverageConduct ConductOfAverage(const PoolCall& call, const std::vector<WindowAx
   return conduct;
 }
 
+int CodeOfOtherFormat(const PoolCall& call) {
+  const AverageOperator kind = OperatorOf(call);
+  const aclFormat format = call.grad_input->format;
+  if (call.entry.api == Api::kAdaptiveAvgPool2dBackward) {
+    // A view of another rank, and the result of Mul, are ND.
+    const bool is_nd = call.self->format == ACL_FORMAT_ND || kind == AverageOperator::kMul ||
+                       (!call.on_ascend950() && call.self->rank() == 3);
+    return is_nd || format == call.self->format ? ACL_SUCCESS : ACLNN_ERR_INNER_NULLPTR;
+  }
+  // Planes without N are viewed as NCL.
+  const bool is_other = call.entry.api == Api::kAvgPool2dBackward && call.grad_input->rank() == 3 &&
+                        format != ACL_FORMAT_NCL && !IsOneBatch(call, kind);
+  if (!is_other) return ACL_SUCCESS;
+  if (kind == AverageOperator::kConv2d) return ACLNN_ERR_PARAM_INVALID;
+  return kind == AverageOperator::kDiv ? ACLNN_ERR_INNER_NULLPTR : ACLNN_ERR_INNER;
+}
+
 }  // namespace poolgrad::host

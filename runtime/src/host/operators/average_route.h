@@ -38,6 +38,16 @@ struct AverageConduct {
 
 AverageConduct ConductOfAverage(const PoolCall& call, const std::vector<WindowAxis>& windows);
 
+// Whether aclnnAvgPool2dBackward passes all planes to the operator as those of one batch, and views its result in the
+// shape of gradInput.
+inline bool IsOneBatch(const PoolCall& call, AverageOperator kind) {
+  return call.entry.api == Api::kAvgPool2dBackward && kind == AverageOperator::kAvgPool3dGrad;
+}
+
+// The code if the operator's result cannot be copied to the caller's because that one has another format; else
+// ACL_SUCCESS.
+int CodeOfOtherFormat(const PoolCall& call);
+
 }  // namespace poolgrad::host
 
 #endif  // POOLGRAD_HOST_OPERATORS_AVERAGE_ROUTE_H_

@@ -11,9 +11,14 @@
 namespace poolgrad::host {
 namespace {
 
-// Div does not look at the padding. Where it is negative, CANN's cube fails with the code of the other operators.
+// Div does not look at the padding. Where it is negative, CANN's cube fails with the code of the other operators. On
+// Ascend950 the function checks as many values of padding as kernelSize has, and the operator the other one.
 Status CheckPaddingUnlessGlobal(const PoolCall& call) {
-  return OperatorOf(call) == AverageOperator::kDiv ? Status{} : CheckPaddingValues(call);
+  if (OperatorOf(call) == AverageOperator::kDiv) return {};
+  Status status = CheckPaddingValues(call);
+  const bool is_second = call.kernel_size->size() == 1 && call.padding->values.front() >= 0;
+  if (!status.ok() && call.on_ascend950() && is_second) status.code = ACLNN_ERR_INNER_NULLPTR;
+  return status;
 }
 
 // All in the order of CANN's code. The late checks follow the return for empty tensors.
