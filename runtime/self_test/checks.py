@@ -14,9 +14,15 @@ from poolgrad_lowering.dialect import Op
 from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
-from poolgrad_lowering.runtime.self_test.operator_checks import check_average, check_gradient, check_pool
+from poolgrad_lowering.runtime.self_test.operator_checks import (
+    check_average,
+    check_gradient,
+    check_pool,
+    check_recorded,
+)
+from poolgrad_lowering.runtime.self_test.recorded import recorded
 from poolgrad_lowering.runtime.self_test.session_checks import SESSION_CHECKS
-from poolgrad_lowering.runtime.self_test.sessions import DifferentError, RefusedError
+from poolgrad_lowering.runtime.self_test.sessions import CloseError, DifferentError, RefusedError
 
 _LONGEST_DETAIL = 2000
 _BEFORE_THE_MESSAGE = "Status Message: "  # in onnxruntime's errors of a node that failed in a Run
@@ -42,11 +48,13 @@ class Outcome(NamedTuple):
 
 
 def all_checks() -> list[Check]:
-    """Return all checks: gradients of max pools, of average pools, pools, sessions."""
+    """Return all checks: gradients of max pools, of average pools, pools, recorded calls, sessions."""
     gradients = [_of_operator(case, case.family.gradient, check_gradient) for case in CASES]
     pools = [_of_operator(case, case.family.pool, check_pool) for case in CASES]
     averages = [_of_operator(case, case.op, check_average) for case in AVERAGE_CASES]
     operators = [check for checks in gradients + averages + pools for check in checks]
+    for op in {call.op.name: call.op for call in recorded()}.values():
+        operators += _of_types("as recorded", op, max(op.ranks), partial(check_recorded, op))
     return operators + [Check(title, run) for title, run in SESSION_CHECKS.items()]
 
 
@@ -60,6 +68,8 @@ def perform(check: Check, backend: str) -> Outcome:
 def _run_check(check: Check, backend: str) -> tuple[str, str | None]:
     try:
         check.run(backend)
+    except CloseError as error:
+        return "close", str(error)
     except DifferentError as error:
         return "different", str(error)
     except RefusedError as error:
@@ -70,7 +80,8 @@ def _run_check(check: Check, backend: str) -> tuple[str, str | None]:
 
 
 def _of_operator(case: Case | AverageCase, op: Op, check: Callable[..., None]) -> list[Check]:
-    return [
-        Check(case.pooling.title, partial(check, case, element), op.name, len(case.pooling.x_shape), element.name)
-        for element in ELEMENT_TYPES
-    ]
+    return _of_types(case.pooling.title, op, len(case.pooling.x_shape), partial(check, case))
+
+
+def _of_types(title: str, op: Op, rank: int, check: Callable[..., None]) -> list[Check]:
+    return [Check(title, partial(check, element), op.name, rank, element.name) for element in ELEMENT_TYPES]

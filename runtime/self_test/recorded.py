@@ -68,7 +68,7 @@ def recorded() -> tuple[Recorded, ...]:
         for name, shape in _shapes(op, pooling).items():
             floats = np.float32 if element.name == "float32" else np.uint16
             flat = np.frombuffer(data, np.int32 if name == "argmax" else floats, math.prod(shape), offset)
-            tensors[name] = flat.reshape(shape)
+            tensors[name] = flat.reshape(shape).copy()  # aligned
             offset += flat.nbytes
         calls.append(Recorded(op, element, pooling, tensors))
     return tuple(calls)

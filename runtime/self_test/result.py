@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from poolgrad_lowering.runtime.doctor import Diagnosis
 
 SCHEMA_VERSION = 1
-STATUSES = ("ok", "different", "refused", "error")
+STATUSES = ("ok", "close", "different", "refused", "error")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Row:
     """A check and its outcome.
 
     `operator`, `element_type` and `function` (of aclnn) are None for a check of a whole session. `status` is one of
-    `STATUSES`: "ok"; "different" if a result differs; "refused" if the provider did not claim a node of the dialect;
+    `STATUSES`: "ok"; "close" if sums are rounded otherwise than in the recorded calls; "different" if a result differs;
+    "refused" if the provider did not claim a node of the dialect;
     "error" if something failed. `detail` explains every status except "ok".
     """
 

@@ -29,6 +29,10 @@ class RefusedError(Exception):
     """The provider did not claim a node, which runs as its function body; the message names it."""
 
 
+class CloseError(Exception):
+    """Results have other bits than those of Ascend's kernels, within the rounding of the definition's sums."""
+
+
 class DifferentError(Exception):
     """A result differs from the definition; the message has the first element that differs."""
 

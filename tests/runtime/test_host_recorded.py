@@ -50,12 +50,12 @@ def results(device: Aclnn, call: Recorded) -> dict[str, Array]:
     arguments: Call
     if not call.op.is_gradient:
         made["argmax"] = np.full_like(given["argmax"], -1)
-        arguments = Forward.of(given["x"].copy(), made["y"], made["argmax"], format=NCDHW, **windows)
+        arguments = Forward.of(given["x"], made["y"], made["argmax"], format=NCDHW, **windows)
     elif call.op.has_argmax:
-        arguments = Backward.of(given["grad"].copy(), x, given["argmax"].copy(), made["y"], format=NCDHW, **windows)
+        arguments = Backward.of(given["grad"], x, given["argmax"], made["y"], format=NCDHW, **windows)
     else:
         windows.update(count_include_pad=pooling.count_include_pad, divisor_override=pooling.divisor)
-        arguments = Average.of(given["grad"].copy(), x, made["y"], format=NCDHW, **windows)
+        arguments = Average.of(given["grad"], x, made["y"], format=NCDHW, **windows)
     assert device.run(FUNCTIONS[call.op.name], arguments) == 0, (call.pooling, device.message())
     return made
 
