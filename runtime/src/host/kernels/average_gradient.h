@@ -28,8 +28,8 @@ struct AverageGradient {
   std::array<std::vector<double>, 3> counts = {};  // the number of elements that each window counts along the axis
   int64_t divisor = 0;                             // of all windows; 0: the product of the window's counts
   MeanArithmetic arithmetic = {};
-  std::optional<WindowAxis> row_window = {};  // the windows along W, unless these are adaptive
-  bool reversed = false;                      // from the last window to the first
+  std::array<std::optional<WindowAxis>, 2> common = {};  // the size and distance of all windows along H, and along W
+  bool reversed = false;                                 // from the last window to the first
 };
 
 // The kernel for gradients of this type (FLOAT, FLOAT16, BF16: sums are float, rounded once at the end); null if there

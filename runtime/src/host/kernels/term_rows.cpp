@@ -9,46 +9,15 @@
 namespace poolgrad::host {
 namespace {
 
-using simd::kMostLanes;
-
-// With more terms per element, copies of the terms take more memory than rows of x.
-constexpr int64_t kMostTables = 8;
-
 int64_t CeilDivide(int64_t dividend, int64_t divisor) { return dividend / divisor + (dividend % divisor > 0 ? 1 : 0); }
 
-TermRows ByTable(const std::vector<Range>& elements, int64_t windows, int64_t most) {
-  const auto zero = static_cast<int32_t>(windows);
-  TermRows rows{windows + kMostLanes, 0, {}, 0, {}};
-  for (int64_t i = 0; i < most; ++i) {
-    std::vector<int32_t>& table = rows.tables.emplace_back();
-    for (const Range& range : elements) {
-      table.push_back(i < range.count() ? static_cast<int32_t>(range.first + i) : zero);
-    }
-  }
-  return rows;
-}
-
 // A window that contains the same elements in each place, without what all of them have in the padding.
-WindowAxis Shortest(int64_t width, int64_t windows, WindowAxis window) {
-  if (windows == 1) window.stride = 1;
+WindowAxis Shortest(int64_t elements, int64_t windows, WindowAxis window) {
+  if (windows == 1) window.stride = elements;
   const int64_t excess = std::max<int64_t>(window.padding - (windows - 1) * window.stride, 0);
   window.padding -= excess;
-  window.kernel = std::min(window.kernel - excess, width + window.padding);
+  window.kernel = std::min(window.kernel - excess, elements + window.padding);
   return window;
-}
-
-// Window w begins at element w stride - padding.
-TermRows ByShifts(int64_t width, int64_t windows, const WindowAxis& given) {
-  const WindowAxis window = Shortest(width, windows, given);
-  const int64_t stride = window.stride;
-  const int64_t begin = CeilDivide(window.kernel, stride);
-  const int64_t last = (width - 1) / stride + (stride - 1 + window.padding) / stride;
-  TermRows rows{begin + std::max(windows, last + 1) + 2 * kMostLanes, begin, {}, stride, {}};
-  for (int64_t r = 0; r < std::min(stride, width); ++r) {
-    const int64_t first = CeilDivide(r + window.padding - window.kernel + 1, stride);
-    rows.shifts.push_back({begin + first, begin + (r + window.padding) / stride + 1});
-  }
-  return rows;
 }
 
 }  // namespace
@@ -73,12 +42,32 @@ int64_t LargestCount(const std::vector<Range>& ranges) {
   return most;
 }
 
-TermRows TermRows::Of(const AxisSpans& axis, int64_t width, const std::optional<WindowAxis>& window) {
+TermTables TermTables::Of(const AxisSpans& axis, int64_t width) {
   const auto windows = static_cast<int64_t>(axis.spans.size());
+  const auto zero = static_cast<int32_t>(windows);
   const std::vector<Range> elements = WindowsOfElements(axis, width);
-  const int64_t most = LargestCount(elements);
-  if (window && (window->stride == 1 || most > kMostTables)) return ByShifts(width, windows, *window);
-  return ByTable(elements, windows, most);
+  TermTables rows{windows + simd::kMostLanes, {}};
+  for (int64_t i = 0; i < LargestCount(elements); ++i) {
+    std::vector<int32_t>& table = rows.tables.emplace_back();
+    for (const Range& range : elements) {
+      table.push_back(i < range.count() ? static_cast<int32_t>(range.first + i) : zero);
+    }
+  }
+  return rows;
+}
+
+// Window w begins at element w stride - padding.
+TermShifts TermShifts::Of(int64_t elements, int64_t windows, const WindowAxis& given) {
+  const WindowAxis window = Shortest(elements, windows, given);
+  const int64_t stride = window.stride;
+  const int64_t begin = CeilDivide(window.kernel, stride);
+  const int64_t last = (elements - 1) / stride + (stride - 1 + window.padding) / stride;
+  TermShifts rows{begin, begin + std::max(windows, last + 1), stride, {}};
+  for (int64_t r = 0; r < std::min(stride, elements); ++r) {
+    const int64_t first = CeilDivide(r + window.padding - window.kernel + 1, stride);
+    rows.shifts.push_back({begin + first, begin + (r + window.padding) / stride + 1});
+  }
+  return rows;
 }
 
 }  // namespace poolgrad::host

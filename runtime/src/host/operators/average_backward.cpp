@@ -94,14 +94,17 @@ void TakeWindows(const Launch& launch, AverageGradient& work) {
   work.windows = SpansOf(sizes, counts, windows);
   const size_t absent = sizes.size() - windows.size();
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    std::optional<WindowAxis> common;
     if (axis >= absent) {
-      work.counts[axis] =
-          CountedElements(sizes[axis], counts[axis], windows[axis - absent], launch.call.count_include_pad);
-      continue;
+      common = windows[axis - absent];
+      work.counts[axis] = CountedElements(sizes[axis], counts[axis], *common, launch.call.count_include_pad);
+    } else {
+      for (const Span& span : work.windows[axis].spans) work.counts[axis].push_back(static_cast<double>(span.count));
+      const int64_t size = sizes[axis] / counts[axis];
+      if (sizes[axis] % counts[axis] == 0) common = WindowAxis{size, size, 0, 1};
     }
-    for (const Span& span : work.windows[axis].spans) work.counts[axis].push_back(static_cast<double>(span.count));
+    if (axis > 0) work.common[axis - 1] = common;
   }
-  if (!windows.empty()) work.row_window = windows.back();
   work.divisor = Narrowed(launch.call.divisor_override);
 }
 

@@ -65,11 +65,6 @@ template <typename T>
 using PoolRows = uint32_t (*)(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count,
                               const Maxima& columns, const Maxima& arranged, const Maxima& maxima);
 
-// Computes `width` sums of `count` rows, each in the order of the rows and from 0 on, and rounds each sum once. Whole
-// vectors of the rows are read.
-template <typename T>
-using SumRows = void (*)(const float* const* rows, int64_t count, int64_t width, T* to);
-
 struct Operations {
   void (*widen_float16)(const Float16* from, int64_t count, float* to);
   void (*widen_bfloat16)(const BFloat16* from, int64_t count, float* to);
@@ -79,12 +74,15 @@ struct Operations {
   void (*round_and_clear_bfloat16)(float* from, int64_t count, BFloat16* to);
   void (*widen_indices)(const int32_t* from, int64_t count, int64_t* to);
 
+  // A result of -0 is +0, as in a sum that begins with 0.
   void (*divide)(const float* from, const float* by, int64_t count, float* to);
   void (*multiply)(const float* from, const float* by, int64_t count, float* to);
   void (*gather)(const float* from, const int32_t* source, int64_t count, float* to);  // to[i] = from[source[i]]
-  SumRows<float> sum_float;
-  SumRows<Float16> sum_float16;
-  SumRows<BFloat16> sum_bfloat16;
+  // Computes `width` sums of `count` rows, each in the order of the rows and from 0 on. Whole vectors are read and
+  // written.
+  void (*sum)(const float* const* rows, int64_t count, int64_t width, float* to);
+  // to[i] = rows[i % stride][i / stride]. Whole vectors are read.
+  void (*interleave)(const float* const* rows, int64_t stride, int64_t count, float* to);
 
   // Null if windows are computed element by element.
   PoolRows<float> pool_float;

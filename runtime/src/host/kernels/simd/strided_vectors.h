@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Loads of every second, third, ... element in memory as a vector. Part of body.h.
+// Loads of every second, third, ... element in memory as a vector, and the reverse. Part of body.h.
 
 template <typename Lanes>
 struct Strided;
@@ -34,3 +34,37 @@ void LoadStrided(const Element* from, Vector& to) {
   Load(from, to);
   if constexpr (kStride > 1) Strided<std::make_index_sequence<kLanes>>::template Take<kStride, 1>(from, to);
 }
+
+template <typename Lanes>
+struct Interleaved;
+
+template <size_t... kLane>
+struct Interleaved<std::index_sequence<kLane...>> {
+  // The shuffle index of a lane of vector `part` when row `row` is added. The shuffle selects from `to` and from the
+  // row, in this order.
+  static constexpr int32_t Place(int64_t stride, int64_t part, int64_t row, int64_t lane) {
+    const int64_t element = part * kLanes + lane;
+    return static_cast<int32_t>(element % stride == row ? kLanes + element / stride : lane);
+  }
+
+  template <int64_t kStride, int64_t kPart, int64_t kRow>
+  static void Take(const float* const* rows, int64_t first, Floats& to) {
+    Floats row;
+    Load(rows[kRow] + first, row);
+#ifdef __clang__
+    to = __builtin_shufflevector(to, row, Place(kStride, kPart, kRow, kLane)...);
+#else
+    to = __builtin_shuffle(to, row, Ints{Place(kStride, kPart, kRow, kLane)...});
+#endif
+    if constexpr (kRow + 1 < kStride) Take<kStride, kPart, kRow + 1>(rows, first, to);
+  }
+
+  // Writes kStride vectors: element q kStride + r is rows[r][first + q].
+  template <int64_t kStride, int64_t kPart = 0>
+  static void Write(const float* const* rows, int64_t first, float* to) {
+    Floats part = {};
+    Take<kStride, kPart, 0>(rows, first, part);
+    Store(part, to + kPart * kLanes);
+    if constexpr (kPart + 1 < kStride) Write<kStride, kPart + 1>(rows, first, to);
+  }
+};
