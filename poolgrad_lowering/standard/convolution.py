@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.dims import is_static
@@ -23,20 +24,11 @@ from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
 
-FEW_CHANNELS = 16
-"""With fewer channels in a group, one matrix product over all positions of the kernel is faster than one for each."""
-
-
-MOST_POSITIONS = 4096
-"""With more positions of the kernel, their matrix products would be too many nodes: it is one convolution."""
-
-
 @dataclass(frozen=True)
 class Windows:
     """What a convolution moves over: `image` and `outputs` name the operands, `axes` has the windows of each axis.
 
-    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic. A transposed
-    convolution has no use for `sizes`.
+    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic.
     """
 
     image: str
@@ -52,6 +44,31 @@ class Windows:
     def lists(self) -> Iterator[list[int]]:
         """Kernel, strides, begins and ends of the padding, and dilations, by axis."""
         return map(list[int], zip(*self.windows, strict=True))
+
+    @property
+    def each_channels(self) -> int:
+        """The channels of the image in a group."""
+        return self.channels // self.groups
+
+    @property
+    def each_results(self) -> int:
+        """The channels of the outputs in a group."""
+        return self.results // self.groups
+
+    @property
+    def padded_sizes(self) -> list[int] | None:
+        """The sizes of the padded image."""
+        if self.sizes is None:
+            return None
+        return [size + window.begin + window.end for size, window in zip(self.sizes, self.windows, strict=True)]
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Whether the windows reach the end of the padded image, so that a gradient by a convolution needs no cut."""
+        return self.counts is not None and self.padded_sizes == [
+            (count - 1) * window.stride + window.extent
+            for window, count in zip(self.windows, self.counts, strict=True)
+        ]
 
     @property
     def kernel(self) -> list[int]:
@@ -103,10 +120,13 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
         sizes = [dim.coefficient for dim in known[2:]]
         counts = [window.output_size(size, ceil=False) for window, size in zip(windows, sizes, strict=True)]
     if image == "dY":
-        counts, sizes = sizes, None
         extra = call.attribute("output_padding", [0] * len(windows))
         if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
             raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
+        counts = sizes
+        if counts is not None:
+            ends = zip(windows, counts, extra, strict=True)
+            sizes = [window.overhang(0, count) - window.end + more for window, count, more in ends]
     return Windows(image, outputs, weight[1] * groups, weight[0], groups, windows, sizes, counts)
 
 
@@ -123,6 +143,8 @@ def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
     """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end."""
     operands = f"{windows.outputs}, {weight}"
     strides = [window.stride for window in windows.windows]
+    if is_turned_round(windows.windows, windows.channels, windows.results, windows.groups):
+        return _turned_round(windows, dx, weight)
     if windows.sizes is not None and windows.counts is not None:
         axes = zip(windows.windows, windows.sizes, windows.counts, strict=True)
         left_over = [window.end - window.overhang(size, count) for window, size, count in axes]
@@ -139,43 +161,84 @@ def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
     )
 
 
+def _turned_round(windows: Windows, dx: str, weight: str) -> str:
+    """The convolution of the outputs with the kernel turned round."""
+    kernel, _, _, _, dilations = windows.lists
+    axes = len(kernel)
+    pads = [window.extent - 1 - window.begin for window in windows.windows]
+    return (
+        ints("flip_last", [-1] * axes)
+        + ints("flip_before", [-size - 1 for size in kernel])
+        + ints("flip_axes", windows.axes)
+        + f"flipped = Slice({weight}, flip_last, flip_before, flip_axes, flip_last)\n"
+        + transpose("flipped_by_channel", "flipped", [1, 0, *windows.axes])
+        + f"{dx} = Conv<kernel_shape = {kernel}, dilations = {dilations}, pads = {pads + pads}>"
+        f"({windows.outputs}, flipped_by_channel)\n"
+    )
+
+
 def weight_gradient(windows: Windows, dw: str = "dW") -> str:
-    """The gradient of the weight, as matrix products where the sizes are numbers."""
-    if windows.counts is None or 0 in windows.counts or math.prod(windows.kernel) > MOST_POSITIONS:
+    """The gradient of the weight, as what is the fastest for the sizes; as a convolution if these are no numbers."""
+    if windows.counts is None or 0 in windows.counts:
         return _by_convolution(windows, dw)
-    if windows.groups > 1 or windows.channels < FEW_CHANNELS:
-        return _by_one_product(windows, windows.counts, dw)
-    return _by_product_per_position(windows, windows.counts, dw)
+    found = spelling(windows.windows, windows.counts, windows.each_channels, windows.each_results)
+    if found is Spelling.CONVOLUTION:
+        return _by_convolution(windows, dw)
+    write = {Spelling.POSITIONS: _by_product_per_position, Spelling.COLUMNS: _by_columns, Spelling.SUMS: _by_sums}
+    return write[found](windows, windows.counts, dw)
 
 
 def _by_product_per_position(windows: Windows, counts: Sequence[int], dw: str) -> str:
-    """For each position in the kernel, dY as (O, N·L) by the elements of X that it meets, as (N·L, C)."""
-    first, axes = len(windows.kernel), windows.axes
-    text = _padded(windows) + transpose("last", "padded", [0, *axes, 1])
-    text += transpose("exchanged", windows.outputs, [1, 0, *axes]) + reshape("rows", "exchanged", [windows.results, -1])
+    """For each position in the kernel, dY as (G, O, N·L) by the elements of X that it meets, as (G, N·L, C)."""
+    groups, channels, results = windows.groups, windows.each_channels, windows.each_results
+    axes = len(windows.kernel)
+    lead = [groups] if groups > 1 else []  # of one group, they are products of matrices
+    text = _padded(windows) + transpose("exchanged", windows.outputs, [1, 0, *windows.axes])
+    text += reshape("rows", "exchanged", [*lead, results, -1])
+    if lead:
+        text += reshape("by_group", "padded", [-1, groups, channels, *(windows.padded_sizes or [])])
+        text += transpose("last", "by_group", [1, 0, *range(3, 3 + axes), 2])
+    else:
+        text += transpose("last", "padded", [0, *windows.axes, 1])
     products = []
-    for number, part in enumerate(_positions("last", windows, counts, first_axis=1)):
-        text += part + reshape(f"columns_{number}", f"part_{number}", [-1, windows.channels])
+    for number, part in enumerate(_positions("last", windows, counts, first_axis=1 + len(lead))):
+        text += part + reshape(f"columns_{number}", f"part_{number}", [*lead, -1, channels])
         text += f"product_{number} = MatMul(rows, columns_{number})\n"
         products.append(f"product_{number}")
     text += f"products = Concat<axis = 0>({', '.join(products)})\n"
-    text += reshape("cube", "products", [*windows.kernel, windows.results, windows.channels])
-    return text + transpose(dw, "cube", [first, first + 1, *range(first)])
+    text += reshape("cube", "products", [*windows.kernel, *lead, results, channels])
+    last = axes + len(lead)
+    if not lead:
+        return text + transpose(dw, "cube", [last, last + 1, *range(axes)])
+    text += transpose("turned", "cube", [*range(axes, last + 2), *range(axes)])
+    return text + reshape(dw, "turned", [windows.results, channels, *windows.kernel])
 
 
-def _by_one_product(windows: Windows, counts: Sequence[int], dw: str) -> str:
-    """dY as (N, G, O/G, L) by the elements of X that each position meets, as (N, G, L, K·C/G), added up over N."""
-    groups, channels, places = windows.groups, windows.channels // windows.groups, math.prod(counts)
+def _by_columns(windows: Windows, counts: Sequence[int], dw: str) -> str:
+    """The elements of X that each position meets, as (N, G, K·C, L), by dY as (N, G, L, O), added up over N."""
+    groups, channels, results = windows.groups, windows.each_channels, windows.each_results
+    places = math.prod(counts)
     text, parts = _padded(windows), []
     for number, part in enumerate(_positions("padded", windows, counts, first_axis=2)):
         text += part + reshape(f"columns_{number}", f"part_{number}", [-1, groups, channels, places])
         parts.append(f"columns_{number}")
-    text += f"columns = Concat<axis = 2>({', '.join(parts)})\n" + transpose("upright", "columns", [0, 1, 3, 2])
-    text += reshape("rows", windows.outputs, [-1, groups, windows.results // groups, places])
-    text += "product = MatMul(rows, upright)\n" + reduce("ReduceSum", "total", "product", [0])
-    text += reshape("by_position", "total", [windows.results, len(parts), channels])
-    text += transpose("by_channel", "by_position", [0, 2, 1])
-    return text + reshape(dw, "by_channel", [windows.results, channels, *windows.kernel])
+    text += f"columns = Concat<axis = 2>({', '.join(parts)})\n"
+    text += reshape("flat", windows.outputs, [-1, groups, results, places]) + transpose("rows", "flat", [0, 1, 3, 2])
+    text += "product = MatMul(columns, rows)\n" + reduce("ReduceSum", "total", "product", [0])
+    text += reshape("by_position", "total", [groups, len(parts), channels, results])
+    text += transpose("by_result", "by_position", [0, 3, 2, 1])
+    return text + reshape(dw, "by_result", [windows.results, channels, *windows.kernel])
+
+
+def _by_sums(windows: Windows, counts: Sequence[int], dw: str) -> str:
+    """For each position in the kernel, the sum of dY times the elements of X that it meets, for each channel."""
+    text, sums = _padded(windows), []
+    for number, part in enumerate(_positions("padded", windows, counts, first_axis=2)):
+        text += part + f"product_{number} = Mul({windows.outputs}, part_{number})\n"
+        text += reduce("ReduceSum", f"sum_{number}", f"product_{number}", [0, *windows.axes], keep=True)
+        sums.append(f"sum_{number}")
+    text += f"sums = Concat<axis = 2>({', '.join(sums)})\n"
+    return text + reshape(dw, "sums", [windows.results, 1, *windows.kernel])
 
 
 def _padded(windows: Windows) -> str:
@@ -205,21 +268,34 @@ def _positions(source: str, windows: Windows, counts: Sequence[int], *, first_ax
 
 def _by_convolution(windows: Windows, dw: str) -> str:
     """One convolution of X and dY with batch and channels, and strides and dilations, exchanged, cut to the kernel."""
-    if windows.groups > 1:
-        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups, over symbolic sizes or by a huge kernel")
     order = [1, 0, *windows.axes]
     kernel, strides, begins, ends, dilations = windows.lists
-    return (
-        transpose("channels_first", windows.image, order)
-        + transpose("outputs_first", windows.outputs, order)
-        + f"product = Conv<strides = {dilations}, dilations = {strides}, "
+    text = transpose("outputs_first", windows.outputs, order)
+    if windows.groups == 1:
+        text += transpose("channels_first", windows.image, order)
+    elif windows.each_channels == 1:
+        text += transpose("exchanged", windows.image, order)
+        text += reshape("channels_first", "exchanged", [1, -1, *(0 for _ in windows.axes)])
+    else:
+        text += _groups_exchanged(windows)
+    text += (
+        f"product = Conv<strides = {dilations}, dilations = {strides}, group = {windows.groups}, "
         f"pads = {begins + ends}>(channels_first, outputs_first)\n"
-        + ints("starts", [0] * len(kernel))
-        + ints("ends", kernel)
-        + ints("axes", windows.axes)
-        + "cut = Slice(product, starts, ends, axes)\n"
-        + transpose(dw, "cut", order)
     )
+    if windows.leaves_nothing:
+        return text + transpose(dw, "product", order)
+    text += ints("starts", [0] * len(kernel)) + ints("ends", kernel) + ints("axes", windows.axes)
+    return text + "cut = Slice(product, starts, ends, axes)\n" + transpose(dw, "cut", order)
+
+
+def _groups_exchanged(windows: Windows) -> str:
+    """The image of G groups of C channels as (C, G·N, …). The sizes of its axes are numbers."""
+    if windows.sizes is None:
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups of channels over symbolic sizes")
+    sizes, channels = windows.sizes, windows.each_channels
+    text = reshape("by_group", windows.image, [-1, windows.groups, channels, *sizes])
+    text += transpose("exchanged", "by_group", [2, 1, 0, *range(3, 3 + len(sizes))])
+    return text + reshape("channels_first", "exchanged", [channels, -1, *sizes])
 
 
 DEFINITIONS = (

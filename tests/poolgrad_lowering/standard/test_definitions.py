@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -402,12 +403,35 @@ def test_conv_grad_with_auto_pad(auto_pad: str, strides: list[int]) -> None:
     )
 
 
-@pytest.mark.parametrize(("channels", "products"), [(15, 1), (16, 9)])
-def test_the_two_forms_of_a_weight_gradient(channels: int, products: int) -> None:
-    """With few channels one product for all positions of the kernel, with more of them one for each."""
-    feeds, expected, attributes = conv_case({"x": (2, channels, 5, 5), "w": (2, channels, 3, 3)})
+SPELLINGS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "few channels": ({"x": (2, 15, 5, 5), "w": (8, 15, 3, 3)}, {"MatMul": 1, "ConvTranspose": 1}),
+    "many channels": ({"x": (2, 16, 5, 5), "w": (9, 16, 3, 3)}, {"MatMul": 9, "ConvTranspose": 1}),
+    "twice as many as results": ({"x": (2, 16, 5, 5), "w": (8, 16, 3, 3)}, {"MatMul": 9, "Conv": 1}),
+    "a large kernel": ({"x": (2, 3, 9, 9), "w": (4, 3, 4, 3)}, {"Conv": 1, "ConvTranspose": 1}),
+    "strides": ({"x": (2, 3, 9, 9), "w": (4, 3, 3, 3), "strides": [2, 2]}, {"Conv": 1, "ConvTranspose": 1}),
+    "strides of one position": ({"x": (2, 3, 9, 9), "w": (4, 3, 1, 1), "strides": [2, 2]}, {"MatMul": 1, "ConvTranspose": 1}),
+    "depthwise": ({"x": (2, 3, 5, 5), "w": (3, 1, 3, 3), "group": 3}, {"Mul": 9, "ConvTranspose": 1}),
+    "depthwise with strides": (
+        {"x": (2, 3, 8, 6), "w": (3, 1, 3, 3), "group": 3, "strides": [2, 3], "pads": [1, 0, 1, 2]},
+        {"Conv": 1, "ConvTranspose": 1},
+    ),
+    "groups with strides": (
+        {"x": (2, 4, 8, 6), "w": (6, 2, 3, 3), "group": 2, "strides": [2, 3]}, {"Conv": 1, "ConvTranspose": 1}
+    ),
+    "groups of many channels": ({"x": (2, 32, 5, 4), "w": (6, 16, 3, 2), "group": 2}, {"MatMul": 6, "ConvTranspose": 1}),
+    "a large result": ({"x": (1, 1, 260, 5), "w": (2, 1, 4, 3)}, {"MatMul": 1, "ConvTranspose": 1}),
+}
+"""What the two gradients of a convolution are written with, by its sizes."""
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_the_ways_to_write_the_gradients_of_a_convolution(name: str) -> None:
+    row, written = SPELLINGS[name]
+    feeds, expected, attributes = conv_case(row)
+    check("ConvGrad", feeds, expected, **attributes)
     model = standardised(one_node("ConvGrad", feeds, {n: a.astype(F32) for n, a in expected.items()}, **attributes))
-    assert [node.op_type for node in model.graph.node].count("MatMul") == products
+    operators = Counter(node.op_type for node in model.graph.node)
+    assert {kind: operators[kind] for kind in ("MatMul", "Mul", "Conv", "ConvTranspose") if operators[kind]} == written
 
 
 def test_conv_grad_of_float16() -> None:
