@@ -11,24 +11,24 @@ A transposed convolution is the same sum with x and y exchanged, so the gradient
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.windows import AxisWindow
+from poolgrad_lowering.torch.own_operators import part, turn_round
 
-WeightGradient = Literal["matmul", "convolution"]
+WeightGradient = Literal["by_shape", "matmul", "convolution"]
 """How the gradient of a convolution's weight is written.
 
-"matmul": a matrix product for each position in the kernel, or one over all positions where channels are few. The
-fastest on onnxruntime's CPU provider. "convolution": one convolution of x and dy with batch and channels exchanged,
-whose kernel is as large as the image.
+"by_shape": the fastest way on onnxruntime's CPU provider for the sizes of the layer (`model.convolution_gradients`).
+"convolution": one convolution of x and dy with batch and channels exchanged, whose kernel is as large as the image.
+"matmul": the fastest way that is no convolution.
 """
-
-FEW_CHANNELS = 16
-"""With fewer channels in a group, one product over all positions of the kernel is faster than one for each."""
 
 aten = torch.ops.aten
 
@@ -42,11 +42,14 @@ class _Windows(NamedTuple):
     dilation: Sequence[int]
     groups: int
 
+    @property
+    def axes(self) -> list[AxisWindow]:
+        """The windows of each axis."""
+        return list(map(AxisWindow, self.kernel, self.stride, self.padding, self.padding, self.dilation))
+
 
 def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple[Tensor | None, ...]]:
     """Return the function that computes aten.convolution_backward, with the weight's gradient written in this way."""
-    write = {"matmul": _by_products, "convolution": _by_convolution}[weight_gradient]
-
     def backward(  # noqa: PLR0917 - the operator's signature
         dy: Tensor,
         x: Tensor,
@@ -64,7 +67,7 @@ def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple
         image, outputs = (dy, x) if transposed else (x, dy)
         return (
             _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None,
-            write(image, outputs, windows) if output_mask[1] else None,
+            _weight_gradient(image, outputs, windows, weight_gradient) if output_mask[1] else None,
             dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
         )
 
@@ -76,71 +79,113 @@ def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *,
     kernel, stride, padding, dilation, groups = windows
     output_padding = [0] * len(kernel)
     if not transposed:
-        axes = map(AxisWindow, kernel, stride, padding, padding, dilation)
+        axes = windows.axes
+        if is_turned_round(axes, x.shape[1], dy.shape[1], groups):
+            turned = turn_round(weight).transpose(0, 1)
+            pads = [window.extent - 1 - window.begin for window in axes]
+            return aten.convolution(dy, turned, None, stride, pads, dilation, False, output_padding, 1)
         sizes = zip(axes, x.shape[2:], dy.shape[2:], strict=True)
         output_padding = [window.end - window.overhang(size, count) for window, size, count in sizes]
     dx: Tensor = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
     return dx
 
 
-def _by_products(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
-    """Return the weight's gradient as matrix products. `image` is what the windows move over."""
-    if windows.groups > 1 or image.shape[1] < FEW_CHANNELS:
-        return _by_one_product(image, outputs, windows)
-    return _by_product_per_position(image, outputs, windows)
+def _weight_gradient(image: Tensor, outputs: Tensor, windows: _Windows, written: WeightGradient) -> Tensor:
+    """Return the weight's gradient. `image` is what the windows move over."""
+    each = image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
+    counts = outputs.shape[2:]
+    may_be_large = written == "by_shape" and all(isinstance(count, int) for count in counts)  # and not symbolic
+    found = spelling(windows.axes, counts, *each, convolution=may_be_large)
+    return _WAYS[Spelling.CONVOLUTION if written == "convolution" else found](image, outputs, windows)
 
 
 def _by_product_per_position(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
-    """Return dw of one group: for each position in the kernel, dy as (O, N·L) by the elements of x there, (N·L, C)."""
-    channels = image.shape[1]
-    rows = outputs.transpose(0, 1).reshape(outputs.shape[1], -1)
+    """Return dw: for each position in the kernel, dy as (G, O, N·L) by the elements of x there, (G, N·L, C)."""
+    groups, axes = windows.groups, len(windows.kernel)
+    channels, results = image.shape[1] // groups, outputs.shape[1] // groups
+    lead = [groups] if groups > 1 else []  # of one group, they are products of matrices
+    rows = outputs.transpose(0, 1).reshape(*lead, results, -1)
     last = image.permute(0, *range(2, image.ndim), 1)
-    products = [rows @ part.reshape(-1, channels) for part in _positions(last, outputs, windows, first_axis=1)]
-    stacked = torch.cat(products).reshape(*windows.kernel, outputs.shape[1], channels)
-    axes = len(windows.kernel)
-    return stacked.permute(axes, axes + 1, *range(axes))
+    if lead:
+        last = image.reshape(-1, groups, channels, *image.shape[2:]).permute(1, 0, *range(3, 3 + axes), 2)
+    parts = _positions(last, outputs, windows, first_axis=1 + len(lead))
+    stacked = torch.cat([rows @ each.reshape(*lead, -1, channels) for each in parts])
+    order = range(axes + len(lead), axes + len(lead) + 2)
+    found = stacked.reshape(*windows.kernel, *lead, results, channels)
+    return found.permute(*range(axes, order.stop), *range(axes)).reshape(-1, channels, *windows.kernel)
 
 
-def _by_one_product(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
-    """Return dw of any groups: dy as (N, G, O, L) by the columns of x, (N, G, L, K·C), added up over N."""
-    groups, channels = windows.groups, image.shape[1] // windows.groups
+def _by_columns(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
+    """Return dw: the columns of x, (N, G, K·C, L), by dy as (N, G, L, O), added up over N."""
+    groups, channels, results = windows.groups, image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
+    places = outputs[0, 0].numel()
     # Not -1 for the batch, which may be symbolic, nor for L, which may be empty.
-    parts = [
-        part.reshape(-1, groups, channels, part[0, 0].numel())
-        for part in _positions(image, outputs, windows, first_axis=2)
+    columns = [
+        each.reshape(-1, groups, channels, places) for each in _positions(image, outputs, windows, first_axis=2)
     ]
-    columns = torch.cat(parts, 2).transpose(2, 3)
-    rows = outputs.reshape(-1, groups, outputs.shape[1] // groups, outputs[0, 0].numel())
-    product = (rows @ columns).sum(0)
-    return product.reshape(outputs.shape[1], -1, channels).transpose(1, 2).reshape(-1, channels, *windows.kernel)
+    rows = outputs.reshape(-1, groups, results, places).transpose(2, 3)
+    product = (torch.cat(columns, 2) @ rows).sum(0).reshape(groups, len(columns), channels, results)
+    return product.permute(0, 3, 2, 1).reshape(-1, channels, *windows.kernel)
+
+
+def _by_sums(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
+    """Return dw of a convolution whose channels have one filter each: for each position in the kernel, Σ dy · x."""
+    others = [0, *range(2, image.ndim)]
+    parts = _positions(image, outputs, windows, first_axis=2)
+    sums = [(outputs * each).sum(others, keepdim=True) for each in parts]
+    return torch.cat(sums, 2).reshape(-1, 1, *windows.kernel)
 
 
 def _positions(image: Tensor, outputs: Tensor, windows: _Windows, *, first_axis: int) -> Iterator[Tensor]:
-    """Yield the elements of the padded image that each position in the kernel meets, one slice for each axis.
+    """Yield the elements of the padded image that each position in the kernel meets.
 
     The axes of the windows begin at `first_axis`, in `outputs` at 2.
     """
     after = image.ndim - first_axis - len(windows.kernel)
     pads = [pad for padding in reversed(windows.padding) for pad in (padding, padding)]
-    parts = [aten.constant_pad_nd(image, [0, 0] * after + pads, 0) if any(pads) else image]
-    axes = zip(outputs.shape[2:], windows.kernel, windows.stride, windows.dilation, strict=True)
-    for axis, (count, kernel, stride, dilation) in enumerate(axes, start=first_axis):
-        reach = (count - 1) * stride + 1
-        starts = [position * dilation for position in range(kernel)]
-        parts = [aten.slice(part, axis, start, start + reach, stride) for part in parts for start in starts]
-    yield from parts
+    padded = aten.constant_pad_nd(image, [0, 0] * after + pads, 0) if any(pads) else image
+    counts = list(outputs.shape[2:])
+    for position in itertools.product(*map(range, windows.kernel)):
+        starts = [tap * dilation for tap, dilation in zip(position, windows.dilation, strict=True)]
+        yield _part(padded, first_axis, starts, counts, windows.stride)
+
+
+def _part(x: Tensor, first_axis: int, starts: list[int], counts: list[int], steps: Sequence[int]) -> Tensor:
+    """Return so many elements along consecutive axes; x if it has no others."""
+    is_whole = not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
+    if is_whole or all(isinstance(count, int) for count in counts):
+        found: Tensor = x if is_whole else part(x, first_axis, starts, counts, list(steps))
+        return found
+    for axis, (start, count, step) in enumerate(zip(starts, counts, steps, strict=True), start=first_axis):
+        x = aten.slice(x, axis, start, start + (count - 1) * step + 1, step)
+    return x
 
 
 def _by_convolution(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
     """Return the weight's gradient as one convolution, with batch and channels, and stride and dilation, exchanged."""
     sizes, groups, channels = image.shape[2:], windows.groups, image.shape[1] // windows.groups
-    axes = range(3, 3 + len(sizes))
-    exchanged = image.reshape(-1, groups, channels, *sizes).permute(2, 1, 0, *axes).reshape(channels, -1, *sizes)
+    exchanged = image.transpose(0, 1)
+    if groups > 1 and channels > 1:
+        axes = range(3, 3 + len(sizes))
+        exchanged = image.reshape(-1, groups, channels, *sizes).permute(2, 1, 0, *axes)
     none = [0] * len(sizes)
     result: Any = aten.convolution(
-        exchanged, outputs.transpose(0, 1), None, windows.dilation, windows.padding, windows.stride, False, none, groups
+        exchanged.reshape(channels, -1, *sizes),
+        outputs.transpose(0, 1),
+        None,
+        windows.dilation,
+        windows.padding,
+        windows.stride,
+        False,
+        none,
+        groups,
     )
-    for axis, kernel in enumerate(windows.kernel):
-        result = aten.slice(result, 2 + axis, 0, kernel)
-    gradient: Tensor = result.transpose(0, 1)
-    return gradient
+    return _part(result, 2, none, list(windows.kernel), [1] * len(sizes)).transpose(0, 1)
+
+
+_WAYS = {
+    Spelling.POSITIONS: _by_product_per_position,
+    Spelling.COLUMNS: _by_columns,
+    Spelling.SUMS: _by_sums,
+    Spelling.CONVOLUTION: _by_convolution,
+}

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
 from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_loss_backward
@@ -20,6 +19,7 @@ from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter
 from poolgrad_lowering.torch.internals import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
+from poolgrad_lowering.torch.padding import PADS
 from poolgrad_lowering.torch.pools import POOLS
 
 Decompositions = dict[Any, Callable[..., Any]]
@@ -43,12 +43,11 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.native_group_norm.default: group_norm,
         aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
         **POOLS,
+        **PADS,
         **{operator: _refused(operator) for operator in _WITHOUT_TRANSLATION},
         **OF_LISTS,
         **OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
-        aten.constant_pad_nd.default: _pad,
-        **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
         aten.clamp.default: clamp,
         aten.clamp_.default: in_place(clamp),
         aten.cumprod.default: cumprod,
@@ -60,7 +59,6 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.index_put.default: index_put,
         aten.index_put_.default: in_place(index_put),
         aten.masked_select.default: masked_select,
-        **dict.fromkeys(_REPLICATIONS, _replication_pad),
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,
         aten.scatter_reduce.two: _scatter_reduce,
@@ -83,58 +81,6 @@ def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Te
 def _kept(x: Tensor, p: float | Tensor) -> Tensor:
     """Return a mask that is true with probability p."""
     return torch.rand_like(x, dtype=torch.float32) < p
-
-
-def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
-    """Return the padded tensor, with slices for negative pads. Returns `NotImplemented` if there are none.
-
-    `pads` are those before and after each axis, from the last axis on.
-    """
-    if all(pad >= 0 for pad in pads):
-        return NotImplemented
-    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
-        start, end = max(-before, 0), x.shape[-axis] - max(-after, 0)
-        x = aten.slice(x, x.ndim - axis, start, end)
-    return aten.constant_pad_nd(x, [max(pad, 0) for pad in pads], value) if any(pad > 0 for pad in pads) else x
-
-
-def _replication_pad(x: Tensor, pads: Sequence[int]) -> Tensor:
-    """Return the tensor padded with its outer elements. Returns `NotImplemented` if no pad is negative; see `_pad`."""
-    if all(pad >= 0 for pad in pads):
-        return NotImplemented
-    cut, repeated = _cut_and_repeated(x, pads)
-    cropped = _pad(x, [-count for count in cut]) if any(cut) else x
-    return functional.pad(cropped, repeated, mode="replicate") if any(repeated) else cropped
-
-
-def _replication_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -> Tensor:
-    """Return the gradient of x, whose outer elements along an axis also get those of the pads, and cut ones 0.
-
-    `pads` are those before and after each axis, from the last axis on.
-    """
-    cut, repeated = _cut_and_repeated(x, pads)
-    for axis, (before, after) in enumerate(zip(repeated[::2], repeated[1::2], strict=True), start=1):
-        along, size = gradient.ndim - axis, gradient.shape[-axis]
-        inner = size - before - after
-        ends = [slice(before + 1), slice(before + inner - 1, size)] if inner > 1 else [slice(size)]
-        first, *last = (aten.slice(gradient, along, e.start, e.stop).sum(along, keepdim=True) for e in ends)
-        middle = [aten.slice(gradient, along, before + 1, before + inner - 1)] if inner > 2 else []
-        gradient = torch.cat([first, *middle, *last], along)
-    padded: Tensor = aten.constant_pad_nd(gradient, cut) if any(cut) else gradient
-    return padded
-
-
-def _cut_and_repeated(x: Tensor, pads: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return how many elements pads cut off before and after each axis, and how often its outer ones are then repeated.
-
-    At least one element stays, which is repeated if a negative pad is as large as the axis.
-    """
-    cut, repeated = [], []
-    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
-        first, last = (min(max(-pad, 0), x.shape[-axis] - 1) for pad in (before, after))
-        cut += [first, last]
-        repeated += [max(before + min(after, 0) + last, 0), max(after + min(before, 0) + first, 0)]
-    return cut, repeated
 
 
 def _scatter_reduce(
@@ -239,16 +185,6 @@ def _exponential(x: Tensor) -> Tensor:
     return -(1 - torch.rand_like(x)).log().clamp(max=-torch.finfo(x.dtype).eps / 2)
 
 
-_REPLICATIONS = (
-    aten.replication_pad1d.default,
-    aten.replication_pad2d.default,
-    aten.replication_pad3d.default,
-)
-_REPLICATION_PADS = (
-    aten.replication_pad1d_backward.default,
-    aten.replication_pad2d_backward.default,
-    aten.replication_pad3d_backward.default,
-)
 OF_RANDOM_NUMBERS: Decompositions = {
     aten.native_dropout.default: _native_dropout,
     aten.bernoulli.default: lambda x, **_: _kept(x, x).to(x.dtype),

@@ -22,6 +22,7 @@ from poolgrad_lowering.torch.corrections import correct
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation, sentence
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
+from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -78,6 +79,7 @@ def to_onnx(
                 input_names=list(inputs),
                 output_names=list(outputs),
                 dynamic_shapes={"inputs": shapes},
+                custom_translation_table=TRANSLATIONS,
                 optimize=False,
                 verbose=False,
             )

@@ -30,6 +30,7 @@ from poolgrad_lowering.torch.internals import (
     uncompiled,
     without_one_dnn,
 )
+from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.joint import module_of
 from poolgrad_lowering.torch.model_state import replace, restored
 
@@ -82,7 +83,9 @@ def export_forward(
         # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
         with restored(model), torch.enable_grad(), without_one_dnn(), scopes.recorded(model):
             model.eval()
-            graph = trace(forward, list(inputs.values()), positions, decompositions("matmul"))
+            graph = trace(
+                forward, list(inputs.values()), positions, decompositions("by_shape"), INTERPOLATIONS
+            )
     except Exception as error:
         raise TorchExportError(explanation(error, "torch cannot trace the model")) from error
     if not forward.outputs:

@@ -8,6 +8,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -45,17 +46,25 @@ def trace(
     inputs: Sequence[Tensor],
     symbolic: Iterable[int],
     decompositions: Mapping[Any, Callable[..., Any]],
+    differentiated: Mapping[Any, Callable[..., Any]],
 ) -> fx.GraphModule:
     """Return the graph of a function of tensors, with the gradients that the function computes by autograd.
 
-    The inputs at the positions `symbolic` have a symbolic first size, one symbol for equal sizes.
+    The inputs at the positions `symbolic` have a symbolic first size, one symbol for equal sizes. Operators of
+    `differentiated` have the gradients of the functions that compute them.
     """
     first_is_symbolic = frozenset(symbolic)
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     fakes = [_fake(mode, tensor, position, position in first_is_symbolic) for position, tensor in enumerate(inputs)]
     # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
     # attention has no translation to ONNX, that of its formula does.
-    with mode, enable_python_dispatcher(), sdpa_kernel(SDPBackend.MATH), traceback.preserve_node_meta():
+    with (
+        mode,
+        enable_python_dispatcher(),
+        _decomposed(differentiated),
+        sdpa_kernel(SDPBackend.MATH),
+        traceback.preserve_node_meta(),
+    ):
         graph: fx.GraphModule = make_fx(function, decomposition_table=decompositions, _allow_non_fake_inputs=True)(
             *fakes
         )
@@ -73,6 +82,30 @@ def _fake(mode: FakeTensorMode, tensor: Tensor, position: int, symbolic: bool) -
         symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes),
     )
     return fake
+
+
+@contextmanager
+def _decomposed(functions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
+    """While it is active, autograd sees in place of operators what they are computed from, as of torch's own functions.
+
+    A function that returns `NotImplemented` leaves the arguments to that of torch.
+    """
+    kept = {operator: dict(operator.py_kernels) for operator in functions}
+
+    def run(written: Callable[..., Any], own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        found = written(*args, **kwargs)
+        return own(*args, **kwargs) if found is NotImplemented else found
+
+    try:
+        for operator, written in functions.items():
+            for key, own in kept[operator].items():
+                operator.py_kernels[key] = partial(run, written, own)
+            operator._dispatch_cache.clear()  # noqa: SLF001 - there is no other way
+        yield
+    finally:
+        for operator, kernels in kept.items():
+            operator.py_kernels.update(kernels)
+            operator._dispatch_cache.clear()  # noqa: SLF001
 
 
 def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -35,6 +35,7 @@ from poolgrad_lowering.torch.internals import (
     trace,
     uncompiled,
 )
+from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.model_state import replace, restored
 
 Loss = Callable[[Any, Any], Tensor]
@@ -127,7 +128,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
-            graph = trace(step, list(inputs.values()), positions, decompositions)
+            graph = trace(step, list(inputs.values()), positions, decompositions, INTERPOLATIONS)
     except TorchExportError:
         raise
     except Exception as error:

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
+from poolgrad_lowering.torch.along_axes import along_axes
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
@@ -140,10 +141,12 @@ def average_pool_backward(  # noqa: PLR0917 - the operator's signature
 def adaptive_average_pool(x: Tensor, counts: Sequence[int]) -> Tensor:
     """Return the averages of adaptive windows, as a product with a matrix along each axis.
 
-    An infinity or NaN spreads to its whole plane, since it is multiplied by the zeros of the matrices.
+    Returns `NotImplemented` if the sizes of a plane divide: torch has an average pool for them.
     """
-    averages = [_averages(*axis) for axis in zip(x.shape[-len(counts) :], counts, strict=True)]
-    return _along_axes(x, averages)
+    sizes = x.shape[-len(counts) :]
+    if len(counts) < 3 and all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+        return NotImplemented
+    return along_axes(x, [_averages(*axis) for axis in zip(sizes, counts, strict=True)])
 
 
 def adaptive_average_pool_backward(axes: int, dy: Tensor, x: Tensor) -> Tensor:
@@ -195,20 +198,9 @@ def _elements(pool: MeanWindows) -> Tensor:
     return torch.tensor(np.broadcast_to(pool.divisors(), pool.counts).tolist())
 
 
-def _averages(size: int, count: int) -> Tensor:
-    """Return the matrix, size by count, that averages the windows of an axis."""
-    windows = _adaptive(size, count)
-    return torch.tensor([[(row in window) / len(window) for window in windows] for row in range(size)])
-
-
-def _along_axes(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
-    """Return x multiplied by one matrix along each of its last axes."""
-    found = x.to(wide_type(x))
-    for axis, matrix in zip(range(-len(matrices), 0), matrices, strict=True):
-        last = found.transpose(axis, -1)
-        rows = last.reshape(-1, len(matrix)) @ matrix.to(found.dtype)
-        found = rows.reshape(*last.shape[:-1], -1).transpose(axis, -1)
-    return found.to(x.dtype)
+def _averages(size: int, count: int) -> np.ndarray:
+    """Return the matrix, count by size, that averages the windows of an axis."""
+    return np.array([[(element in window) / len(window) for element in range(size)] for window in _adaptive(size, count)])
 
 
 POOLS: Mapping[Any, Callable[..., Any]] = {
@@ -224,7 +216,8 @@ POOLS: Mapping[Any, Callable[..., Any]] = {
     aten.avg_pool3d.default: partial(average_pool, 3),
     aten.avg_pool2d_backward.default: partial(average_pool_backward, 2),
     aten.avg_pool3d_backward.default: partial(average_pool_backward, 3),
-    aten._adaptive_avg_pool3d.default: adaptive_average_pool,  # noqa: SLF001 - the names of operators
+    aten._adaptive_avg_pool2d.default: adaptive_average_pool,  # noqa: SLF001 - the names of operators
+    aten._adaptive_avg_pool3d.default: adaptive_average_pool,  # noqa: SLF001
     aten._adaptive_avg_pool2d_backward.default: partial(adaptive_average_pool_backward, 2),  # noqa: SLF001
     aten._adaptive_avg_pool3d_backward.default: partial(adaptive_average_pool_backward, 3),  # noqa: SLF001
 }

@@ -19,6 +19,7 @@ from onnx import NodeProto, numpy_helper
 from torch import Tensor, nn
 
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.model.convolution_gradients import LARGEST_KERNEL
 from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.check import StepCheck, check_step
@@ -84,7 +85,7 @@ def export_training_step(
     dynamic_batch: bool = False,
     opset: int = 18,
     weights: Literal["inputs", "initializers"] = "inputs",
-    weight_gradient: WeightGradient = "matmul",
+    weight_gradient: WeightGradient = "by_shape",
 ) -> TrainingStep:
     """Return a training step of a model, forward and backward pass and optimizer, as an ONNX model.
 
@@ -107,9 +108,10 @@ def export_training_step(
         dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
         opset: version of the default domain, 18 or newer.
         weights: weights and buffers as graph inputs or as initializers. An optimizer needs inputs.
-        weight_gradient: how the gradient of a convolution's weight is written: as matrix products ("matmul"), the
-            fastest on onnxruntime's CPU provider, or as one convolution with exchanged axes ("convolution"), whose
-            kernel is as large as the layer's output. A `UserWarning` names each one over the limits of Ascend.
+        weight_gradient: how the gradient of a convolution's weight is written: as what is the fastest on onnxruntime's
+            CPU provider for the sizes of the layer ("by_shape"), as the fastest of it without a convolution ("matmul"),
+            or always as one convolution with exchanged axes ("convolution"), whose kernel is as large as the layer's
+            output. A `UserWarning` names each one over the limits of Ascend, which "by_shape" keeps to.
 
     Raises:
         TorchExportError: torch cannot trace the step, or not translate an operator, which the message names.
@@ -253,10 +255,6 @@ def _make_initializers(model: onnx.ModelProto, values: Mapping[str, np.ndarray])
     for value in [value for value in model.graph.input if value.name in values]:
         model.graph.input.remove(value)
     model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())
-
-
-LARGEST_KERNEL = {1: 255, 2: 255, 3: 511}
-"""The largest size of a kernel along an axis, by the number of its axes."""
 
 
 def warn_of_large_kernels(model: onnx.ModelProto) -> None:

@@ -16,7 +16,7 @@ from poolgrad_lowering.torch.convolution import convolution_backward  # noqa: E4
 
 aten = torch.ops.aten
 
-WRITTEN = ("matmul", "convolution")
+WRITTEN = ("by_shape", "matmul", "convolution")
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,13 @@ class Convolution:
 
 
 CASES = [
-    Convolution(*settings)
-    for settings in itertools.product(
-        ((5,), (6, 5), (5, 4, 6)), (1, 3), (0, 1), (1, 2), (1, 4), (False, True), ((4, 8), (16, 20))
+    Convolution(sizes, *windows, *others)
+    for sizes, windows, *others in itertools.product(
+        ((5,), (6, 5), (5, 4, 6)),
+        ((1, 0, 1), (1, 1, 2), (3, 1, 1), (3, 0, 2)),
+        (1, 4),
+        (False, True),
+        ((4, 4), (8, 4), (64, 68)),
     )
 ]
 

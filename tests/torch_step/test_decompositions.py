@@ -231,3 +231,26 @@ def test_operators_that_torch_does_not_translate_are_named(function: Any, operat
     one = torch.tensor(1.0)
     with pytest.raises(TorchExportError, match=f"no translation to ONNX of the operator {operator}"):
         export_training_step(Function(function, [[2.0, 1], [1, 3]]), lambda y, t: (y * t).sum(), (one, one))
+
+
+@pytest.mark.parametrize("pads", [(1, 2), (-1, 3), (2, 2, 0, 4), (-2, 3, 1, -1), (1, 2, 0, 3, 4, 1), (0, -3, -1, 1, 2, -1)])
+def test_reflection_pads(pads: tuple[int, ...]) -> None:
+    axes = len(pads) // 2
+    x = torch.randint(9, (2, 3, *(6, 5, 7)[:axes])).double().requires_grad_()
+    padded = functional.pad(x, pads, mode="reflect")
+    gradient = torch.randint(9, padded.shape).double()
+    (expected,) = torch.autograd.grad(padded, x, gradient)
+    forward = WRITTEN[getattr(aten, f"reflection_pad{axes}d").default]
+    found = forward(x, pads)
+    assert torch.equal(found, padded) if min(pads) < 0 else found is NotImplemented
+    backward = WRITTEN[getattr(aten, f"reflection_pad{axes}d_backward").default]
+    assert torch.equal(backward(gradient, x, pads), expected)
+
+
+def test_a_step_with_reflections() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReflectionPad2d((1, 2, 3, 0)), nn.Conv2d(4, 2, 3))
+    step = export_training_step(model, lambda y, t: (y * y).mean() + t, (torch.randn(2, 3, 6, 5), torch.zeros(())))
+    modes = [str(attribute.s) for node in step.model.graph.node for attribute in node.attribute if attribute.name == "mode"]
+    assert modes == ["b'reflect'"]
+    assert all(node.op_type not in ("GatherND", "Where") for node in step.model.graph.node)
+    step.check()

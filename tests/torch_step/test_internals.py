@@ -39,7 +39,7 @@ def test_a_gradient_is_traced_with_a_symbolic_batch() -> None:
         weight = w.detach().requires_grad_()
         return torch.autograd.grad((x * weight).relu().sum(), [weight])
 
-    graph = internals.trace(gradient, [torch.ones(4, 4), torch.ones(4)], [0], {})
+    graph = internals.trace(gradient, [torch.ones(4, 4), torch.ones(4)], [0], {}, {})
     for rows in (4, 9):
         (found,) = graph(torch.ones(rows, 4), torch.ones(4))
         assert torch.equal(found, torch.full((4,), float(rows)))

@@ -89,7 +89,7 @@ def test_average_pools_with_one_number_for_all_axes(stride: list[int], axes: int
     assert_close(average_pool(axes, x, [3], stride, [1], *others), y)
 
 
-@pytest.mark.parametrize("counts", [(4, 3), (7, 5), (9, 3), (3, 4, 3), (5, 2, 7)])
+@pytest.mark.parametrize("counts", [(4, 3), (7, 5), (9, 3), (9, 4), (3, 4, 3), (5, 2, 7)])
 def test_adaptive_average_pools(counts: tuple[int, ...]) -> None:
     axes = len(counts)
     forward, backward = {
@@ -97,7 +97,10 @@ def test_adaptive_average_pools(counts: tuple[int, ...]) -> None:
         3: (aten._adaptive_avg_pool3d, aten._adaptive_avg_pool3d_backward),
     }[axes]
     x, dy = drawn(2, 3, *PLANES[axes]), drawn(2, 3, *counts)
-    assert_close(adaptive_average_pool(x, counts), forward(x, counts))
+    if counts != (9, 4):  # sizes that divide
+        assert_close(adaptive_average_pool(x, counts), forward(x, counts))
+    else:
+        assert adaptive_average_pool(x, counts) is NotImplemented
     assert_close(adaptive_average_pool_backward(axes, dy, x), backward(dy, x))
 
 

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Interpolation, whose results and gradients are products with one constant matrix along each axis.
+
+With n elements along an axis and m results, the result i is Σ_j w(p_i − j) · x_j at the position
+
+    p_i = r · (i + ½) − ½ with r = n / m, or with `align_corners` p_i = r · i with r = (n − 1) / (m − 1)
+
+where w is 1 − |t| for |t| < 1 or Keys' cubic, and the elements before the first and after the last are equal to these.
+With `antialias` w is as much wider as there are fewer results than elements, and the weights of the elements that
+exist are divided by their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from poolgrad_lowering.torch.along_axes import along_axes
+from poolgrad_lowering.torch.normalization import wide_type
+from poolgrad_lowering.torch.own_operators import repeat
+
+aten = torch.ops.aten
+
+
+class _Repeated(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: Tensor, factors: list[int]) -> Tensor:
+        """Return the repeated elements. onnxruntime repeats none of 16 bits."""
+        context.factors = factors
+        found: Tensor = repeat(x.to(wide_type(x)), factors)
+        return found.to(x.dtype)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Return the sums over the copies, as averages, which are faster."""
+        (dy,), factors = gradients, context.factors
+        average = {1: aten.avg_pool1d, 2: aten.avg_pool2d, 3: aten.avg_pool3d}[len(factors)]
+        averages: Tensor = average(dy.to(wide_type(dy)), factors, factors)
+        return (averages * math.prod(factors)).to(dy.dtype), None
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """Weights by distance, which are 0 at `radius` and farther."""
+
+    radius: int
+    weights: Callable[[np.ndarray], np.ndarray]
+
+    def matrix(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
+        """Return the weights of all elements for each result."""
+        results = np.arange(count)
+        positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
+        matrix = np.zeros((count, size))
+        for tap in range(1 - self.radius, self.radius + 1):
+            elements = np.floor(positions) + tap
+            np.add.at(matrix, (results, elements.clip(0, size - 1).astype(int)), self.weights(positions - elements))
+        return matrix
+
+    def antialiased(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG002
+        """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
+        distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
+        weights = self.weights(distances / max(ratio, 1.0))
+        matrix: np.ndarray = weights / weights.sum(1, keepdims=True)
+        return matrix
+
+
+def _linear(distances: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - np.abs(distances), 0)
+
+
+def _cubic(a: float, distances: np.ndarray) -> np.ndarray:
+    """Return Keys' cubic with the slope a at distance 1."""
+    t = np.abs(distances)
+    near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((t - 5) * t + 8) * t * a - 4 * a
+    return np.where(t < 1, near, np.where(t < 2, far, 0))
+
+
+def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
+    """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32."""
+    positions = ((np.arange(count) + offset).astype(np.float32) * np.float32(ratio)).astype(int)
+    return np.eye(size)[positions.clip(0, size - 1)]
+
+
+_LINEAR = _Filter(1, _linear)
+_CUBIC = _Filter(2, partial(_cubic, -0.75))
+_CUBIC_OF_IMAGES = _Filter(2, partial(_cubic, -0.5))
+"""What `antialias` takes, as Pillow does."""
+
+
+def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) -> Tensor:
+    """Return an interpolation. The arguments are those of the operator: sizes, `align_corners` if it has it, factors.
+
+    Returns what torch computes if a size is symbolic or the numbers are integers.
+    """
+    sizes, counts, factors = x.shape[2:], arguments[0], arguments[-1]
+    if not (x.is_floating_point() and all(isinstance(size, int) for size in (*sizes, *(counts or ())))):
+        return NotImplemented
+    if counts is None:
+        counts = [math.floor(size * factor) for size, factor in zip(sizes, factors, strict=True)]
+    align_corners = len(arguments) > 2 and arguments[1]
+    matrices = []
+    for size, count, factor in zip(sizes, counts, factors or [None] * len(sizes), strict=True):
+        ratio = size / count if factor is None else 1 / factor
+        if align_corners:
+            ratio = (size - 1) / (count - 1) if count > 1 else 0.0
+        matrices.append(matrix(size, count, ratio, align_corners=align_corners))
+    times = [count // size for size, count in zip(sizes, counts, strict=True)]
+    repeats = [np.repeat(np.eye(size), factor, 0) for size, factor in zip(sizes, times, strict=True)]
+    if all(map(np.array_equal, matrices, repeats)):
+        found: Tensor = _Repeated.apply(x, times)
+        return found
+    return along_axes(x, matrices)
+
+
+_MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
+    aten.upsample_linear1d.vec: _LINEAR.matrix,
+    aten.upsample_bilinear2d.vec: _LINEAR.matrix,
+    aten.upsample_trilinear3d.vec: _LINEAR.matrix,
+    aten.upsample_bicubic2d.vec: _CUBIC.matrix,
+    aten._upsample_bilinear2d_aa.vec: _LINEAR.antialiased,  # noqa: SLF001 - the names of operators
+    aten._upsample_bicubic2d_aa.vec: _CUBIC_OF_IMAGES.antialiased,  # noqa: SLF001
+    **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.0)),
+    **dict.fromkeys(
+        (getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.5)
+    ),
+}
+
+INTERPOLATIONS = {operator: partial(_interpolate, matrix) for operator, matrix in _MATRICES.items()}
+"""The functions by the overload of the operator that they compute."""

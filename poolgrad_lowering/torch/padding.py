@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Padding of any kind and its gradients, in operators that torch's ONNX exporter can translate.
+
+`pads` are those before and after each axis, from the last axis on. Negative ones cut elements off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from poolgrad_lowering.torch.along_axes import products_from_the_last_axis
+
+aten = torch.ops.aten
+
+
+def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
+    """Return the padded tensor, with slices for negative pads. Returns `NotImplemented` if there are none."""
+    if all(pad >= 0 for pad in pads):
+        return NotImplemented
+    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
+        start, end = max(-before, 0), x.shape[-axis] - max(-after, 0)
+        x = aten.slice(x, x.ndim - axis, start, end)
+    return aten.constant_pad_nd(x, [max(pad, 0) for pad in pads], value) if any(pad > 0 for pad in pads) else x
+
+
+def _replication_pad(x: Tensor, pads: Sequence[int]) -> Tensor:
+    """Return the tensor padded with its outer elements. Returns `NotImplemented` if no pad is negative."""
+    if all(pad >= 0 for pad in pads):
+        return NotImplemented
+    cut, repeated = _cut_and_repeated(x, pads)
+    cropped = _pad(x, [-count for count in cut]) if any(cut) else x
+    return functional.pad(cropped, repeated, mode="replicate") if any(repeated) else cropped
+
+
+def _replication_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -> Tensor:
+    """Return the gradient of x, whose outer elements along an axis also get those of the pads, and cut ones 0."""
+    cut, repeated = _cut_and_repeated(x, pads)
+    for axis, (before, after) in enumerate(zip(repeated[::2], repeated[1::2], strict=True), start=1):
+        along, size = gradient.ndim - axis, gradient.shape[-axis]
+        inner = size - before - after
+        ends = [slice(before + 1), slice(before + inner - 1, size)] if inner > 1 else [slice(size)]
+        first, *last = (aten.slice(gradient, along, e.start, e.stop).sum(along, keepdim=True) for e in ends)
+        middle = [aten.slice(gradient, along, before + 1, before + inner - 1)] if inner > 2 else []
+        gradient = torch.cat([first, *middle, *last], along)
+    padded: Tensor = aten.constant_pad_nd(gradient, cut) if any(cut) else gradient
+    return padded
+
+
+def _cut_and_repeated(x: Tensor, pads: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return how many elements pads cut off before and after each axis, and how often its outer ones are then repeated.
+
+    At least one element stays, which is repeated if a negative pad is as large as the axis.
+    """
+    cut, repeated = [], []
+    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
+        first, last = (min(max(-pad, 0), x.shape[-axis] - 1) for pad in (before, after))
+        cut += [first, last]
+        repeated += [max(before + min(after, 0) + last, 0), max(after + min(before, 0) + first, 0)]
+    return cut, repeated
+
+
+def _reflection_pad(x: Tensor, pads: Sequence[int]) -> Tensor:
+    """Return the tensor padded with its mirror image. Returns `NotImplemented` if no pad is negative."""
+    if all(pad >= 0 for pad in pads):
+        return NotImplemented
+    return _pad(functional.pad(x, [max(pad, 0) for pad in pads], mode="reflect"), [min(pad, 0) for pad in pads])
+
+
+def _reflection_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -> Tensor:
+    """Return the gradient of x, every element of which gets that of its copies: along each axis a matrix of 0 and 1.
+
+    Returns `NotImplemented` if a size is symbolic.
+    """
+    sizes = x.shape[x.ndim - len(pads) // 2 :]
+    if not all(isinstance(size, int) for size in sizes):
+        return NotImplemented
+    along = zip(sizes, pads[-2::-2], pads[::-2], strict=True)
+    positions = [(size - 1, np.arange(-before, size + after)) for size, before, after in along]
+    copies = [np.eye(last + 1)[last - np.abs(last - np.abs(position))].T for last, position in positions]
+    return products_from_the_last_axis(gradient, copies)
+
+
+def _by_axes(name: str, function: Callable[..., Tensor]) -> dict[Any, Callable[..., Tensor]]:
+    """Return a function for the operators of this name over one to three axes."""
+    return {getattr(aten, name.format(axes)).default: function for axes in (1, 2, 3)}
+
+
+PADS: dict[Any, Callable[..., Tensor]] = {
+    aten.constant_pad_nd.default: _pad,
+    **_by_axes("replication_pad{}d", _replication_pad),
+    **_by_axes("replication_pad{}d_backward", _replication_pad_backward),
+    **_by_axes("reflection_pad{}d", _reflection_pad),
+    **_by_axes("reflection_pad{}d_backward", _reflection_pad_backward),
+}
+"""The functions by the overload of the operator that they compute."""

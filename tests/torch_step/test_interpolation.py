@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Interpolation as products with matrices, and its gradients, against torch's own kernels."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from poolgrad_lowering.torch import export_forward, export_training_step  # noqa: E402
+from poolgrad_lowering.torch.interpolation import INTERPOLATIONS  # noqa: E402
+
+SIZES = (7, 5, 6)
+COUNTS = {
+    "more": ((9, 13, 8), None),
+    "fewer": ((3, 2, 5), None),
+    "one": ((1, 1, 1), None),
+    "as many": (SIZES, None),
+    "a factor": (None, 1.7),
+    "a factor below 1": (None, 0.6),
+    "a whole factor": (None, 3.0),
+}
+
+
+def axes_of(operator: Any) -> int:
+    return next(int(letter) for letter in str(operator) if letter.isdigit())
+
+
+CASES = [
+    (operator, count, align_corners)
+    for operator, count in itertools.product(INTERPOLATIONS, COUNTS)
+    for align_corners in ([] if "nearest" in str(operator) else [False], [True])[: 2 - ("nearest" in str(operator))]
+]
+
+
+@pytest.mark.parametrize(("operator", "count", "align_corners"), CASES, ids=str)
+def test_as_torch_computes_them(operator: Any, count: str, align_corners: list[bool]) -> None:
+    axes, (counts, factor) = axes_of(operator), COUNTS[count]
+    x = torch.randn(2, 3, *SIZES[:axes], dtype=torch.float64, requires_grad=True)
+    arguments = (counts and list(counts[:axes]), *align_corners, factor and [factor] * axes)
+    expected, found = operator(x, *arguments), INTERPOLATIONS[operator](x, *arguments)
+    dy = torch.randn_like(expected)
+    results = [(value, *torch.autograd.grad(value, x, dy)) for value in (found, expected)]
+    for one, other in zip(*results, strict=True):
+        # Sums of at most 13³ products of order 1 in float64, in another order.
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+class Resized(nn.Module):
+    """A convolution before and after an interpolation."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.before, self.after = nn.Conv2d(3, 4, 1), nn.Conv2d(4, 2, 1)
+        self.settings = settings
+
+    def forward(self, x: Any) -> Any:
+        return self.after(functional.interpolate(self.before(x), **self.settings))
+
+
+STEPS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "bilinear": ({"scale_factor": 2, "mode": "bilinear"}, {"MatMul": 4}),
+    "corners": ({"size": (9, 9), "mode": "bilinear", "align_corners": True}, {"MatMul": 4}),
+    "bicubic": ({"size": (9, 4), "mode": "bicubic"}, {"MatMul": 4}),
+    "antialias": ({"size": (3, 4), "mode": "bilinear", "antialias": True}, {"MatMul": 4}),
+    "nearest": ({"scale_factor": 3}, {"Resize": 1, "AveragePool": 1}),
+    "nearest to any size": ({"size": (9, 4)}, {"MatMul": 4}),
+    "along one axis": ({"size": (6, 11), "mode": "bilinear"}, {"MatMul": 2}),
+}
+OF_CONVOLUTIONS = 2
+"""The products of the gradients of the two weights, which have 1 by 1 elements."""
+
+
+def exported(dtype: Any = None, **settings: Any) -> Any:
+    batch = (torch.randn(3, 3, 6, 8), torch.randn(()))
+    precision = nullcontext() if dtype is None else torch.autocast("cpu", dtype)
+    with precision:
+        return export_training_step(Resized(**settings), lambda y, t: (y * y).mean() + t, batch, dynamic_batch=False)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps(name: str) -> None:
+    settings, written = STEPS[name]
+    step = exported(**settings)
+    operators = Counter(node.op_type for node in step.model.graph.node)
+    operators["MatMul"] -= OF_CONVOLUTIONS
+    kinds = ("MatMul", "Resize", "AveragePool", "GatherND", "ScatterElements")
+    assert {kind: operators[kind] for kind in kinds if operators[kind]} == written
+    step.check()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["bilinear", "nearest"])
+def test_steps_in_16_bits(name: str, dtype: Any) -> None:
+    exported(dtype, **STEPS[name][0]).check()
+
+
+def test_a_symbolic_batch() -> None:
+    batch = (torch.randn(3, 3, 6, 8), torch.randn(3))
+    model = Resized(scale_factor=1.5, mode="bilinear")
+    step = export_training_step(model, lambda y, t: (y.mean((1, 2, 3)) * t).sum(), batch, dynamic_batch=True)
+    step.check()
+    assert step.model.graph.input[-1].type.tensor_type.shape.dim[0].dim_param
+
+
+def test_the_operators_are_torchs_again_after_an_export() -> None:
+    kernels = {operator: dict(operator.py_kernels) for operator in INTERPOLATIONS}
+    exported(scale_factor=2)
+    assert {operator: operator.py_kernels for operator in INTERPOLATIONS} == kernels
+
+
+def test_integers_stay_torchs() -> None:
+    x = torch.ones(1, 1, 4, 4, dtype=torch.uint8)
+    operator = torch.ops.aten.upsample_nearest2d.vec
+    assert INTERPOLATIONS[operator](x, [8, 8], None) is NotImplemented
+
+
+def test_forward() -> None:
+    forward = export_forward(nn.Upsample(scale_factor=2, mode="bilinear"), (torch.randn(1, 2, 4, 4),))
+    assert [node.op_type for node in forward.model.graph.node] == ["MatMul", "MatMul"]
