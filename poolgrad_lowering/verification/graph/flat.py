@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -149,8 +148,11 @@ class _Scope:
 
     def read(self, name: str) -> str | None:
         """Return the value of this name, or None if none is visible."""
+        own = self.visible.maps[0].get(name)  # a look-up in one dictionary: most names are of the scope itself
+        if own is not None:
+            return own
         value = self.visible.get(name)
-        if value is not None and name not in self.visible.maps[0]:
+        if value is not None:
             self.captured.add(value)
         return value
 
@@ -216,7 +218,8 @@ def _texts(names: Iterable[str | bytes]) -> list[str]:
 
 def node_key(node: NodeProto, path: str) -> bytes:
     """Return the bytes by which nodes are compared, see `FlatNode`; `path` is that of the node's scope."""
-    bare = deepcopy(node)
+    bare = NodeProto()
+    bare.CopyFrom(node)
     bare.ClearField("name")
     for _, graph in subgraphs(bare):
         for entries in (graph.node, graph.initializer, graph.value_info):

@@ -46,7 +46,7 @@ _READS_DECLARED = "AveragePoolGrad"
 SYMBOLS = (2, 8, 32, 128)
 """The values of all symbolic sizes, tried from the first on until the original runs."""
 _MOST_ELEMENTS = 1 << 24
-_DIFFERENT = (1 << 20) - 3
+_DIFFERENT = (1 << 16) - 15
 """The numbers that are drawn for an input, which larger ones repeat: a prime, so that rows of weights are not equal."""
 _LARGEST = 1 << 28
 """The size of a model in bytes above which it is not run."""
@@ -218,6 +218,7 @@ def run_model(model: ModelProto, level: str, names: list[str], feeds: dict[str, 
         model = _with_numbers(model, feeds)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised as exceptions
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # threads that wait for a single run
     if level != DEFAULT:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -275,8 +276,17 @@ def _feeds(model: ModelProto, symbol: int, seed: int) -> dict[str, AnyArray]:
             shape = _sizes(tensor_type.shape.dim, symbol)
             few = min(math.prod(shape), _DIFFERENT)
             drawn = random.integers(0, 2, few) if dtype.kind in "biu" else random.standard_normal(few)
-            feeds[value.name] = np.resize(drawn.astype(dtype), shape)
+            feeds[value.name] = _repeated(drawn.astype(dtype, copy=False), shape)
     return feeds
+
+
+def _repeated(drawn: AnyArray, shape: list[int]) -> AnyArray:
+    """Return an array of a shape with the numbers of a vector in their order, again and again."""
+    found = np.empty(math.prod(shape), drawn.dtype)
+    for start in range(0, found.size, drawn.size or 1):
+        part = found[start : start + drawn.size]
+        part[:] = drawn[: part.size]
+    return found.reshape(shape)
 
 
 def half_types(model: ModelProto) -> set[str]:
