@@ -133,9 +133,7 @@ class _NestedUNet(nn.Module):
             rows.append([x])
         for column in range(1, self.depth):
             for row in range(self.depth - column):
-                below = functional.interpolate(
-                    rows[row + 1][-1], scale_factor=2, mode="bilinear", align_corners=True
-                )
+                below = functional.interpolate(rows[row + 1][-1], scale_factor=2, mode="bilinear", align_corners=True)
                 rows[row].append(self.blocks[f"{row}_{column}"](torch.cat([*rows[row], below], 1)))
         found: Tensor = self.head(rows[0][-1])
         return found

@@ -37,9 +37,9 @@ the session and runs one step.
 
 EAGER_STEP = """## Training steps beside eager PyTorch
 
-A step with its optimizer, SGD with momentum, exported by `poolgrad_lowering.torch`, on the CPU with two threads, beside
-the same step of eager PyTorch. Weights and state stay in the session (`TrainingLoop`). The gradient of a convolution's
-weight is written as matrix products, which is the default, or as a Conv whose kernel is as large as the image.
+A step with its optimizer, exported by `poolgrad_lowering.torch`, on the CPU with two threads, beside the same step of
+eager PyTorch. Weights and state stay in the session (`TrainingLoop`). U-Net++ and CRNN have Adam, ConvNeXt and ViT
+AdamW, the others SGD with momentum. All are written out with few channels.
 """
 
 

@@ -2,8 +2,7 @@
 
 """How long does a training step take in onnxruntime on a CPU beside the same step in eager PyTorch?
 
-The step has the optimizer, SGD with momentum. It is exported with each way to write the gradient of a convolution's
-weight.
+The step has the optimizer.
 """
 
 from __future__ import annotations
@@ -17,48 +16,17 @@ import onnx
 import torch
 from torch import Tensor, nn
 
+from benchmarks.eager_networks import NETWORKS, make
 from benchmarks.measuring import interleaved
 from benchmarks.training_sessions import Session, cpu_session, provider_session
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop
 from poolgrad_lowering.torch import TrainingStep, export_training_step
-from tests.torch_step.networks import UNet, resnet_18
 
 ROUNDS = 15
-RATE, MOMENTUM = 1e-3, 0.9
+RATE = 1e-3
 THREADS = 2
 """Of PyTorch and of each session."""
-
-
-def _features(before: int, *blocks: tuple[int, int]) -> list[nn.Module]:
-    """Return blocks of so many convolutions with so many channels, each block with a pool behind it."""
-    layers: list[nn.Module] = []
-    for count, channels in blocks:
-        for _ in range(count):
-            layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU()]
-            before = channels
-        layers.append(nn.MaxPool2d(2))
-    return layers
-
-
-def _digits() -> nn.Module:
-    return nn.Sequential(
-        *_features(1, (1, 16), (1, 32)), nn.Flatten(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)
-    )
-
-
-def _vgg() -> nn.Module:
-    blocks = ((2, 32), (2, 64), (2, 128), (2, 128))
-    return nn.Sequential(*_features(3, *blocks), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10))
-
-
-NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], tuple[int, ...]]] = {
-    "digits CNN": (_digits, (32, 1, 8, 8), (32,)),
-    "VGG-like": (_vgg, (4, 3, 96, 96), (4,)),
-    "ResNet-18": (partial(resnet_18, 64, 10), (4, 3, 112, 112), (4,)),
-    "U-Net": (partial(UNet, 2, (16, 32, 64, 128), 5), (2, 1, 96, 96), (2, 96, 96)),
-}
-"""The function that builds each network, and the shapes of its input and of its target, whose elements are classes."""
 
 
 def measure(_work: Path) -> dict[str, Any]:
@@ -68,22 +36,16 @@ def measure(_work: Path) -> dict[str, Any]:
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
-    build, shape, target = NETWORKS[name]
-    torch.manual_seed(0)
-    model, batch = build(), (torch.randn(shape), torch.randint(5, target))
-    loss = nn.functional.cross_entropy
-    steps = {
-        written: export_training_step(model, loss, batch, optimizer="sgd", weight_gradient=written)
-        for written in ("matmul", "convolution")
-    }
-    lowered = lower(steps["matmul"].model).model
+    model, loss, batch = make(name)
+    optimizer = NETWORKS[name][3]
+    step = export_training_step(model, loss, batch, optimizer=optimizer)
+    lowered = lower(step.model).model
     timings = interleaved(
         {
-            "eager PyTorch": _eager(model, loss, batch),
-            "ONNX step, dW as a Conv": _loop(cpu_session, steps["convolution"]),
-            "ONNX step": _loop(cpu_session, steps["matmul"]),
-            "lowered, function bodies": _loop(cpu_session, steps["matmul"], lowered),
-            "lowered, provider": _loop(provider_session, steps["matmul"], lowered),
+            "eager PyTorch": _eager(model, loss, batch, OPTIMIZERS[optimizer]),
+            "ONNX step": _loop(cpu_session, step),
+            "lowered, function bodies": _loop(cpu_session, step, lowered),
+            "lowered, provider": _loop(provider_session, step, lowered),
         },
         ROUNDS,
     )
@@ -91,10 +53,20 @@ def _rows(name: str) -> list[dict[str, Any]]:
     return [{"name": key, **timing.to_dict(), "ratio": timing.ratio_to(eager)} for key, timing in timings.items()]
 
 
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": partial(torch.optim.SGD, lr=RATE, momentum=0.9),
+    "adam": partial(torch.optim.Adam, lr=RATE),
+    "adamw": partial(torch.optim.AdamW, lr=RATE),
+}
+
+
 def _eager(
-    model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], batch: tuple[Tensor, Tensor]
+    model: nn.Module,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    batch: tuple[Tensor, Tensor],
+    make_optimizer: Callable[..., torch.optim.Optimizer],
 ) -> Callable[[], object]:
-    optimizer = torch.optim.SGD(model.parameters(), RATE, MOMENTUM)
+    optimizer = make_optimizer(model.parameters())
 
     def step() -> float:
         optimizer.zero_grad()

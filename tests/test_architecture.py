@@ -27,8 +27,8 @@ LINES = {
     "ge": 2_600,
     "model": 6_815,
     "report": 2_100,
-    "standard": 3_215,
-    "torch": 4_040,
+    "standard": 3_300,
+    "torch": 4_840,
     "verification": 7_100,
 }
 """The most lines of each room's Python."""

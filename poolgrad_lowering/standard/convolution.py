@@ -24,6 +24,7 @@ from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
 
+
 @dataclass(frozen=True)
 class Windows:
     """What a convolution moves over: `image` and `outputs` name the operands, `axes` has the windows of each axis.
@@ -66,8 +67,7 @@ class Windows:
     def leaves_nothing(self) -> bool:
         """Whether the windows reach the end of the padded image, so that a gradient by a convolution needs no cut."""
         return self.counts is not None and self.padded_sizes == [
-            (count - 1) * window.stride + window.extent
-            for window, count in zip(self.windows, self.counts, strict=True)
+            (count - 1) * window.stride + window.extent for window, count in zip(self.windows, self.counts, strict=True)
         ]
 
     @property

@@ -24,7 +24,8 @@ class _AlongAxes(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return products_from_the_last_axis(*gradients, [matrix.T for matrix in context.matrices]), None
+        (gradient,) = gradients
+        return products_from_the_last_axis(gradient, [matrix.T for matrix in context.matrices]), None
 
 
 def along_axes(x: Tensor, matrices: Sequence[np.ndarray]) -> Tensor:

@@ -50,6 +50,7 @@ class _Windows(NamedTuple):
 
 def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple[Tensor | None, ...]]:
     """Return the function that computes aten.convolution_backward, with the weight's gradient written in this way."""
+
     def backward(  # noqa: PLR0917 - the operator's signature
         dy: Tensor,
         x: Tensor,
@@ -120,9 +121,7 @@ def _by_columns(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
     groups, channels, results = windows.groups, image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
     places = outputs[0, 0].numel()
     # Not -1 for the batch, which may be symbolic, nor for L, which may be empty.
-    columns = [
-        each.reshape(-1, groups, channels, places) for each in _positions(image, outputs, windows, first_axis=2)
-    ]
+    columns = [each.reshape(-1, groups, channels, places) for each in _positions(image, outputs, windows, first_axis=2)]
     rows = outputs.reshape(-1, groups, results, places).transpose(2, 3)
     product = (torch.cat(columns, 2) @ rows).sum(0).reshape(groups, len(columns), channels, results)
     return product.permute(0, 3, 2, 1).reshape(-1, channels, *windows.kernel)

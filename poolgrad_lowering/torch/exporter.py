@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -13,6 +14,7 @@ from onnx import NodeProto
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 from onnxscript import optimizer
 from torch import Tensor, nn
+from torch import __version__ as torch_version
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.ir.graphs import opset_of
@@ -21,6 +23,7 @@ from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation, sentence
+from poolgrad_lowering.torch.exporter_internals import quick_program
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
@@ -56,13 +59,46 @@ def to_onnx(
     Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
     torch would write opset 18 nevertheless, or says what is not valid ONNX.
     """
+    exported = translated(function, inputs, outputs, opset=opset, batched=batched)
+    finish(exported)
+    return exported
+
+
+def empty(opset: int) -> onnx.ModelProto:
+    """Return a model without nodes, as torch's exporter begins one."""
+    return onnx.helper.make_model(
+        onnx.helper.make_graph([], "main_graph", [], []),
+        ir_version=10,
+        producer_name="pytorch",
+        producer_version=torch_version,
+        opset_imports=[onnx.helper.make_opsetid("", opset)],
+    )
+
+
+def finish(exported: onnx.ModelProto) -> None:
+    """Correct and arrange what torch's exporter wrote. Raises `TorchExportError` if it is not valid ONNX then."""
+    correct(exported)
+    arrange(exported.graph)
+    try:
+        onnx.checker.check_model(exported, full_check=True)
+    except ONNX_ERRORS as error:
+        raise TorchExportError(f"torch writes a model that is not valid ONNX: {sentence(error)}") from error
+
+
+def translated(
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Mapping[str, Tensor],
+    outputs: Sequence[str],
+    *,
+    opset: int,
+    batched: Collection[str] = (),
+) -> onnx.ModelProto:
+    """Return the same as torch's exporter writes it. Raises `TorchExportError`."""
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
         raise TorchExportError(
             f"opset is {opset}; torch exports {OLDEST_OPSET} or newer, and onnx has {newest} at most"
         )
-    batch = {0: torch.export.Dim("batch")} if batched else None
-    shapes = tuple(batch if name in batched else None for name in inputs)
     try:
         with (
             warnings.catch_warnings(),
@@ -71,22 +107,9 @@ def to_onnx(
             torch.no_grad(),
         ):
             warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
-            program = torch.onnx.export(
-                _Module(function).eval(),
-                tuple(inputs.values()),
-                dynamo=True,
-                opset_version=opset,
-                input_names=list(inputs),
-                output_names=list(outputs),
-                dynamic_shapes={"inputs": shapes},
-                custom_translation_table=TRANSLATIONS,
-                optimize=False,
-                verbose=False,
-            )
+            program = _program(_Module(function).eval(), inputs, outputs, opset, batched)
     except Exception as error:
         raise TorchExportError(explanation(error, "torch cannot export it")) from error
-    if program is None:
-        raise AssertionError("torch.onnx.export returns a program if it is given no file")
     scopes.write(program.model, program.exported_program)
     # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which
     # takes most of the time of a large export.
@@ -105,13 +128,32 @@ def to_onnx(
         raise TorchExportError(
             f"opset is {opset}, and torch wrote {opset_of(exported)}, since it cannot convert the step"
         )
-    correct(exported)
-    arrange(exported.graph)
-    try:
-        onnx.checker.check_model(exported, full_check=True)
-    except ONNX_ERRORS as error:
-        raise TorchExportError(f"torch writes a model that is not valid ONNX: {sentence(error)}") from error
     return exported
+
+
+def _program(
+    module: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[str], opset: int, batched: Collection[str]
+) -> torch.onnx.ONNXProgram:
+    """Return what torch's exporter makes of a module: in a quick way if that takes it, else by `torch.onnx.export`."""
+    if opset == OLDEST_OPSET and not batched:
+        with contextlib.suppress(Exception):
+            return quick_program(module, inputs, outputs)
+    batch = {0: torch.export.Dim("batch")} if batched else None
+    program = torch.onnx.export(
+        module,
+        tuple(inputs.values()),
+        dynamo=True,
+        opset_version=opset,
+        input_names=list(inputs),
+        output_names=list(outputs),
+        dynamic_shapes={"inputs": tuple(batch if name in batched else None for name in inputs)},
+        custom_translation_table=TRANSLATIONS,
+        optimize=False,
+        verbose=False,
+    )
+    if program is None:
+        raise AssertionError("torch.onnx.export returns a program if it is given no file")
+    return program
 
 
 def arrange(graph: onnx.GraphProto) -> None:

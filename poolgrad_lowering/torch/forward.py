@@ -83,9 +83,7 @@ def export_forward(
         # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
         with restored(model), torch.enable_grad(), without_one_dnn(), scopes.recorded(model):
             model.eval()
-            graph = trace(
-                forward, list(inputs.values()), positions, decompositions("by_shape"), INTERPOLATIONS
-            )
+            graph = trace(forward, list(inputs.values()), positions, decompositions("by_shape"), INTERPOLATIONS)
     except Exception as error:
         raise TorchExportError(explanation(error, "torch cannot trace the model")) from error
     if not forward.outputs:

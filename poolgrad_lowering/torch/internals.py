@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All functions of torch that are not public and that this package uses. A test says when torch moves them."""
+"""All of torch that is not public and that this package uses, without its ONNX exporter (`exporter_internals`).
+
+A test says when torch moves it.
+"""
 
 from __future__ import annotations
 

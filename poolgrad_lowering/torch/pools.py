@@ -200,7 +200,9 @@ def _elements(pool: MeanWindows) -> Tensor:
 
 def _averages(size: int, count: int) -> np.ndarray:
     """Return the matrix, count by size, that averages the windows of an axis."""
-    return np.array([[(element in window) / len(window) for element in range(size)] for window in _adaptive(size, count)])
+    return np.array(
+        [[(element in window) / len(window) for element in range(size)] for window in _adaptive(size, count)]
+    )
 
 
 POOLS: Mapping[Any, Callable[..., Any]] = {

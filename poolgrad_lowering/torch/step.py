@@ -8,8 +8,9 @@ The optimizer may be a model of its own, for what has to happen between gradient
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,19 +19,20 @@ import torch
 from onnx import NodeProto, numpy_helper
 from torch import Tensor, nn
 
-from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.convolution_gradients import LARGEST_KERNEL
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
-from poolgrad_lowering.torch.exporter import to_onnx
+from poolgrad_lowering.torch.exporter import empty, finish, translated
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update
 from poolgrad_lowering.torch.internals import has_gradient_hooks, run_annotated
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
-from poolgrad_lowering.torch.optimizers import Tensors
+from poolgrad_lowering.torch.progress import Progress
+from poolgrad_lowering.torch.updates import write_updates
 
 
 @dataclass(frozen=True)
@@ -127,11 +129,19 @@ def export_training_step(
     if optimizer is not None:
         find_groups(optimizer, parameters, ())  # raises before the trace, which takes its time
     _check_gradients(parameters, gradient_transform)
-    joint = trace_joint(module, decompositions(weight_gradient), batched)
-    groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
-    state = state_of(groups, optimizer, parameters) if groups else {}
-    function, inputs, outputs = _whole_step(joint, groups, state, gradient_transform)
-    exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
+    with Progress("export of a training step") as progress:
+        progress.part("tracing forward and backward pass")
+        joint = trace_joint(module, decompositions(weight_gradient), batched)
+        groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
+        state = state_of(groups, optimizer, parameters) if groups else {}
+        rates = {group.rate: torch.tensor(0.0) for group in groups}
+        examples = {name: joint.inputs[name] for name in joint.examples}
+        inputs = {**{name: value for name, value in joint.inputs.items() if name not in examples}, **state, **rates}
+        inputs |= examples
+        progress.part("writing it in ONNX")
+        exported = _exported(joint, groups, inputs, gradient_transform, opset=opset, batched=batched)
+        progress.part("checking the model")
+        finish(exported)
     if weight_gradient == "convolution":
         warn_of_large_kernels(exported)
     own = inputs.keys() - joint.examples - {group.rate for group in groups}
@@ -185,12 +195,10 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
         **{group.rate: torch.tensor(0.0) for group in groups},
     }
 
-    def run(*values: Tensor) -> list[Tensor]:
-        named = dict(zip(inputs, values, strict=True))
-        return list(update(groups, named, {name: named[names.gradient(name)] for name in trained}).values())
-
     outputs = list(map(names.new, update(groups, inputs, weights)))
-    model = to_onnx(run, inputs, outputs, opset=opset)
+    model = empty(opset)
+    write_updates(model, groups, inputs, weights, outputs, partial(translated, opset=opset))
+    finish(model)
     return Update(model, {name: to_array(value) for name, value in state.items()})
 
 
@@ -220,34 +228,46 @@ def _check_gradients(parameters: Mapping[str, nn.Parameter], transform: Gradient
     transformed({name: torch.zeros_like(parameter) for name, parameter in trained.items()}, transform)
 
 
-def _whole_step(
-    joint: Joint, groups: Sequence[Group], state: Tensors, transform: GradientTransform | None
-) -> tuple[Callable[..., Sequence[Tensor]], dict[str, Tensor], list[str]]:
-    """Return a function of joint graph, transform and optimizer, its inputs, and the names of its outputs."""
-    rates = {group.rate: torch.tensor(0.0) for group in groups}
-    examples = {name: joint.inputs[name] for name in joint.examples}
-    inputs = {
-        **{name: value for name, value in joint.inputs.items() if name not in examples},
-        **state,
-        **rates,
-        **examples,
-    }
+def _exported(
+    joint: Joint,
+    groups: Sequence[Group],
+    inputs: Mapping[str, Tensor],
+    transform: GradientTransform | None,
+    *,
+    opset: int,
+    batched: Collection[str],
+) -> onnx.ModelProto:
+    """Return the model of a joint graph, of a transform of its gradients, and of the optimizer, with these inputs."""
+    gradients = {names.gradient(name) for name in joint.trained}
+    updated = {names.gradient(name) for group in groups for name in group.parameters}
+    outputs = [name for name in joint.outputs if not groups or name not in gradients - updated]
+    step = _with_transform(joint, transform, outputs)
+    model = translated(step, joint.inputs, outputs, opset=opset, batched=batched)
+    if groups:
+        weights = {name: joint.inputs[names.weight(name)] for name in joint.trained}
+        results = [
+            *(name for name in outputs if name not in gradients),
+            *map(names.new, update(groups, inputs, weights)),
+        ]
+        write_updates(model, groups, inputs, weights, list(dict.fromkeys(results)), partial(translated, opset=opset))
+    return model
+
+
+def _with_transform(
+    joint: Joint, transform: GradientTransform | None, outputs: Sequence[str]
+) -> Callable[..., Sequence[Tensor]]:
+    """Return the function of a joint graph and of a transform of its gradients, with these outputs."""
     gradients = {names.gradient(name): name for name in joint.trained}
-    kept = [name for name in joint.outputs if name not in gradients]
-    updated = list(update(groups, inputs, {name: joint.inputs[names.weight(name)] for name in joint.trained}))
-    outputs = list(dict.fromkeys([*kept, *map(names.new, updated)])) if groups else list(joint.outputs)
 
     def step(*values: Tensor) -> list[Tensor]:
-        named = dict(zip(inputs, values, strict=True))
+        named = dict(zip(joint.inputs, values, strict=True))
         given = [named[name].clone() if name in joint.written else named[name] for name in joint.inputs]
         results = dict(zip(joint.outputs, run_annotated(joint.graph, given), strict=True))
-        now = named | {name: results[output] for output, name in names.carried(joint.outputs).items()}
         changed = transformed({name: results[output] for output, name in gradients.items()}, transform)
         results |= {output: changed[name] for output, name in gradients.items()}
-        results |= {names.new(name): value for name, value in update(groups, now, changed).items()}
         return [results[name] for name in outputs]
 
-    return step, inputs, outputs
+    return step
 
 
 def _make_initializers(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> None:

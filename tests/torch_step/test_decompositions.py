@@ -233,7 +233,9 @@ def test_operators_that_torch_does_not_translate_are_named(function: Any, operat
         export_training_step(Function(function, [[2.0, 1], [1, 3]]), lambda y, t: (y * t).sum(), (one, one))
 
 
-@pytest.mark.parametrize("pads", [(1, 2), (-1, 3), (2, 2, 0, 4), (-2, 3, 1, -1), (1, 2, 0, 3, 4, 1), (0, -3, -1, 1, 2, -1)])
+@pytest.mark.parametrize(
+    "pads", [(1, 2), (-1, 3), (2, 2, 0, 4), (-2, 3, 1, -1), (1, 2, 0, 3, 4, 1), (0, -3, -1, 1, 2, -1)]
+)
 def test_reflection_pads(pads: tuple[int, ...]) -> None:
     axes = len(pads) // 2
     x = torch.randint(9, (2, 3, *(6, 5, 7)[:axes])).double().requires_grad_()
@@ -250,7 +252,9 @@ def test_reflection_pads(pads: tuple[int, ...]) -> None:
 def test_a_step_with_reflections() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReflectionPad2d((1, 2, 3, 0)), nn.Conv2d(4, 2, 3))
     step = export_training_step(model, lambda y, t: (y * y).mean() + t, (torch.randn(2, 3, 6, 5), torch.zeros(())))
-    modes = [str(attribute.s) for node in step.model.graph.node for attribute in node.attribute if attribute.name == "mode"]
+    modes = [
+        str(attribute.s) for node in step.model.graph.node for attribute in node.attribute if attribute.name == "mode"
+    ]
     assert modes == ["b'reflect'"]
     assert all(node.op_type not in ("GatherND", "Where") for node in step.model.graph.node)
     step.check()

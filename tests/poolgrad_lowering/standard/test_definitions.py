@@ -409,16 +409,23 @@ SPELLINGS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "twice as many as results": ({"x": (2, 16, 5, 5), "w": (8, 16, 3, 3)}, {"MatMul": 9, "Conv": 1}),
     "a large kernel": ({"x": (2, 3, 9, 9), "w": (4, 3, 4, 3)}, {"Conv": 1, "ConvTranspose": 1}),
     "strides": ({"x": (2, 3, 9, 9), "w": (4, 3, 3, 3), "strides": [2, 2]}, {"Conv": 1, "ConvTranspose": 1}),
-    "strides of one position": ({"x": (2, 3, 9, 9), "w": (4, 3, 1, 1), "strides": [2, 2]}, {"MatMul": 1, "ConvTranspose": 1}),
+    "strides of one position": (
+        {"x": (2, 3, 9, 9), "w": (4, 3, 1, 1), "strides": [2, 2]},
+        {"MatMul": 1, "ConvTranspose": 1},
+    ),
     "depthwise": ({"x": (2, 3, 5, 5), "w": (3, 1, 3, 3), "group": 3}, {"Mul": 9, "ConvTranspose": 1}),
     "depthwise with strides": (
         {"x": (2, 3, 8, 6), "w": (3, 1, 3, 3), "group": 3, "strides": [2, 3], "pads": [1, 0, 1, 2]},
         {"Conv": 1, "ConvTranspose": 1},
     ),
     "groups with strides": (
-        {"x": (2, 4, 8, 6), "w": (6, 2, 3, 3), "group": 2, "strides": [2, 3]}, {"Conv": 1, "ConvTranspose": 1}
+        {"x": (2, 4, 8, 6), "w": (6, 2, 3, 3), "group": 2, "strides": [2, 3]},
+        {"Conv": 1, "ConvTranspose": 1},
     ),
-    "groups of many channels": ({"x": (2, 32, 5, 4), "w": (6, 16, 3, 2), "group": 2}, {"MatMul": 6, "ConvTranspose": 1}),
+    "groups of many channels": (
+        {"x": (2, 32, 5, 4), "w": (6, 16, 3, 2), "group": 2},
+        {"MatMul": 6, "ConvTranspose": 1},
+    ),
     "a large result": ({"x": (1, 1, 260, 5), "w": (2, 1, 4, 3)}, {"MatMul": 1, "ConvTranspose": 1}),
 }
 """What the two gradients of a convolution are written with, by its sizes."""

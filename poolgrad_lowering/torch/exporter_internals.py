@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All of torch's ONNX exporter that is not public and that this package uses. A test says when torch moves it.
+
+`torch.onnx.export` traces a function twice, runs its graph for the types of operands, and translates it. A step has no
+control flow, and its operators are in the graph already as they are translated. So one trace and the translation give
+the same model.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, fx
+from torch.export import ExportedProgram, ModuleCallEntry, ModuleCallSignature
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from torch.onnx import ONNXProgram
+from torch.onnx._internal.exporter import _core, _decomp, _ir_passes
+from torch.onnx._internal.exporter._registration import ONNXRegistry
+from torch.onnx._internal.fx.passes import InsertTypePromotion
+from torch.onnx._internal.fx.passes.type_promotion import (
+    TypePromotionTable,
+    _TypePromotionInterpreter,
+    get_type_promotion_rule,
+)
+from torch.utils._pytree import tree_structure
+
+from poolgrad_lowering.torch.internals import trace
+from poolgrad_lowering.torch.own_operators import TRANSLATIONS
+
+
+class UnusualResultError(Exception):
+    """A result of a function is no tensor that the function computes, or it is two of them."""
+
+
+class _Translation(NamedTuple):
+    """torch's translations of operators, with those of this package, and the decompositions of all others."""
+
+    registry: ONNXRegistry
+    decompositions: Mapping[Any, Callable[..., Any]]
+
+
+@functools.cache
+def _translation() -> _Translation:
+    registry = ONNXRegistry.from_torchlib()
+    for operator, write in TRANSLATIONS.items():
+        registry.register_op(operator, write, is_complex=False)
+    translated = set(_decomp.get_onnx_implemented_overloads(registry))
+    return _Translation(registry, _decomp.create_onnx_friendly_decomposition_table(translated))
+
+
+def quick_program(
+    function: Callable[..., Sequence[Tensor]], inputs: Mapping[str, Tensor], outputs: Sequence[str]
+) -> ONNXProgram:
+    """Return what `torch.onnx.export` returns for opset 18 and sizes that are numbers, without its optimizer.
+
+    Raises what the trace and the translation raise, and `UnusualResultError`.
+    """
+    registry, decompositions = _translation()
+    functional = torch.func.functionalize(function, remove="mutations")
+    graph = trace(functional, list(inputs.values()), (), decompositions, {})
+    graph.graph.eliminate_dead_code()
+    promotion = InsertTypePromotion(graph)
+    promotion.interpreter = _Promotion(graph, TypePromotionTable())
+    promotion.run()
+    program = _core._exported_program_to_onnx_program(_exported(graph), registry=registry)  # noqa: SLF001
+    _ir_passes.rename_inputs(program.model, list(inputs))
+    _ir_passes.rename_outputs(program.model, list(outputs))
+    return program
+
+
+class _Promotion(_TypePromotionInterpreter):
+    """Converts operands to the type of their operator, from the types that the trace has noted."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Convert the operands of a node, and return the tensor that the trace has noted for its result."""
+        if n.op != "call_function":
+            return super().run_node(n)
+        with self._set_current_node(n):
+            if rule := get_type_promotion_rule(n, self.type_promotion_table):
+                self._maybe_promote_node(n, rule)
+        return n.meta["val"]
+
+
+def _exported(graph: fx.GraphModule) -> ExportedProgram:
+    """Return a traced graph as a program whose inputs and outputs are all the user's."""
+    nodes = list(graph.graph.nodes)
+    for node in nodes:
+        node.meta.setdefault("nn_module_stack", {"": ("", "")})  # the exporter warns of nodes that have none
+        if node.op == "get_attr":
+            node.meta["val"] = getattr(graph, node.target)
+    given = [node for node in nodes if node.op == "placeholder"]
+    (results,) = graph.graph.output_node().args
+    computed = {node for node in results if isinstance(node, fx.Node) and node.op == "call_function"}
+    if len(computed) < len(results):
+        raise UnusualResultError
+    signature = ExportGraphSignature(
+        [InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None) for node in given],
+        [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results],
+    )
+    structures = tree_structure(((0,) * len(given), {})), tree_structure((0,) * len(results))
+    entry = ModuleCallEntry("", ModuleCallSignature([], [], *structures))
+    return ExportedProgram(graph, graph.graph, signature, {}, {}, [entry])

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Writes the update of an optimizer into a model that computes gradients.
+
+An update is a function of elements. So it is exported once for each kind of optimizer and element type, for a weight of
+two elements, and written for each weight with its names and its shape. What depends on no weight is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+import onnx
+import torch
+from onnx import GraphProto, NodeProto, helper
+from torch import Tensor
+
+from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.model.ir.graphs import fresh, names_of
+from poolgrad_lowering.torch.arrays import to_array
+from poolgrad_lowering.torch.groups import Group, update
+
+Export = Callable[[Callable[..., Sequence[Tensor]], Mapping[str, Tensor], Sequence[str]], onnx.ModelProto]
+"""Returns the model of a function of named tensors, with named results."""
+
+_ONE = "one"
+"""The parameter of a template."""
+_SIZE = 2
+"""The elements of its weight."""
+
+
+class _Template:
+    """The update of one weight, with what all weights of a group share, of which `written` is in the target already."""
+
+    def __init__(self, graph: GraphProto, scalars: Sequence[str]) -> None:
+        self._graph = graph
+        self._shared = {*(constant.name for constant in graph.initializer), *scalars}
+        for node in graph.node:
+            if self._shared.issuperset(node.input):
+                self._shared.update(node.output)
+        declared = (*graph.input, *graph.value_info, *graph.output)
+        self._types = {value.name: value.type.tensor_type for value in declared}
+        self._written: dict[str, str] = {}
+
+    def write(self, target: GraphProto, bound: Mapping[str, str], shape: Sequence[int], taken: set[str]) -> None:
+        """Write the nodes for a weight. `bound` has the names of inputs and outputs in the target."""
+        for constant in self._graph.initializer:
+            if constant.name not in self._written:
+                self._written[constant.name] = fresh(f"{names.UPDATE}.{constant.name}", taken)
+                target.initializer.add().CopyFrom(constant)
+                target.initializer[-1].name = self._written[constant.name]
+        found = {**bound, **self._written}
+        for node in self._graph.node:
+            if self._written.keys() >= set(node.output):
+                continue
+            written = NodeProto()
+            written.CopyFrom(node)
+            written.name = fresh(f"{names.UPDATE}.{node.name}", taken)
+            written.input[:] = [found.get(name, name) for name in node.input]
+            for position, name in enumerate(node.output):
+                is_shared = name in self._shared
+                found[name] = written.output[position] = self._result(name, bound.get(name), taken)
+                self._declare(target, name, found[name], () if is_shared else shape)
+                if is_shared:
+                    self._written[name] = found[name]
+            target.node.append(written)
+
+    def _result(self, name: str, wanted: str | None, taken: set[str]) -> str:
+        """Return the name of a result. One that all weights have, the number of steps, is named by the first group."""
+        return fresh(f"{names.UPDATE}.{name}" if wanted is None else wanted, taken)
+
+    def _declare(self, target: GraphProto, theirs: str, name: str, shape: Sequence[int]) -> None:
+        held = self._types[theirs]
+        dims = shape if held.shape.dim else ()
+        target.value_info.append(helper.make_tensor_value_info(name, held.elem_type, dims))
+
+
+def write_updates(  # noqa: PLR0917 - what a model with an optimizer has
+    model: onnx.ModelProto,
+    groups: Sequence[Group],
+    inputs: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    outputs: Sequence[str],
+    export: Export,
+) -> None:
+    """Write the updates of groups into a model that computes gradients or takes them.
+
+    `inputs` and `outputs` are those that the model then has; `gradients` have the types of the gradients, by parameter.
+    A weight that the model changes itself is updated after that.
+    """
+    graph = model.graph
+    changed = _renamed(graph, {names.new(names.weight(name)) for group in groups for name in group.parameters})
+    taken = names_of(graph) | inputs.keys()
+    templates: dict[object, _Template] = {}
+    for group in groups:
+        for parameter in group.parameters:
+            weight = names.weight(parameter)
+            kept = {names.state(slot, _ONE): names.state(slot, parameter) for slot in group.optimizer.slots}
+            own = {names.weight(_ONE): weight, **kept}
+            examples = {theirs: inputs[name].new_zeros(_SIZE) for theirs, name in own.items()}
+            examples[names.gradient(_ONE)] = gradients[parameter].new_zeros(_SIZE)
+            key = group.optimizer, group.rate, tuple(example.dtype for example in examples.values())
+            if key not in templates:
+                templates[key] = _template(group, examples, export)
+            bound = {names.new(theirs): names.new(name) for theirs, name in own.items()}
+            bound[names.new(names.STEPS)] = names.new(names.STEPS)
+            bound |= {**own, names.gradient(_ONE): names.gradient(parameter)}
+            bound[names.weight(_ONE)] = changed.get(names.new(weight), weight)
+            templates[key].write(graph, bound, inputs[weight].shape, taken)
+    _declare_ends(graph, inputs, outputs)
+
+
+def _renamed(graph: GraphProto, wanted: Collection[str]) -> dict[str, str]:
+    """Rename outputs that an update is to be, and return their new names."""
+    found = {value.name: f"forward.{value.name}" for value in graph.output if value.name in wanted}
+    for node in graph.node if found else ():
+        for listed in (node.input, node.output):
+            listed[:] = [found.get(name, name) for name in listed]
+    for value in graph.output:
+        value.name = found.get(value.name, value.name)
+    return found
+
+
+def _template(group: Group, examples: Mapping[str, Tensor], export: Export) -> _Template:
+    """Return the update of one weight of a group. The examples are weight, gradient and state."""
+    scalars = {group.rate: torch.zeros(())}
+    if group.optimizer.COUNTS_STEPS:
+        scalars[names.STEPS] = torch.zeros(())
+    inputs = {**examples, **scalars}
+    one = [replace(group, parameters=(_ONE,))]
+
+    def run(*values: Tensor) -> list[Tensor]:
+        given = dict(zip(inputs, values, strict=True))
+        return list(update(one, given, {_ONE: given[names.gradient(_ONE)]}).values())
+
+    outputs = update(one, inputs, {_ONE: examples[names.gradient(_ONE)]})
+    return _Template(export(run, inputs, list(map(names.new, outputs))).graph, list(scalars))
+
+
+def _declare_ends(graph: GraphProto, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> None:
+    """Let a graph have these inputs and outputs, in their order. Outputs that it had and has no more are values."""
+    given = {value.name: value for value in graph.input}
+    types = {
+        torch_type: helper.np_dtype_to_tensor_dtype(to_array(torch.zeros((), dtype=torch_type)).dtype)
+        for torch_type in {value.dtype for value in inputs.values()}
+    }
+    ends = [
+        given.get(name) or helper.make_tensor_value_info(name, types[value.dtype], value.shape)
+        for name, value in inputs.items()
+    ]
+    declared = {value.name: value for value in (*graph.value_info, *graph.output)}
+    results = [declared.pop(name) for name in outputs]
+    for listed, values in ((graph.input, ends), (graph.output, results), (graph.value_info, declared.values())):
+        copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in values]
+        del listed[:]
+        listed.extend(copies)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The quick way to a step's model, which takes fewer traces than torch's exporter, beside that exporter."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import onnx
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+from torch import nn  # noqa: E402
+
+from poolgrad_lowering.torch import (  # noqa: E402
+    export_training_step,
+    exporter,
+    exporter_internals,
+)
+from tests.torch_step.networks import NETWORKS  # noqa: E402
+
+
+class InPlace(nn.Module):
+    """A model that writes to tensors and to views of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.head = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 5)
+
+    def forward(self, x: Any) -> Any:
+        found = nn.functional.relu_(self.norm(self.conv(x)))
+        means = found.mean((2, 3)).clone()
+        means[:, 1:3].mul_(2).add_(means[:, :1])
+        return self.head(means)
+
+
+def numbered(model: onnx.ModelProto) -> list[Any]:
+    """The nodes of a model without names: values are numbers, which the two ways give in another order."""
+    graph = model.graph
+    found = {value.name: value.name for value in (*graph.input, *graph.output)}
+    found |= {constant.name: str(onnx.numpy_helper.to_array(constant)) for constant in graph.initializer}
+    nodes = []
+    for node in graph.node:
+        for name in node.output:
+            found.setdefault(name, str(len(found)))
+        attributes = sorted(attribute.SerializeToString() for attribute in node.attribute)
+        nodes.append((node.op_type, attributes, [found.get(name, name) for name in (*node.input, *node.output)]))
+    return nodes
+
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "lenet": (NETWORKS["lenet"].make, nullcontext),
+    "dropout": (NETWORKS["dropped"].make, nullcontext),
+    "attention": (NETWORKS["attention"].make, nullcontext),
+    "float16": (NETWORKS["lenet"].make, lambda: torch.autocast("cpu", torch.float16)),
+    "bfloat16": (NETWORKS["attention"].make, lambda: torch.autocast("cpu", torch.bfloat16)),
+    "embedding": (NETWORKS["text_cnn"].make, nullcontext),
+    "in place": (
+        lambda: (InPlace(), nn.CrossEntropyLoss(), (torch.randn(2, 3, 6, 6), torch.randint(5, (2,)))),
+        nullcontext,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_both_ways_write_the_same_nodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, precision = MODELS[name]
+    torch.manual_seed(0)
+    arguments = make()
+    quick: list[Any] = []
+
+    def noted(*given: Any) -> Any:
+        quick.append(exporter_internals.quick_program(*given))
+        return quick[-1]
+
+    def refused(*_: Any) -> Any:
+        raise RuntimeError
+
+    models = []
+    for way in (noted, refused):
+        monkeypatch.setattr(exporter, "quick_program", way)
+        with precision():
+            models.append(export_training_step(*arguments, optimizer="adam").model)
+    assert numbered(models[0]) == numbered(models[1])
+    assert len(quick) == 2  # the step, and the update of a weight
+
+
+@pytest.mark.parametrize("function", [lambda x: (x, x + 1), lambda x: [x * 2] * 2])
+def test_unusual_results(function: Any) -> None:
+    """They are left to torch's exporter."""
+    with pytest.raises(exporter_internals.UnusualResultError):
+        exporter_internals.quick_program(function, {"x": torch.ones(2)}, ["y", "z"])
