@@ -25,7 +25,7 @@ LINES = {
     "dialect": 2_400,
     "entry": 4_000,
     "ge": 2_600,
-    "model": 6_815,
+    "model": 6_890,
     "report": 2_100,
     "standard": 3_300,
     "torch": 4_840,

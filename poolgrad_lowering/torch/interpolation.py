@@ -2,13 +2,12 @@
 
 """Interpolation, whose results and gradients are products with one constant matrix along each axis.
 
-With n elements along an axis and m results, the result i is Σ_j w(p_i − j) · x_j at the position
+With n elements along an axis and m results, the result i is at the position
 
     p_i = r · (i + ½) − ½ with r = n / m, or with `align_corners` p_i = r · i with r = (n − 1) / (m − 1)
 
-where w is 1 − |t| for |t| < 1 or Keys' cubic, and the elements before the first and after the last are equal to these.
-With `antialias` w is as much wider as there are fewer results than elements, and the weights of the elements that
-exist are divided by their sum.
+between the elements (`model.interpolation`). With `antialias` the weights reach as much farther as there are fewer
+results than elements, and those of the elements that exist are divided by their sum.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.model.interpolation import Weights, cubic, linear, taps
 from poolgrad_lowering.torch.along_axes import along_axes
 from poolgrad_lowering.torch.normalization import wide_type
 from poolgrad_lowering.torch.own_operators import repeat
@@ -52,35 +52,19 @@ class _Filter:
     """Weights by distance, which are 0 at `radius` and farther."""
 
     radius: int
-    weights: Callable[[np.ndarray], np.ndarray]
+    weights: Weights
 
     def matrix(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
         """Return the weights of all elements for each result."""
         results = np.arange(count)
         positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
-        matrix = np.zeros((count, size))
-        for tap in range(1 - self.radius, self.radius + 1):
-            elements = np.floor(positions) + tap
-            np.add.at(matrix, (results, elements.clip(0, size - 1).astype(int)), self.weights(positions - elements))
-        return matrix
+        return taps(positions, size, self.radius, self.weights)
 
     def antialiased(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG002
         """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
         distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
         weights = self.weights(distances / max(ratio, 1.0))
-        matrix: np.ndarray = weights / weights.sum(1, keepdims=True)
-        return matrix
-
-
-def _linear(distances: np.ndarray) -> np.ndarray:
-    return np.maximum(1 - np.abs(distances), 0)
-
-
-def _cubic(a: float, distances: np.ndarray) -> np.ndarray:
-    """Return Keys' cubic with the slope a at distance 1."""
-    t = np.abs(distances)
-    near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((t - 5) * t + 8) * t * a - 4 * a
-    return np.where(t < 1, near, np.where(t < 2, far, 0))
+        return weights / weights.sum(1, keepdims=True)
 
 
 def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
@@ -89,9 +73,9 @@ def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corner
     return np.eye(size)[positions.clip(0, size - 1)]
 
 
-_LINEAR = _Filter(1, _linear)
-_CUBIC = _Filter(2, partial(_cubic, -0.75))
-_CUBIC_OF_IMAGES = _Filter(2, partial(_cubic, -0.5))
+_LINEAR = _Filter(1, linear)
+_CUBIC = _Filter(2, cubic)
+_CUBIC_OF_IMAGES = _Filter(2, partial(cubic, a=-0.5))
 """What `antialias` takes, as Pillow does."""
 
 
