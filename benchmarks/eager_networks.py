@@ -190,12 +190,12 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], tuple[int, .
     "VGG-like": (_vgg, (4, 3, 96, 96), (4,), "sgd"),
     "ResNet-18": (partial(resnet_18, 64, 10), (4, 3, 112, 112), (4,), "sgd"),
     "U-Net": (partial(UNet, 2, (16, 32, 64, 128), 5), (2, 1, 96, 96), (2, 96, 96), "sgd"),
-    "U-Net++": (partial(_NestedUNet, (16, 24, 32, 48), 5), (4, 1, 96, 96), (4, 96, 96), "adam"),
-    "ConvNeXt-like": (_convnext, (16, 3, 64, 64), (16,), "adamw"),
+    "U-Net++, Adam": (partial(_NestedUNet, (16, 24, 32, 48), 5), (4, 1, 96, 96), (4, 96, 96), "adam"),
+    "ConvNeXt-like, AdamW": (_convnext, (16, 3, 64, 64), (16,), "adamw"),
     "EfficientNet-like": (_efficientnet, (16, 3, 96, 96), (16,), "sgd"),
     "style network": (_style, (8, 3, 64, 64), (8, 3, 64, 64), "sgd"),
-    "ViT": (_Transformer, (16, 3, 32, 32), (16,), "adamw"),
-    "CRNN": (_Recurrent, (16, 1, 16, 64), (16,), "adam"),
+    "ViT, AdamW": (_Transformer, (16, 3, 32, 32), (16,), "adamw"),
+    "CRNN, Adam": (_Recurrent, (16, 1, 16, 64), (16,), "adam"),
 }
 """Per network the function that builds it, the shapes of its input and of its target, and the optimizer.
 

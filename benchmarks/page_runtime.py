@@ -38,8 +38,8 @@ the session and runs one step.
 EAGER_STEP = """## Training steps beside eager PyTorch
 
 A step with its optimizer, exported by `poolgrad_lowering.torch`, on the CPU with two threads, beside the same step of
-eager PyTorch. Weights and state stay in the session (`TrainingLoop`). U-Net++ and CRNN have Adam, ConvNeXt and ViT
-AdamW, the others SGD with momentum. All are written out with few channels.
+eager PyTorch. The optimizer is SGD with momentum where no other one is named. Weights and state stay in the session
+(`TrainingLoop`).
 """
 
 

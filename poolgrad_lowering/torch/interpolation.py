@@ -56,7 +56,7 @@ class _Filter:
 
     def matrix(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
         """Return the weights of all elements for each result."""
-        results = np.arange(count)
+        results = np.arange(count, dtype=np.float64)
         positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
         return taps(positions, size, self.radius, self.weights)
 

@@ -110,10 +110,10 @@ def export_training_step(
         dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
         opset: version of the default domain, 18 or newer.
         weights: weights and buffers as graph inputs or as initializers. An optimizer needs inputs.
-        weight_gradient: how the gradient of a convolution's weight is written: as what is the fastest on onnxruntime's
-            CPU provider for the sizes of the layer ("by_shape"), as the fastest of it without a convolution ("matmul"),
-            or always as one convolution with exchanged axes ("convolution"), whose kernel is as large as the layer's
-            output. A `UserWarning` names each one over the limits of Ascend, which "by_shape" keeps to.
+        weight_gradient: how the gradient of a convolution's weight is written: as the fastest way on onnxruntime's CPU
+            provider ("by_shape"), as the fastest without a convolution ("matmul"), or always as one ("convolution"),
+            whose kernel is as large as the layer's output. A `UserWarning` names each one over the limits of Ascend,
+            which "by_shape" keeps to.
 
     Raises:
         TorchExportError: torch cannot trace the step, or not translate an operator, which the message names.
@@ -290,7 +290,7 @@ def warn_of_large_kernels(model: onnx.ModelProto) -> None:
             warnings.warn(
                 f"the gradient of '{weight}' is a convolution with a kernel of {'x'.join(map(str, sizes))}, and those "
                 f"of Ascend take {LARGEST_KERNEL[len(sizes)]} along an axis at most: "
-                'export the step with weight_gradient="matmul"',
+                'export the step with weight_gradient="by_shape"',
                 UserWarning,
                 stacklevel=3,
             )

@@ -78,7 +78,7 @@ class Obstacle(Diagnostic):
     )
     LARGE_KERNEL = (
         "A convolution's kernel is larger than CANN documents: 255, over three axes 511.",
-        'Of a training step out of PyTorch, leave `weight_gradient` at "matmul".',
+        'Of a training step out of PyTorch, leave `weight_gradient` at "by_shape".',
         Severity.WARNING,
     )
     LARGE_WINDOW = (
