@@ -98,7 +98,9 @@ def write_updates(  # noqa: PLR0917 - what a model with an optimizer has
             weight = names.weight(parameter)
             kept = {names.state(slot, _ONE): names.state(slot, parameter) for slot in group.optimizer.slots}
             own = {names.weight(_ONE): weight, **kept}
-            examples = {theirs: inputs[name].new_zeros(_SIZE) for theirs, name in own.items()}
+            shape = inputs[weight].shape
+            sizes = {theirs: _SIZE if inputs[name].shape == shape else () for theirs, name in own.items()}
+            examples = {theirs: inputs[name].new_zeros(sizes[theirs]) for theirs, name in own.items()}
             examples[names.gradient(_ONE)] = gradients[parameter].new_zeros(_SIZE)
             key = group.optimizer, group.rate, tuple(example.dtype for example in examples.values())
             if key not in templates:
@@ -107,7 +109,7 @@ def write_updates(  # noqa: PLR0917 - what a model with an optimizer has
             bound[names.new(names.STEPS)] = names.new(names.STEPS)
             bound |= {**own, names.gradient(_ONE): names.gradient(parameter)}
             bound[names.weight(_ONE)] = changed.get(names.new(weight), weight)
-            templates[key].write(graph, bound, inputs[weight].shape, taken)
+            templates[key].write(graph, bound, shape, taken)
     _declare_ends(graph, inputs, outputs)
 
 
