@@ -93,21 +93,39 @@ class _Promotion(_TypePromotionInterpreter):
 
 
 def _exported(graph: fx.GraphModule) -> ExportedProgram:
-    """Return a traced graph as a program whose inputs and outputs are all the user's."""
-    nodes = list(graph.graph.nodes)
-    for node in nodes:
+    """Return a traced graph as a program whose outputs are all the user's. Its constants become inputs."""
+    constants = _constants_as_inputs(graph)
+    given = list(graph.graph.find_nodes(op="placeholder"))
+    for node in graph.graph.nodes:
         node.meta.setdefault("nn_module_stack", {"": ("", "")})  # the exporter warns of nodes that have none
-        if node.op == "get_attr":
-            node.meta["val"] = getattr(graph, node.target)
-    given = [node for node in nodes if node.op == "placeholder"]
     (results,) = graph.graph.output_node().args
     computed = {node for node in results if isinstance(node, fx.Node) and node.op == "call_function"}
     if len(computed) < len(results):
         raise UnusualResultError
     signature = ExportGraphSignature(
-        [InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None) for node in given],
+        [
+            InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), node.name)
+            if node.name in constants
+            else InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None)
+            for node in given
+        ],
         [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results],
     )
-    structures = tree_structure(((0,) * len(given), {})), tree_structure((0,) * len(results))
+    structures = tree_structure(((0,) * (len(given) - len(constants)), {})), tree_structure((0,) * len(results))
     entry = ModuleCallEntry("", ModuleCallSignature([], [], *structures))
-    return ExportedProgram(graph, graph.graph, signature, {}, {}, [entry])
+    return ExportedProgram(graph, graph.graph, signature, {}, {}, [entry], constants=constants)
+
+
+def _constants_as_inputs(graph: fx.GraphModule) -> dict[str, Tensor]:
+    """Replace the constants of a graph by inputs, which precede the others, and return their values by name."""
+    first = next(iter(graph.graph.nodes))
+    found: dict[str, Tensor] = {}
+    for node in graph.graph.find_nodes(op="get_attr"):
+        value = getattr(graph, node.target)
+        with graph.graph.inserting_before(first):
+            held = graph.graph.placeholder(f"constant_{len(found)}")
+        held.meta = {"val": value}
+        found[held.name] = value
+        node.replace_all_uses_with(held)
+        graph.graph.erase_node(node)
+    return found

@@ -62,6 +62,21 @@ MODELS: dict[str, tuple[Any, Any]] = {
         lambda: (InPlace(), nn.CrossEntropyLoss(), (torch.randn(2, 3, 6, 6), torch.randint(5, (2,)))),
         nullcontext,
     ),
+    "constants": (
+        lambda: (
+            nn.Sequential(
+                nn.Conv2d(3, 4, 1),
+                nn.Upsample(scale_factor=1.5, mode="bilinear"),
+                nn.ReflectionPad2d(1),
+                nn.AdaptiveAvgPool2d(4),
+                nn.Flatten(),
+                nn.Linear(64, 5),
+            ),
+            nn.CrossEntropyLoss(),
+            (torch.randn(2, 3, 6, 6), torch.randint(5, (2,))),
+        ),
+        nullcontext,
+    ),
 }
 
 
