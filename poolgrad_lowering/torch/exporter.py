@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -29,6 +29,8 @@ from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
+
+logger = logging.getLogger(__name__)
 
 
 class _Module(nn.Module):
@@ -136,8 +138,10 @@ def _program(
 ) -> torch.onnx.ONNXProgram:
     """Return what torch's exporter makes of a module: in a quick way if that takes it, else by `torch.onnx.export`."""
     if opset == OLDEST_OPSET and not batched:
-        with contextlib.suppress(Exception):
+        try:
             return quick_program(module, inputs, outputs)
+        except Exception as error:
+            logger.info("torch.onnx.export takes what the quick way does not: %s", error)
     batch = {0: torch.export.Dim("batch")} if batched else None
     program = torch.onnx.export(
         module,
