@@ -17,11 +17,12 @@ from onnx import ModelProto
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles
+from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.rewrites import write_for_ge
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis
 from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
 from poolgrad_lowering.ge.values import ValueTypes, value_types
-from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.collector import collector_paused
@@ -64,16 +65,26 @@ def prepare_for_graph_mode(
     edits = GraphModeEdits(rewritten, indices_dropped, name_nodes(model, is_cut=True), scalars)
     drop_stale_value_infos(model)
     declare_results(model, types)
-    return edits, tuple(find_obstacles(model, types, GRAPH_MODE))
+    return edits, _obstacles(model, types, find_placement(model, types))
 
 
-def rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[NodeObstacle, ...]:
-    """Rewrite the nodes as `prepare_for_graph_mode` does, for a look at them, and return the obstacles that are left.
+def rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[tuple[NodeObstacle, ...], Placement]:
+    """Rewrite the nodes as `prepare_for_graph_mode` does, and return the obstacles that are left, and where nodes run.
 
     For a model after `inline_functions`. `types` learns the new values. Names of nodes and declarations stay.
     """
     _rewrite_nodes(model, types)
-    return tuple(find_obstacles(model, types, GRAPH_MODE))
+    placement = find_placement(model, types)
+    return _obstacles(model, types, placement), placement
+
+
+def _obstacles(model: ModelProto, types: ValueTypes, placement: Placement) -> tuple[NodeObstacle, ...]:
+    on_cpu = [node for node in placement.nodes if node.place is Place.CPU]
+    why = "onnxruntime's CANN provider does not take it"
+    return (
+        *find_obstacles(model, types, GRAPH_MODE),
+        *(NodeObstacle(node.name, node.operator, Obstacle.ON_THE_CPU.value, why) for node in on_cpu),
+    )
 
 
 def _rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:

@@ -33,14 +33,9 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.registered import is_taken
-from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ge.values import DRAWN, ValueTypes, is_known_shape
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
-
-_DRAWN = frozenset(
-    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-)
-"""Operators with another result each time, which are not computed when the session is made."""
 
 
 class Place(Enum):
@@ -188,9 +183,9 @@ def _named(names: Iterable[str]) -> list[str]:
 
 def _is_computed_once(node: NodeProto, types: ValueTypes, *, has_constants: bool) -> bool:
     """Whether onnxruntime computes a node, which may read nothing but constants, when it makes the session."""
-    if not is_standard(node) or node.op_type in _DRAWN:
+    if not is_standard(node) or node.op_type in DRAWN or node.op_type.startswith("Sequence"):
         return False
-    if node.op_type == "Shape" and node.input and types.sizes(node.input[0]) is not None:
+    if is_known_shape(node, types):
         return True
     return has_constants and not any(inner_graphs(node))
 

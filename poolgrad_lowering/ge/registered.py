@@ -23,14 +23,13 @@ from poolgrad_lowering.model.ir.scopes import canonical_domain
 OPSETS = range(8, 19)
 """The versions of ONNX's operators for which GE has plugins."""
 
-WITHOUT_PROTOTYPE = frozenset(
-    (
-        *("CastLike", "ConcatFromSequence", "Det", "Dropout", "HardSwish", "ReduceLogSum", "SequenceAt"),
-        *("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"),
-        "SplitToSequence",
-    )
-)
-"""Operators with a plugin that makes an operator of GE which no open repository of CANN defines."""
+WITHOUT_PROTOTYPE = {
+    **dict.fromkeys(("CastLike", "ConcatFromSequence", "Det", "Dropout", "HardSwish", "SequenceAt"), 8),
+    **dict.fromkeys(("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"), 8),
+    "SplitToSequence": 8,
+    "ReduceLogSum": 13,
+}
+"""Operators whose plugin makes an operator of GE which no open repository of CANN defines, and since which opset."""
 
 _WITHOUT_PLUGIN = {("", "Constant")}
 """Operators that the parser itself knows."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from poolgrad_lowering.ge.shape_operands import write_numbers
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
@@ -29,6 +30,12 @@ _MOST_AXES_OF_GLOBAL_MAX_POOL = 2
 _AXIS_COERCED_UNTIL = 13
 """Below this opset Softmax and LogSoftmax normalise over all axes from `axis` on, which is 1 by default."""
 _EQUAL_OF_FLOATS_OPSET = 11
+_PARTS = {
+    "ReduceL1": ("Abs", "ReduceSum", 18),
+    "ReduceL2": ("ReduceSumSquare", "Sqrt", 18),
+    "ReduceLogSum": ("ReduceSum", "Log", 13),
+}
+"""By reduction, the two operators that compute it, and the first opset at which GE lacks it."""
 
 
 Rewrite = Callable[[NodeProto, Mapping[str, Any], Writer], bool]
@@ -184,15 +191,20 @@ def _is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> b
     return True
 
 
-def _random_like(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def _random(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """The provider takes no node of constants alone: an element of a graph input, expanded, has the same shape."""
-    like = node.input[0]
-    sizes, element = writer.types.sizes(like), writer.types.elements.get(like)
-    if like not in writer.types.constants or sizes is None or element is None or writer.one_element is None:
+    given, element = attributes.get("shape"), cast("int | None", TensorProto.FLOAT)
+    if node.input:
+        if not writer.is_constant(node.input[0]):
+            return False
+        given, element = writer.types.sizes(node.input[0]), writer.types.elements.get(node.input[0])
+    if given is None or element is None or writer.one_element is None:
         return False
-    expanded = writer.add("Expand", [writer.one_element, writer.vector(sizes)], writer.name(f"{like}/expanded"))
-    writer.types.learn(expanded, writer.types.elements.get(writer.one_element), sizes)
-    return writer.change(node, {} if "dtype" in attributes else {"dtype": element}, inputs=[expanded])
+    expanded = writer.add("Expand", [writer.one_element, writer.vector(given)], writer.name(f"{node.output[0]}/like"))
+    writer.types.learn(expanded, writer.types.elements.get(writer.one_element), given)
+    kept = {"dtype": element} | {name: value for name, value in attributes.items() if name != "shape"}
+    writer.add(f"{node.op_type.removesuffix('Like')}Like", [expanded], node.output[0], **kept)
+    return True
 
 
 def _identity(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
@@ -405,42 +417,40 @@ def _scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
     return True
 
 
-def _to_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    """A shape that the graph computes may be an input of a part of the graph, and GE has to know its numbers."""
-    position = SHAPE_OPERANDS[node.op_type]
-    shape = writer.types.vectors.get(node.input[position])
-    if not shape or 0 in shape or attributes.get("allowzero", 0):
+def _in_parts(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """‖x‖₁ = Σ|x|, ‖x‖₂ = √Σx² and ln Σx: GE lacks these reductions from some opset on. In 16 bits Σx² overflows."""
+    value, result, element = node.input[0], node.output[0], writer.types.elements.get(node.input[0])
+    keeps_all = attributes.get("noop_with_empty_axes", 0) and not any(node.input[1:])
+    first, second, opset = _PARTS[node.op_type]
+    if writer.opset < opset or element not in (TensorProto.FLOAT, TensorProto.DOUBLE) or keeps_all:
         return False
-    numbers = [size for size in shape if isinstance(size, int)]
-    if node.op_type == "Reshape" and len(numbers) == len(shape) - 1 and min(numbers, default=1) > 0:
-        shape = tuple(size if isinstance(size, int) else -1 for size in shape)
-    elif node.op_type == "Expand":
-        shape = _expanded(writer.types.shapes.get(node.input[0]), shape)
-    numbers = [size for size in shape if isinstance(size, int)]
-    if len(numbers) < len(shape):
-        return False
-    inputs = list(node.input)
-    inputs[position] = writer.vector(numbers)
-    return writer.change(node, inputs=inputs)
+    axes = attributes.get("axes")  # before opset 18
+    kept = {name: value for name, value in attributes.items() if name != "axes"}
+    others = node.input[1:] if axes is None else [writer.vector(axes)]
+    inner = writer.name(f"{result}/{first}")
+    writer.types.learn_as(inner, element, value if first == "Abs" else result)
+    for op_type, operand, output in ((first, value, inner), (second, inner, result)):
+        reduces = op_type.startswith("Reduce")
+        writer.add(op_type, [operand, *(others if reduces else ())], output, **(kept if reduces else {}))
+    return True
 
 
-def _expanded(source: Sequence[int | str | None] | None, shape: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the shape of an Expand with 1 for the names of sizes that its input has on the same axis."""
-    if source is None:
-        return shape
-    aligned = [None] * (len(shape) - len(source)) + list(source)
-    return tuple(
-        1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False)
-    )
+def _hard_swish(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin makes an operator of GE that no open repository defines. It is x · max(0, min(1, x / 6 + 1 / 2))."""
+    value, result = node.input[0], node.output[0]
+    slope = writer.add("HardSigmoid", [value], writer.name(f"{result}/slope"), alpha=1 / 6, beta=0.5)
+    writer.types.learn_as(slope, writer.types.elements.get(value, TensorProto.UNDEFINED), result)
+    writer.add("Mul", [value, slope], result)
+    return True
 
 
 _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
 
 _REWRITES_OF_CUT_GRAPHS: dict[str, Rewrite] = {
-    **dict.fromkeys(SHAPE_OPERANDS, _to_numbers),
+    **dict.fromkeys(SHAPE_OPERANDS, write_numbers),
     "IsInf": _is_inf,
     "IsNaN": _is_nan,
-    **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), _random_like),
+    **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _random),
 }
 
 _REWRITES: dict[str, Rewrite] = {
@@ -453,9 +463,11 @@ _REWRITES: dict[str, Rewrite] = {
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
+    "HardSwish": _hard_swish,
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "Mod": _mod,
     "Pad": _pad,
+    **dict.fromkeys(_PARTS, _in_parts),
     "ScatterND": _scatter_nd,
     "Shape": _shape,
     "SoftmaxCrossEntropyLoss": _loss,

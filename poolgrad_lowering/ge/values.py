@@ -23,6 +23,10 @@ from poolgrad_lowering.model.ir.scopes import Scope, Value
 
 SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """The operand that is the shape of the result. GE has to know its numbers when it builds a graph."""
+DRAWN = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+"""Operators with another result each time, which are not computed when the session is made."""
 _MOST_ELEMENTS = 1 << 10
 """Of a constant whose numbers are read: axes, shapes and pads have fewer."""
 _NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
@@ -81,6 +85,11 @@ class ValueTypes:
             self.ranks[name] = self.ranks[like]
         if like in self.shapes:
             self.shapes[name] = self.shapes[like]
+
+
+def is_known_shape(node: NodeProto, types: ValueTypes) -> bool:
+    """Whether a node is a Shape that onnxruntime computes when it makes the session."""
+    return node.op_type == "Shape" and bool(node.input) and types.sizes(node.input[0]) is not None
 
 
 def shape_operand(node: NodeProto) -> str | None:

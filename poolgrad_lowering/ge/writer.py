@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
 
-from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ge.values import DRAWN, ValueTypes, is_known_shape
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
-from poolgrad_lowering.model.ir.graphs import names_read
+from poolgrad_lowering.model.ir.graphs import HOLDERS, is_standard, names_read
 
 _AXES_INPUT_OPSETS = {"ReduceSum": 13, "Squeeze": 13, "Unsqueeze": 13}
 """The first opsets in which axes are an input; 18 for the other reductions."""
@@ -30,6 +30,8 @@ class Writer(GraphWriter):
         super().__init__(graph, taken)
         self.opset = opset
         self.types = types
+        self.inputs = [value.name for value in graph.input]
+        self.zeros: dict[tuple[str, int, int, int], str] = {}  # of `shape_operands`
         self._vectors: dict[tuple[int, ...], str] = {}
 
     @cached_property
@@ -62,6 +64,19 @@ class Writer(GraphWriter):
         element = self.slice(row, [0], [1], [0], self.name(f"{whole}/element"))
         self.types.learn(element, self.types.elements.get(whole), (1,))
         return element
+
+    def is_constant(self, value: str) -> bool:
+        """Whether a value is a constant, or is computed from constants: onnxruntime makes a constant of it."""
+        seen, pending = {value}, [value]
+        for name in pending:
+            node = self.producers.get(name)
+            if name in self.types.constants or (node is not None and is_known_shape(node, self.types)):
+                continue
+            if node is None or not is_standard(node) or node.op_type in {*DRAWN, *HOLDERS}:
+                return False
+            pending += [name for name in node.input if name and name not in seen]
+            seen.update(node.input)
+        return True
 
     def vector(self, numbers: Sequence[int]) -> str:
         """Return an initializer with these int64 numbers, of shape (len(numbers),)."""

@@ -3,6 +3,7 @@
 """Corrects what torch's exporter writes, such that the step is valid ONNX and computes what PyTorch computes.
 
 * a Clip has both bounds;
+* a Euclidean norm is the root of a sum of squares: GE has no ReduceL2 at opset 18;
 * pools with `ceil_mode` have as many windows by ONNX's inference as by PyTorch;
 * results in 16 bits are only where the operator's definition allows them: at opset 18, convolutions and pools have no
   bfloat16, so they are computed in float32 and rounded;
@@ -103,10 +104,19 @@ def _pad_before(node: NodeProto, pads: Sequence[int], writer: GraphWriter) -> No
     node.input[0] = writer.add("Pad", [node.input[0], widths], writer.name(f"{node.input[0]}_padded"))
 
 
+def _write_root(node: NodeProto, _: onnx.TypeProto.Tensor, writer: GraphWriter) -> None:
+    """Write a ReduceL2, of float32 or wider, as the Sqrt of a ReduceSumSquare, which has its bits in onnxruntime."""
+    held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    squares = writer.add("ReduceSumSquare", node.input, writer.name(f"{node.output[0]}_squares"), **held)
+    node.op_type, node.input[:] = "Sqrt", [squares]
+    del node.attribute[:]
+
+
 _CORRECTIONS: dict[str, Callable[[NodeProto, onnx.TypeProto.Tensor, GraphWriter], None]] = {
     "AveragePool": _write_ends,
     "Clip": _write_bounds,
     "MaxPool": _write_ends,
+    "ReduceL2": _write_root,
 }
 """What is corrected in the operators, by operator, of a node and the type of its first operand."""
 

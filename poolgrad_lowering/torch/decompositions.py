@@ -13,7 +13,7 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
 from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_loss_backward
-from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers
+from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers, vector_norm
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.internals import decompositions_of
@@ -52,6 +52,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.clamp_.default: in_place(clamp),
         aten.cumprod.default: cumprod,
         aten.cumprod_.default: in_place(cumprod),
+        aten.linalg_vector_norm.default: vector_norm,
         aten.max.dim: of_numbers(aten.max.dim),
         aten.min.dim: of_numbers(aten.min.dim),
         aten.diagonal_backward.default: diagonal_backward,
@@ -64,6 +65,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.scatter_reduce.two: _scatter_reduce,
         **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
         aten.log1p.default: log1p,
+        aten.tan.default: lambda x: x.sin() / x.cos(),  # onnxruntime's CANN provider has no Tan
         aten.expm1.default: expm1,
         aten.special_erfcx.default: erfcx,
         aten.soft_margin_loss_backward.default: soft_margin_loss_backward,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bounds, extremes and running products, in operators that torch's ONNX exporter can translate."""
+"""Bounds, extremes, norms and running products, in operators that torch's ONNX exporter can translate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
 
@@ -76,3 +78,25 @@ def of_numbers(extreme: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., t
         return values.to(torch.bool), positions
 
     return find
+
+
+def vector_norm(
+    x: Tensor,
+    order: Number = 2,
+    dim: list[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Return the norm of order 1 as a sum, which GE has at every opset, and that of 16 bits computed in float32.
+
+    Returns `NotImplemented` for others.
+    """
+    wide = wide_type(x) if dtype is None else dtype
+    if order == 1:
+        sizes = x.to(wide).abs()
+        return sizes.sum(dim or list(range(x.ndim)), keepdim).to(dtype or x.dtype)
+    if wide == x.dtype or dtype is not None:
+        return NotImplemented
+    norm: Tensor = aten.linalg_vector_norm(x.to(wide), order, dim, keepdim)
+    return norm.to(x.dtype)

@@ -26,7 +26,8 @@ _BETWEEN = ("to device", "to host")
 def row(name: str, model: onnx.ModelProto, found: Coverage) -> dict[str, Any]:
     """Return the row of a step; copies inside of it are those beyond its inputs and outputs."""
     network, optimizer, precision = name.split("__")
-    outside = len(model.graph.input) + len(model.graph.output)
+    read = {operand for node in model.graph.node for operand in node.input}
+    outside = len([value for value in model.graph.input if value.name in read]) + len(model.graph.output)
     draws = any(node.op_type.startswith("Random") for node in model.graph.node)
     return {
         "network": network,

@@ -29,6 +29,9 @@ OPERATORS = frozenset(
 )
 """The provider's list but Det, Dropout, HardSwish and ReduceLogSum, of which GE has no open prototype."""
 
+SHAPES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+"""The operands that are shapes, which GE has to know."""
+
 
 @dataclass(frozen=True)
 class Form:
@@ -41,11 +44,16 @@ class Form:
 
 FAULTS: dict[str, Callable[[Form], bool]] = {
     "is not taken": lambda form: form.node.op_type not in OPERATORS,
+    "has a computed shape": lambda form: (
+        form.node.op_type in SHAPES and form.constants[SHAPES[form.node.op_type]] is None
+    ),
     "of constants is not taken": lambda form: form.node.op_type.startswith("Random") and all(form.constants),
     "without value is read as an empty scalar": lambda form: (
         form.node.op_type == "Constant" and "value" not in form.attributes
     ),
-    "loses its bounds": lambda form: form.node.op_type == "Shape" and bool(form.attributes),
+    "loses its bounds": lambda form: (
+        form.node.op_type == "Shape" and (bool(form.attributes.get("start")) or "end" in form.attributes)
+    ),
     "without kernel_shape is refused": lambda form: (
         form.node.op_type.startswith("Conv") and "kernel_shape" not in form.attributes
     ),

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from poolgrad_lowering.torch import TrainingStep, export_training_step
 
 
 class Residual(nn.Module):
@@ -237,6 +240,54 @@ def dropped() -> nn.Module:
     )  # fmt: skip
 
 
+class Normalized(nn.Module):
+    """A temporal CNN with weight_norm over sequences, a spectral norm, and classes by the cosine of vectors."""
+
+    def __init__(self, channels: int = 8, classes: int = 5) -> None:
+        super().__init__()
+        parametrizations = nn.utils.parametrizations
+        self.first = parametrizations.weight_norm(nn.Conv1d(3, channels, 3, padding=2, dilation=2))
+        self.second = parametrizations.spectral_norm(nn.Conv1d(channels, channels, 3, padding=4, dilation=4))
+        self.classes = nn.Parameter(torch.randn(classes, channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.max_pool1d(functional.relu(self.second(functional.relu(self.first(x)))), 2)
+        sizes = torch.linalg.vector_norm(x, 1, -1)  # type: ignore[attr-defined]
+        return 5 * functional.normalize(sizes) @ functional.normalize(self.classes).T
+
+
+class Drawn(nn.Module):
+    """A CNN with random numbers of constants: DropPath, and noise in the shape of numbers."""
+
+    def __init__(self, classes: int = 5) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 6, 3, padding=1)
+        self.head = nn.Linear(6, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        deep = functional.max_pool2d(functional.relu(self.conv(x)), 2)
+        kept = x.new_empty((len(x), 1, 1, 1)).bernoulli_(0.8) / 0.8
+        noise = torch.randn(len(x), 6) * torch.rand(6) + torch.bernoulli(torch.full((len(x), 6), 0.5))
+        return self.head((deep * kept).mean((2, 3)) + 0.01 * noise)
+
+
+class Tokens(nn.Module):
+    """Two encoder layers of a transformer over the patches of an image and a token of the class."""
+
+    def __init__(self, size: int = 8, classes: int = 5) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, size, 4, 4)
+        self.token = nn.Parameter(torch.randn(1, 1, size))
+        layer = nn.TransformerEncoderLayer(size, 2, 2 * size, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(size, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.patches(x).flatten(2).transpose(1, 2)
+        tokens = torch.cat([self.token.expand(len(x), -1, -1), patches], 1)
+        return self.head(self.encoder(tokens)[:, 0])
+
+
 def image(*sizes: int) -> Callable[[], Tensor]:
     return lambda: torch.randn(sizes)
 
@@ -247,13 +298,17 @@ def labels(count: int, *sizes: int) -> Callable[[], Tensor]:
 
 @dataclass(frozen=True)
 class Network:
-    """A network, its input and target, and the numbers of its max pools and of its average pools with windows."""
+    """A network, its input and target, and the numbers of its max pools and of its average pools with windows.
+
+    `is_dynamic`: its step is exported with a dynamic batch.
+    """
 
     build: Callable[[], nn.Module]
     x: Callable[[], Tensor]
     target: Callable[[], Tensor]
     pools: int
     averages: int = 0
+    is_dynamic: bool = False
     loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=nn.CrossEntropyLoss)
 
     def make(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor], tuple[Tensor, Tensor]]:
@@ -263,6 +318,10 @@ class Network:
         with torch.no_grad():
             model.eval()(x)  # lazy layers get their sizes
         return model.train(), self.loss, (x, target)
+
+    def export(self, **options: Any) -> TrainingStep:
+        """Return the step of the network."""
+        return export_training_step(*self.make(), dynamic_batch=self.is_dynamic, **options)
 
 
 NETWORKS = {
@@ -279,4 +338,8 @@ NETWORKS = {
     "attention": Network(Attention, image(4, 3, 16, 16), labels(4), 2),
     "dropped": Network(dropped, image(4, 3, 8, 8), labels(4), 1),
     "text_cnn": Network(TextCNN, lambda: torch.randint(30, (4, 12)), labels(4), 3),
+    "normalized": Network(Normalized, image(4, 3, 16), labels(4), 1),
+    "drawn": Network(Drawn, image(4, 3, 8, 8), labels(4), 1),
+    "tokens": Network(Tokens, image(4, 3, 16, 16), labels(4), 0, is_dynamic=True),
+    "unet_of_any_batch": Network(lambda: UNet(2, (4, 8), 5), image(2, 1, 8, 8), labels(2, 8, 8), 1, is_dynamic=True),
 }

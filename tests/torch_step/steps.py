@@ -20,7 +20,6 @@ import numpy as np
 import onnx
 import torch
 
-from poolgrad_lowering.torch import export_training_step
 from poolgrad_lowering.torch.check import LEARNING_RATE
 from tests.torch_step.networks import NETWORKS
 
@@ -40,7 +39,7 @@ def write(folder: Path, pattern: str) -> None:
         if not fnmatch(file.stem, pattern) or file.with_suffix(".npz").exists():
             continue
         with PRECISIONS[precision]():
-            step = export_training_step(*NETWORKS[network].make(), optimizer=optimizer)
+            step = NETWORKS[network].export(optimizer=optimizer)
         feeds = {**step.values, **step.examples, "learning_rate": np.float32(LEARNING_RATE)}
         onnx.save(step.model, file)
         np.savez(file.with_suffix(".npz"), **{f"in:{name}": value for name, value in feeds.items()})

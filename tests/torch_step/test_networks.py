@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
 
 from poolgrad_lowering import export_atc, export_cann, lower, verify  # noqa: E402
-from poolgrad_lowering.torch import TrainingStep, export_training_step  # noqa: E402
+from poolgrad_lowering.torch import TrainingStep  # noqa: E402
 from tests.torch_step.graph_mode import faults  # noqa: E402
 from tests.torch_step.networks import NETWORKS, Network  # noqa: E402
 from tests.torch_step.steps import OPTIMIZERS, PRECISIONS  # noqa: E402
@@ -54,7 +54,7 @@ def assert_good(step: TrainingStep, network: Network) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks(name: str) -> None:
     network = NETWORKS[name]
-    step = export_training_step(*network.make())
+    step = network.export()
     step.check(steps=2)  # the second one with new running statistics
     assert_good(step, network)
     lowered = lower(step.model)
@@ -73,6 +73,6 @@ def test_networks(name: str) -> None:
 def test_networks_with_an_optimizer(name: str, optimizer: Any, precision: str) -> None:
     network = NETWORKS[name]
     with PRECISIONS[precision]():
-        step = export_training_step(*network.make(), optimizer=optimizer)
+        step = network.export(optimizer=optimizer)
     assert_good(step, network)
     step.check(tolerance=AMPLIFIED.get((name, precision)))

@@ -21,7 +21,7 @@ from onnx import parser  # noqa: E402
 
 from poolgrad_lowering import lower  # noqa: E402
 from poolgrad_lowering.model.ir.order import operands, session_order  # noqa: E402
-from poolgrad_lowering.torch import TrainingStep, export_training_step  # noqa: E402
+from poolgrad_lowering.torch import TrainingStep  # noqa: E402
 from poolgrad_lowering.torch.exporter import arrange  # noqa: E402
 from tests.harness.ge.runs import count_runs  # noqa: E402
 from tests.torch_step.networks import NETWORKS  # noqa: E402
@@ -41,7 +41,7 @@ def run_order(model: onnx.ModelProto, feeds: dict[str, np.ndarray], folder: Path
 
 
 def exported(name: str) -> TrainingStep:
-    return export_training_step(*NETWORKS[name].make(), optimizer="sgd")
+    return NETWORKS[name].export(optimizer="sgd")
 
 
 def test_the_order_of_onnxruntime(tmp_path: Path) -> None:

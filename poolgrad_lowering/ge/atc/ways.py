@@ -22,7 +22,7 @@ from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles, value_type
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
-from poolgrad_lowering.ge.placement import Place, Placement, find_placement
+from poolgrad_lowering.ge.placement import Place, Placement
 from poolgrad_lowering.ge.records import PlaceCount, PlacementReport, Way
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
@@ -61,9 +61,7 @@ def placement_report(found: Placement) -> PlacementReport:
 def find_places(lowered: ModelProto, gate: Gate) -> Placement:
     """Return where the nodes of a lowered model run beside the CANN provider; the model is modified."""
     inline_functions(lowered)
-    types = _types(lowered, gate)
-    rewrite_nodes(lowered, types)
-    return find_placement(lowered, types)
+    return rewrite_nodes(lowered, _types(lowered, gate))[1]
 
 
 def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate) -> Examined:
@@ -84,7 +82,7 @@ def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate
     provider = bodies or _without_kernel(own, _run_by_provider(lowered, target, types), target)
     atc_types = _types(for_atc, gate) if is_other or is_inlined or expanded else types.copy()
     atc = remaining_obstacles(for_atc, target, atc_types)
-    cann = rewrite_nodes(in_parts, types)
+    cann, placement = rewrite_nodes(in_parts, types)
     return Examined(
         ways=(
             Way("provider", not provider, provider),
@@ -92,7 +90,7 @@ def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate
             _way("atc", "", atc),
             _way("cann", provider if own else bodies, cann),
         ),
-        placement=find_placement(in_parts, types),
+        placement=placement,
     )
 
 

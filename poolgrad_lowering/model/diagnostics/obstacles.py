@@ -103,6 +103,12 @@ class Obstacle(Diagnostic):
         "Try it; if GE refuses it, write it in other operators.",
         Severity.WARNING,
     )
+    ON_THE_CPU = (
+        "In graph mode, onnxruntime's CANN provider does not take an operator, or a node without an operand that "
+        "changes. The node runs on the CPU, and what it reads and makes is copied in each step.",
+        "Write it in operators that the provider takes; those that a training step out of PyTorch has are.",
+        Severity.WARNING,
+    )
     OPSET = (
         "The model imports a version of ONNX's operators outside 8 to 18. GE has no plugins for other versions.",
         "Export the model at opset 18 (`torch.onnx.export(…, opset_version=18)`).",

@@ -97,6 +97,15 @@ def _int_multiply(known: Known, node: Node) -> Shape | None:
     return _kept_by_input(known, node, tuple(map(size, zip(left, right, strict=True))))
 
 
+def _int_divide(known: Known, node: Node) -> Shape | None:
+    """Return the quotient of two numbers, neither of which is negative, if it is exact."""
+    left, right = known.integers(node.input(0)), known.integers(node.input(1))
+    if left is None or right is None or not len(left) == len(right) == 1 or min(left + right)[0] < 0:
+        return None
+    quotient = left[0].divided_by(right[0])
+    return None if quotient is None else (quotient,)
+
+
 def _int_maximum(known: Known, node: Node) -> Shape | None:
     """Return the larger of two numbers for each position; a symbolic one only if it is that of both operands."""
     parts = [known.integers(operand) for operand in node.inputs]
@@ -125,6 +134,7 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     **dict.fromkeys(("Identity", "Squeeze"), lambda known, node: known.integers(node.input(0))),
     "Cast": _int_cast,
     "Concat": _int_concat,
+    "Div": _int_divide,
     "Gather": _int_gather,
     "Max": _int_maximum,
     "Mul": _int_multiply,

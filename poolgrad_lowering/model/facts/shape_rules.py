@@ -157,7 +157,7 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
             dims[axis] = Dim(len(range(extent)[taken]))
         elif taken == slice(0, 1, 1):
             dims[axis] = Dim(1)
-        else:
+        elif taken != slice(0, _LAST, 1):
             dims[axis] = opaque(value, axis)
     return tuple(dims)
 
@@ -286,6 +286,8 @@ def concatenated(known: Known, node: Node, value: Value) -> Shape | None:
     return (*first[:axis], joined, *first[axis + 1 :])
 
 
+_LAST = (1 << 63) - 1
+"""The end of a Slice that takes an axis to its last element, whatever its size."""
 KEEP_SHAPE = (
     *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Cast", "CastLike", "Ceil"),
     *("Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),

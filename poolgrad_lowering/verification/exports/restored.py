@@ -36,7 +36,7 @@ from poolgrad_lowering.verification.graph.protos import (
     subgraphs,
     text_of,
 )
-from poolgrad_lowering.verification.graph.types import tensor_types
+from poolgrad_lowering.verification.graph.types import TensorType, tensor_types
 
 _ROUNDED = ("BatchNormalization",)
 """Operators with rewrites whose results are rounded otherwise."""
@@ -51,7 +51,8 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     original = in_order(original)  # types of values are inferred in the order of the nodes
     changed = deepcopy(in_order(lowered))
     opset, types = default_opset(original), tensor_types(original)
-    context = Context(opset, types, _constants(original.graph))
+    inputs = [value.name for value in original.graph.input]
+    context = Context(opset, types, _constants(original.graph), inputs, _measured(original.graph, types))
     nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context)
     nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context)
@@ -109,6 +110,13 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     return found | {node.output[0]: tensor for node, tensor in tensors if tensor is not None}
 
 
+def _measured(graph: GraphProto, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
+    """Return the types of the values whose whole shapes are computed, by the shapes."""
+    nodes = [node for node in graph.node if node.op_type == "Shape" and not node.domain]
+    whole = [node for node in nodes if not any(each.name == "end" or each.i for each in node.attribute)]
+    return {node.output[0]: types[node.input[0]] for node in whole if node.input[0] in types}
+
+
 def _without_rewrites(
     original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], context: Context
 ) -> list[NodeProto]:
@@ -145,7 +153,7 @@ def _match(
 ) -> list[NodeProto]:
     """Return the nodes that stand for a node in this rewrite; none if they do not."""
     match = Match(rewrite.nodes, rewrite.constants, producers, stored)
-    match.bound.update((OWN + name, name) for name in node.input)
+    match.bound.update((OWN + name, name) for name in (*node.input, *rewrite.reads))
     return match.nodes if all(match.computes(OWN + name, name) for name in node.output if name) else []
 
 

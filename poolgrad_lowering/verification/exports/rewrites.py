@@ -15,36 +15,47 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.helper import make_node
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import constant_tensor, integers, replace_entries
-from poolgrad_lowering.verification.graph.types import TensorType, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, rank_of
 from poolgrad_lowering.verification.operators.pool import same_pads
 
 _FAR = 2**63 - 1
+_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+_WIDE_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+_NUMBERS = (*_FLOATS, TensorProto.INT32, TensorProto.INT64)
 
 
 @dataclass
 class NodeRewrite:
     """Nodes in place of a node, and the constants that they read, by name.
 
-    `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding.
+    `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding. `reads`
+    are the inputs of the graph among the values.
     """
 
     nodes: list[NodeProto]
     constants: dict[str, AnyArray] = field(default_factory=dict)
     rounded: bool = False
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a rewrite depends on: the opset, the types of values, and the constants that no caller can override."""
+    """What a rewrite depends on: the opset, types, constants that no caller can override, and inputs of the graph.
+
+    `measured` are the types of the values whose shape a value is.
+    """
 
     opset: int
     types: Mapping[str, TensorType]
     constants: Mapping[str, TensorProto]
+    inputs: Sequence[str] = ()
+    measured: Mapping[str, TensorType] = field(default_factory=dict)
 
     def rank(self, value: str) -> int | None:
         """Return the rank of a value, None if it is not known."""
@@ -74,8 +85,10 @@ def rewrites_of(node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
         values[:] = [OWN + name if name else "" for name in values]
     known = Context(
         context.opset,
-        {OWN + name: context.types[name] for name in names & context.types.keys()},
+        {OWN + name: context.types[name] for name in names.union(context.inputs) & context.types.keys()},
         {OWN + name: context.constants[name] for name in names & context.constants.keys()},
+        context.inputs,
+        {OWN + name: context.measured[name] for name in names & context.measured.keys()},
     )
     yield from _REWRITES[node.op_type](marked, held, known)
 
@@ -174,17 +187,23 @@ def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Itera
         yield NodeRewrite(nodes, {"infinity": infinity})
 
 
-def _random_like(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """The operand gives random numbers their shape and their type, no value: any element, expanded, is as good."""
-    sizes, known = context.sizes(node.input[0]), context.types.get(node.input[0])
-    if sizes is None or known is None:
+    sizes, element = held.get("shape"), int(TensorProto.FLOAT)
+    if node.input:
+        known = context.types.get(node.input[0])
+        if known is None:
+            return
+        sizes, element = context.sizes(node.input[0]), known.element
+    if sizes is None:
         return
     numbers = {"flat": [-1], "first": [0], "second": [1], "sizes": sizes}
+    kept = {"dtype": element} | {name: value for name, value in held.items() if name != "shape"}
     nodes = [
         make_node("Reshape", ["any value", "flat"], ["row"]),
         make_node("Slice", ["row", "first", "second", "first"], ["element"]),
         make_node("Expand", ["element", "sizes"], ["like"]),
-        same_but(node, ["like"], **({} if "dtype" in held else {"dtype": known.element})),
+        make_node(f"{node.op_type.removesuffix('Like')}Like", ["like"], node.output, **kept),
     ]
     yield NodeRewrite(nodes, {name: np.array(values, np.int64) for name, values in numbers.items()})
 
@@ -359,24 +378,151 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     )
 
 
-def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    """A shape as numbers: that of the result, with −1 or 1 for one size that follows from the input."""
-    position = 0 if node.op_type == "ConstantOfShape" else 1
-    result = context.types.get(node.output[0])
-    if result is None or result.dims is None or held.get("allowzero", 0) or 0 in result.dims:
+def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+    """A sum with a function before or after it; onnxruntime adds up some of them in another order."""
+    known = context.types.get(node.input[0])
+    if (
+        known is None
+        or known.element not in _WIDE_FLOATS
+        or (held.get("noop_with_empty_axes") and not any(node.input[1:]))
+    ):
         return
-    shape: list[int | str | None] = list(result.dims)
-    if node.op_type == "Reshape" and sum(not isinstance(size, int) for size in shape) == 1:
-        shape = [size if isinstance(size, int) else -1 for size in shape]
-    if node.op_type == "Expand" and (source := context.types.get(node.input[0])) and source.dims is not None:
-        own = [None] * (len(shape) - len(source.dims)) + list(source.dims)
-        shape = [1 if isinstance(size, str) and size == of else size for size, of in zip(shape, own, strict=False)]
+    axes = held.get("axes")  # an input of ReduceSum before it is one of the others
+    operands = [*node.input[1:], *(["axes"] if axes is not None else [])]
+    given = {name: value for name, value in held.items() if name != "axes"}
+    constants = {} if axes is None else {"axes": np.array(axes, np.int64)}
+    sums = "ReduceSumSquare" if node.op_type == "ReduceL2" else "ReduceSum"
+    if node.op_type == "ReduceL1":
+        first = make_node("Abs", node.input[:1], ["part"])
+        last = make_node(sums, ["part", *operands], node.output, **given)
+    else:
+        first = make_node(sums, [node.input[0], *operands], ["part"], **given)
+        last = make_node("Sqrt" if node.op_type == "ReduceL2" else "Log", ["part"], node.output)
+    yield NodeRewrite([first, last], constants, rounded=node.op_type != "ReduceL2")
+
+
+def _hard_swish(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
+    slope = make_node("HardSigmoid", node.input, ["slope"], alpha=1 / 6, beta=0.5)
+    yield NodeRewrite([slope, make_node("Mul", [node.input[0], "slope"], node.output)])
+
+
+def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+    """A shape as numbers: that of the result, with −1, 0 or 1 for sizes that follow from the input."""
+    position = 0 if node.op_type == "ConstantOfShape" else 1
+    result = context.measured.get(node.input[position], context.types.get(node.output[0]))
+    if result is None or result.dims is None or 0 in result.dims:
+        return
+    source = context.types.get(node.input[0]) if position else TensorType(0, ())
+    own = None if source is None or source.dims is None else list(source.dims)
+    shape: list[AxisSize] = list(result.dims)
+    zeros = False
+    if node.op_type == "Reshape":
+        unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
+        if len(unknown) > 1:  # 0 is the size of the input on the same axis
+            kept = [
+                axis for axis in unknown if shape[axis] is not None and shape[axis] == (own or [])[axis : axis + 1][0]
+            ]
+            shape, zeros = [0 if axis in kept else size for axis, size in enumerate(shape)], bool(kept)
+        if sum(not isinstance(size, int) for size in shape) == 1:
+            shape = [size if isinstance(size, int) else -1 for size in shape]
+    elif own is not None and len(own) <= len(shape):
+        aligned = [*[None] * (len(shape) - len(own)), *own]
+        if node.op_type == "Expand":
+            shape = [
+                1 if isinstance(size, str) and size == of else size for size, of in zip(shape, aligned, strict=True)
+            ]
+        yield from _filled(node, held, list(result.dims), own, context)
     if all(isinstance(size, int) for size in shape):
         inputs = [*node.input[:position], "shape", *node.input[position + 1 :]]
-        yield NodeRewrite([same_but(node, inputs)], {"shape": np.array(shape, np.int64)})
+        changes = {"allowzero": 0} if zeros else {}
+        yield NodeRewrite([same_but(node, inputs, **changes)], {"shape": np.array(shape, np.int64)})
 
 
-_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+def _filled(
+    node: NodeProto, held: Mapping[str, Any], shape: Sequence[AxisSize], own: Sequence[AxisSize], context: Context
+) -> Iterator[NodeRewrite]:
+    """A value minus zeros, which have sizes of the graph's inputs: nothing is less than itself, and false is 0.
+
+    A product of sizes is an axis for each factor until the last node.
+    """
+    factors = [_factors(size) for size in shape]
+    sizes = [size for each in factors for size in each]
+    is_split = len(sizes) > len(shape)
+    own = [1] * (len(sizes) - len(own)) + ([1] * len(own) if is_split else list(own))
+    wanted = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
+    if None in sizes or (is_split and set(own) != {1}) or any(own[axis] != 1 for axis in wanted):
+        return
+    value = node.input[0]
+    stored, constants = held.get("value"), dict[str, AnyArray]()
+    if node.op_type == "ConstantOfShape":
+        value = "value"
+        constants[value] = np.zeros(1, np.float32) if stored is None else numpy_helper.to_array(stored)
+        element = TensorProto.FLOAT if stored is None else stored.data_type
+    elif (known := context.types.get(value)) is not None:
+        element = known.element
+    sources = [_with_size(str(sizes[axis]), context) for axis in wanted]
+    if not wanted or None in sources or element not in (*_NUMBERS, TensorProto.BOOL):
+        return
+    nodes, reads = list[NodeProto](), list[str]()
+    for axis, source in zip(wanted, sources, strict=True):
+        assert source is not None
+        made = _zeros(axis, len(sizes), source, element)
+        nodes, constants = nodes + made.nodes, {**constants, **made.constants}
+        reads += made.reads
+    zeros, joins = ("false", "Or") if element == TensorProto.BOOL else ("zeros", "Sub")
+    steps = [(joins, f"{axis} {zeros}") for axis in wanted]
+    numbers_of_all = [size if isinstance(size, int) else 1 for size in sizes]
+    if [size if isinstance(size, int) else 1 for size in own] != numbers_of_all:
+        constants["numbers"] = np.array(numbers_of_all, np.int64)
+        steps.append(("Expand", "numbers"))
+    if is_split:
+        constants["shape"] = np.array([size if isinstance(size, int) else -1 for size in shape], np.int64)
+        steps.append(("Reshape", "shape"))
+    for number, (op_type, operand) in enumerate(steps):
+        output = node.output[0] if number == len(steps) - 1 else f"step {number}"
+        nodes.append(make_node(op_type, [value, operand], [output]))
+        value = output
+    yield NodeRewrite(nodes, constants, reads=tuple(reads))
+
+
+def _zeros(axis: int, rank: int, source: tuple[str, int, Sequence[AxisSize]], element: int) -> NodeRewrite:
+    """The nodes that make zeros, of the size that a value has on an axis, for another axis of other ranks."""
+    name, held_axis, dims = source
+    nodes, constants, reads = [], dict[str, AnyArray](), (name.removeprefix(OWN),)
+    cut = [other for other, size in enumerate(dims) if other != held_axis and size != 1]
+    if cut:
+        numbers = {"starts": [0] * len(cut), "ends": [1] * len(cut), "axes": cut}
+        constants |= {f"{axis} {key}": np.array(values, np.int64) for key, values in numbers.items()}
+        nodes.append(make_node("Slice", [name, *(f"{axis} {key}" for key in numbers)], [f"{axis} first"]))
+        name = f"{axis} first"
+    constants[f"{axis} shape"] = np.array([-1 if at == axis else 1 for at in range(rank)], np.int64)
+    nodes.append(make_node("Reshape", [name, f"{axis} shape"], [f"{axis} row"]))
+    nodes.append(make_node("Less", [f"{axis} row"] * 2, [f"{axis} false"]))
+    if element != TensorProto.BOOL:
+        nodes.append(make_node("Cast", [f"{axis} false"], [f"{axis} zeros"], to=element))
+    return NodeRewrite(nodes, constants, reads=reads)
+
+
+def _factors(size: AxisSize) -> list[AxisSize]:
+    """The number and the names that a size such as 4*N is the product of; a size that is no product alone."""
+    parts = str(size).split("*")
+    if not isinstance(size, str) or not all(part.strip().isidentifier() or part.strip().isdigit() for part in parts):
+        return [size]
+    number = math.prod(int(part) for part in parts if part.strip().isdigit())
+    names: list[AxisSize] = [*sorted(part.strip() for part in parts if not part.strip().isdigit())]
+    return [number, *names] if number != 1 else names
+
+
+def _with_size(name: str, context: Context) -> tuple[str, int, Sequence[AxisSize]] | None:
+    """Return the input of the graph with the fewest unknown sizes that has this one, its axis, and all sizes."""
+    found = []
+    for value in context.inputs:
+        known = context.types.get(OWN + value)
+        dims = None if known is None or known.element not in _NUMBERS else known.dims
+        if dims is not None and name in dims and 0 not in dims:
+            found.append((OWN + value, dims.index(name), dims))
+    return min(found, key=lambda each: sum(not isinstance(size, int) for size in each[2]), default=None)
+
 
 _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[NodeRewrite]]] = {
     **dict.fromkeys(("ArgMin", "TopK"), _indices),
@@ -388,12 +534,14 @@ _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterat
     **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), _to_numbers),
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
+    "HardSwish": _hard_swish,
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "IsInf": _is_inf,
     "IsNaN": _is_nan,
     "Mod": _mod,
     "Pad": _pad,
-    **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), _random_like),
+    **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _random),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum"), _in_parts),
     "ScatterND": _scatter_nd,
     "Shape": _shape,
     "SoftmaxCrossEntropyLoss": _loss,

@@ -213,7 +213,7 @@ WEAK = {
         parse("g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }"), "wide",
         "Cast", "float64"),
     "no open prototype": (
-        parse("g (float[2] X) => (float[2] Y) { [swish] Y = HardSwish(X) }"), "swish", "HardSwish",
+        parse("g (float[2,2] X) => (float Y) { [det] Y = Det(X) }"), "det", "Det",
         "no-open-prototype"),
     "the type of a value of unknown type": (
         parse("g (float[2] X) => (Y) { U = npu.NPUMish(X) [like] Y = CastLike(X, U) }", imports='"npu": 1'), "like",

@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
-from poolgrad_lowering.ge.placement import Place, Placement, find_placement
+from poolgrad_lowering.ge.placement import Place, Placement
 from poolgrad_lowering.ge.values import value_types
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.external_data import ExternalData
@@ -27,8 +27,7 @@ from tests.runtime.device_models import GRADIENT, POOL, model_of
 def placed(model: ModelProto) -> Placement:
     inline_functions(model)
     types = value_types(model, Gate().index(model), ExternalData())
-    rewrite_nodes(model, types)
-    return find_placement(model, types)
+    return rewrite_nodes(model, types)[1]
 
 
 def parts(text: str) -> list[list[str]]:
@@ -108,8 +107,13 @@ def test_what_does_not_run_in_a_step(name: str) -> None:
 
 
 def test_random_numbers_are_drawn_in_each_step() -> None:
-    text = "m (float[2] x) => (float[2] y) { a = RandomUniform <shape = [2]> () y = Add (x, a) }"
+    text = "m (int64 n) => (float[2] y) { a = RandomUniform <shape = [2]> () y = Abs (a) }"
     assert counts(placed(model_of(text))) == (0, 1, 1)
+
+
+def test_random_numbers_are_drawn_on_the_device_if_an_input_has_an_element() -> None:
+    text = "m (float[2] x) => (float[2] y) { a = RandomUniform <shape = [2]> () y = Add (x, a) }"
+    assert counts(placed(model_of(text))) == (0, 5, 0)
 
 
 def test_an_operator_of_the_domain_that_nobody_has_runs_as_its_function() -> None:

@@ -13,6 +13,7 @@ from onnx import ModelProto
 from poolgrad_lowering import export_atc, export_cann, verify
 from tests.oracles import assert_same_bits
 from tests.pool_graphs import parse, random_feeds
+from tests.texts import Says
 
 FORMS: dict[str, tuple[ModelProto, list[str]]] = {
     "a transposed convolution": (
@@ -140,6 +141,37 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
         parse("g (float16[4] X, float[2] T) => (Y) { Y = CastLike(X, T) }", opset=15),
         ["Cast"],
     ),
+    "a Euclidean norm": (
+        parse(
+            "g (float[2,70,4] X) => (Y) <int64[2] A = {-2, 0}> { Y = ReduceL2<keepdims = 0>(X, A) }",
+            opset=18,
+        ),
+        ["ReduceSumSquare", "Sqrt"],
+    ),
+    "a Euclidean norm of all elements": (
+        parse("g (float[3,50] X) => (Y) { Y = ReduceL2<keepdims = 0>(X) }", opset=18),
+        ["ReduceSumSquare", "Sqrt"],
+    ),
+    "a sum of sizes": (
+        parse("g (float[2,70,4] X) => (Y) <int64[1] A = {1}> { Y = ReduceL1(X, A) }", opset=18),
+        ["Abs", "ReduceSum"],
+    ),
+    "the logarithm of a sum": (
+        parse("g (float[2,3,4] X) => (Y) { P = Exp(X) Y = ReduceLogSum<axes = [-1]>(P) }", opset=13),
+        ["Exp", "ReduceSum", "Log"],
+    ),
+    "the logarithm of a sum of all": (
+        parse("g (float[2,3] X) => (Y) { P = Exp(X) Y = ReduceLogSum<keepdims = 0>(P) }", opset=18),
+        ["Exp", "ReduceSum", "Log"],
+    ),
+    "a hard swish": (
+        parse("g (float[2,30] X) => (Y) { Y = HardSwish(X) }", opset=14),
+        ["HardSigmoid", "Mul"],
+    ),
+    "a sum of all sizes": (
+        parse("g (float[2,70,4] X) => (Y) { Y = ReduceL1<keepdims = 0>(X) }", opset=18),
+        ["Abs", "ReduceSum"],
+    ),
     "a transposition without axes": (parse("g (float[2,3,4] X) => (Y) { Y = Transpose(X) }"), ["Transpose"]),
     "a sum at tuples": (
         parse(
@@ -225,16 +257,28 @@ def test_a_node_that_would_stay_on_the_cpu_has_a_form_in_graph_mode(model: Model
     assert operators(export_atc(model).model) == operators(model)
 
 
+@pytest.mark.obstacle("on-the-cpu")
+def test_a_node_that_stays_on_the_cpu_is_named_and_does_not_stop_the_export(says: Says) -> None:
+    model = parse("g (float[2,3] X) => (Y) { Z = Neg(X) [angle] Y = Tan(Z) }")
+    report = export_cann(model).report
+    [found] = report.obstacles
+    assert (found.node, found.operator, found.code) == ("angle", "Tan", "on-the-cpu")
+    assert report.converts
+    says(found.reason)
+    assert export_atc(model).report.obstacles == ()
+
+
 def test_a_test_for_one_infinity_stays() -> None:
     model = parse("g (float[2,3] X) => (bool[2,3] Y) { Y = IsInf<detect_negative = 0>(X) }")
     assert operators(export_cann(model).model) == ["IsInf"]
 
 
 def test_random_numbers_like_a_constant_become_some_like_an_element_of_an_input() -> None:
-    """Both nodes have one element; one that is like a value that is no constant stays."""
+    """All nodes have one element; one that is like a value that is no constant stays."""
     model = parse(
-        """g (float[N,4] X, int64[N] T) => (Y, V, W) {
+        """g (float[N,4] X, int64[N] T) => (Y, V, W, U, R) <int64[2] S = {3, 50}> {
             Y = RandomUniformLike<low = 2.0, high = 3.0>(C) V = RandomNormalLike(D) W = RandomUniformLike(X)
+            F = ConstantOfShape(S) U = RandomUniformLike(F) R = RandomNormal<shape = [7], dtype = 11>()
         }""",
         opset=18,
     )
@@ -244,13 +288,16 @@ def test_random_numbers_like_a_constant_become_some_like_an_element_of_an_input(
     assert operators(export) == [
         *("Reshape", "Slice", "Expand", "RandomUniformLike"),
         *("Expand", "RandomNormalLike", "RandomUniformLike"),
+        *("ConstantOfShape", "Expand", "RandomUniformLike", "Expand", "RandomNormalLike"),
     ]
-    y, v, w = run(export, {"X": np.zeros((7, 4), np.float32), "T": np.arange(7)})
-    assert ((y.shape, y.dtype), (v.shape, v.dtype), w.shape) == (((30, 2), "f4"), ((5,), "f8"), (7, 4))
-    assert 2 <= y.min() < 2.3
-    assert 2.7 < y.max() <= 3
+    found = run(export, {"X": np.zeros((7, 4), np.float32), "T": np.arange(7)})
+    types = [(each.shape, each.dtype.str[1:]) for each in found]
+    assert types == [((30, 2), "f4"), ((5,), "f8"), ((7, 4), "f4"), ((3, 50), "f4"), ((7,), "f8")]
+    assert 2 <= found[0].min() < 2.3
+    assert 2.7 < found[0].max() <= 3
     assert verify(model, export).differences == ()
     assert export_cann(export).model == export
+    assert operators(export_atc(model).model) == operators(model)
 
 
 TRAINING = parse(
@@ -336,7 +383,7 @@ def test_what_ge_reads_stays(model: ModelProto) -> None:
 
 @pytest.mark.obstacle("shape-operand")
 def test_a_shape_that_is_not_known_is_named_and_does_not_stop_the_export() -> None:
-    model = parse("g (float[N,2] X, float[1,2] Z) => (Y) { S = Shape(X) [spread] Y = Expand(Z, S) }")
+    model = parse("g (float[1,2] Z, int64[2] S) => (Y) { [spread] Y = Expand(Z, S) }")
     report = export_cann(model).report
     assert [(found.node, found.code) for found in report.obstacles] == [("spread", "shape-operand")]
     assert report.converts

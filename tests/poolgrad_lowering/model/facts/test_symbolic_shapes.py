@@ -79,6 +79,10 @@ def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
          ["?main:Y[0]", "1", "L"]),
         ("s = Constant<value_ints = [0, 0, 0]>() e = Constant<value_ints = [1, 1, 1]>() Y = Slice(X, s, e)",
          ["1", "1", "1"]),
+        (f"s = Constant<value_ints = [0]>() e = Constant<value_ints = [{2**63 - 1}]>() Y = Slice(X, s, e)",
+         ["N", "3", "L"]),
+        (f"s = Constant<value_ints = [1]>() e = Constant<value_ints = [{2**63 - 1}]>() Y = Slice(X, s, e)",
+         ["?main:Y[0]", "3", "L"]),
         ("s = Constant<value_ints = [0]>() e = Constant<value_ints = [2]>() Y = Slice(X, s, e)",
          ["?main:Y[0]", "3", "L"]),
         ("s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() t = Constant<value_ints = [2]>() "

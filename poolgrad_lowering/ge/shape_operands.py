@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Writes the shapes that a graph computes as numbers: GE has to know them when it builds a part of the graph.
+
+The graph may be cut between the nodes that compute a shape and the one that reads it. A size that is not known is −1 or
+0 for a Reshape, and 1 for an Expand of a value that has it already. A value that is expanded to another such size is
+x − 0, with zeros that have the size, made of an input of the graph that has it: r < r is false, and false is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS
+from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
+from poolgrad_lowering.model.ir.dims import Dim
+
+Sizes = Sequence[int | str | None]
+"""A number or a name for each axis; None for a size that has neither."""
+
+
+def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """Add a Reshape, Expand or ConstantOfShape to numbers in place of a computed shape; return whether it can be."""
+    position = SHAPE_OPERANDS[node.op_type]
+    shape = writer.types.vectors.get(node.input[position])
+    if not shape or 0 in shape:
+        return False
+    source = writer.types.shapes.get(node.input[0]) if position else ()
+    if node.op_type == "Reshape":
+        numbers = _of_reshape(source, shape if -1 not in shape else writer.types.shapes.get(node.output[0], ()))
+    else:
+        numbers = _of_expand(source, shape)
+    if numbers is None:
+        return node.op_type != "Reshape" and source is not None and _fill(node, attributes, source, shape, writer)
+    inputs = list(node.input)
+    inputs[position] = writer.vector(numbers)
+    return writer.change(node, {"allowzero": 0} if 0 in numbers else {}, inputs=inputs)
+
+
+def _of_reshape(source: Sizes | None, shape: Sizes) -> list[int] | None:
+    """Return the shape with 0 for sizes that the input has on the same axis, and −1 for one more."""
+    unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
+    same = [
+        axis
+        for axis in unknown
+        if shape[axis] is not None and shape[axis : axis + 1] == (source or ())[axis : axis + 1]
+    ]
+    copied = same if len(unknown) > 1 else []
+    free = [axis for axis in unknown if axis not in copied]
+    if len(free) > 1 or not shape or 0 in shape:
+        return None
+    return [0 if axis in copied else size if isinstance(size, int) else -1 for axis, size in enumerate(shape)]
+
+
+def _of_expand(source: Sizes | None, shape: Sizes) -> list[int] | None:
+    """Return the shape with 1 for the names of sizes that the input has on the same axis."""
+    aligned = [None] * (len(shape) - len(source or ())) + list(source or ())
+    sizes = [1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False)]
+    numbers = [size for size in sizes if isinstance(size, int)]
+    return numbers if len(numbers) == len(shape) else None
+
+
+def _fill(
+    node: NodeProto, attributes: Mapping[str, Any], source: Sizes, shape: Sequence[int | str], writer: Writer
+) -> bool:
+    """Add nodes that expand a value to sizes which inputs of the graph have; return whether there are such inputs.
+
+    A product such as 4·N is an axis for each factor until the last node.
+    """
+    own = [1] * (len(shape) - len(source)) + list(source)
+    wanted = [theirs if size == 1 else size for size, theirs in zip(shape, own, strict=False)]
+    factors = [_factors(size) for size in wanted]
+    sizes = [size for each in factors for size in each]
+    is_split = len(sizes) > len(shape)
+    if len(own) > len(shape) or (is_split and (set(own) != {1} or sum(isinstance(size, str) for size in shape) > 1)):
+        return False
+    own = [1] * len(sizes) if is_split else own
+    missing = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
+    value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
+    element = writer.types.elements.get(value, TensorProto.UNDEFINED)
+    zeros = [_zeros(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing if own[axis] == 1]
+    if len(zeros) < len(missing) or "" in zeros:
+        return False
+    result, spread = node.output[0], list(own)
+    numbers = [size if isinstance(size, int) else 1 for size in sizes]
+    is_larger = [size if isinstance(size, int) else 1 for size in own] != numbers
+    for axis, zero in zip(missing, zeros, strict=True):
+        is_last = zero == zeros[-1] and not (is_larger or is_split)
+        spread[axis] = sizes[axis]
+        output = result if is_last else writer.name(f"{result}/filled")
+        value = writer.add("Or" if element == TensorProto.BOOL else "Sub", [value, zero], output)
+        writer.types.learn(value, element, spread)
+    if is_larger:
+        value = writer.add(
+            "Expand", [value, writer.vector(numbers)], writer.name(f"{result}/all") if is_split else result
+        )
+        writer.types.learn(value, element, sizes)
+    if is_split:
+        writer.reshape(value, [size if isinstance(size, int) else -1 for size in shape], result)
+    return True
+
+
+def _factors(size: int | str | None) -> Sizes:
+    """Return a size as the product of a number and names, e.g. 4 and N; none of them is the number 1 but the last."""
+    if not isinstance(size, str):
+        return [size]
+    dim = Dim.parse(size)
+    return [*([dim.coefficient] if dim.coefficient != 1 else []), *dim.symbols] or [1]
+
+
+def _fill_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> str:
+    """Return the value that a ConstantOfShape fills with, as a constant of one element."""
+    tensor = attributes.get("value", helper.make_tensor("", TensorProto.FLOAT, [1], np.zeros(1)))
+    copied = TensorProto()
+    copied.CopyFrom(tensor)
+    copied.name = f"{node.output[0]}/value"
+    return writer.tensor(copied)
+
+
+_WITH_ZERO = (*FLOAT_TYPES, TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64)
+"""The element types that a value in the shape of an input may have; those of Sub, and bool."""
+
+
+def _zeros(size: str, axis: int, rank: int, element: int, writer: Writer) -> str:
+    """Return zeros, false for bool, with a size on one of their axes and 1 on the others, from an input of the graph.
+
+    Returns "" if no input has this size.
+    """
+    key = size, axis, rank, element
+    if key not in writer.zeros and element in _WITH_ZERO:
+        held = ((value, sizes.index(size)) for value, sizes in _inputs(writer) if size in sizes)
+        found = next(held, None)
+        writer.zeros[key] = "" if found is None else _zeros_of(*found, key, writer)
+    return writer.zeros.get(key, "")
+
+
+def _inputs(writer: Writer) -> list[tuple[str, Sizes]]:
+    """Return the inputs of the graph that are numbers, and their shapes, those with the fewest names of sizes first."""
+    known = [name for name in writer.inputs if writer.types.elements.get(name) in {*_WITH_ZERO} - {TensorProto.BOOL}]
+    shapes = [(name, writer.types.shapes.get(name, (0,))) for name in known]
+    return sorted((each for each in shapes if 0 not in each[1]), key=lambda each: _count_unknown(each[1]))
+
+
+def _count_unknown(sizes: Sizes) -> int:
+    return sum(not isinstance(size, int) for size in sizes)
+
+
+def _zeros_of(value: str, held: int, wanted: tuple[str, int, int, int], writer: Writer) -> str:
+    _, axis, rank, element = wanted
+    sizes, start = writer.types.shapes[value], value
+    cut = [other for other, size in enumerate(sizes) if other != held and size != 1]
+    if cut:
+        value = writer.slice(value, [0] * len(cut), [1] * len(cut), cut, writer.name(f"{start}/first"))
+        writer.types.elements[value] = writer.types.elements[start]
+    row = writer.reshape(value, [-1 if at == axis else 1 for at in range(rank)], writer.name(f"{start}/row"))
+    false = writer.add("Less", [row, row], writer.name(f"{start}/false"))
+    spread = [sizes[held] if at == axis else 1 for at in range(rank)]
+    for name, kind in ((row, writer.types.elements[start]), (false, TensorProto.BOOL)):
+        writer.types.learn(name, kind, spread)
+    if element == TensorProto.BOOL:
+        return false
+    zeros = writer.add("Cast", [false], writer.name(f"{start}/zeros"), to=element)
+    writer.types.learn(zeros, element, spread)
+    return zeros

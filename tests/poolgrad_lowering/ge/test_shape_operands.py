@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Shapes that a graph computes become numbers for graph mode, whatever size an input has in a run."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+
+from poolgrad_lowering import export_atc, export_cann, verify
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS
+from tests.oracles import assert_same_bits
+from tests.pool_graphs import parse
+from tests.poolgrad_lowering.ge.test_rewrites import operators, run
+
+N, M = "N = Shape<start = 0, end = 1>(Z)", "M = Shape<start = 1, end = 2>(Z)"
+FALSE = ["Slice", "Reshape", "Less"]
+ZERO = [*FALSE, "Cast"]
+
+FORMS: dict[str, tuple[str, list[str]]] = {
+    "one size": (f"{N} S = Concat<axis = 0>(N, two, three) Y = Reshape(X, S)", ["Reshape"]),
+    "one size, and zero is a size": (
+        f"{N} S = Concat<axis = 0>(N, two, three) Y = Reshape<allowzero = 1>(X, S)", ["Reshape"]),
+    "a product of one size": (f"{N} P = Mul(N, three) S = Concat<axis = 0>(P, two) Y = Reshape(X, S)", ["Reshape"]),
+    "two sizes, of which the input has one": (
+        f"{N} {M} P = Mul(M, two) S = Concat<axis = 0>(N, P, two) Y = Reshape<allowzero = 1>(Z, S)", ["Reshape"]),
+    "sizes beside one that follows": (
+        f"{N} S = Concat<axis = 0>(N, two, last) Y = Reshape<allowzero = 1>(X, S)", ["Reshape"]),
+    "a number": (f"{N} S = Concat<axis = 0>(N, three) Y = Expand(c, S)", [*ZERO, "Sub", "Expand"]),
+    "zeros": (f"{N} S = Concat<axis = 0>(N, three) Y = ConstantOfShape(S)", [*ZERO, "Sub", "Expand"]),
+    "a column": (
+        f"{N} S = Concat<axis = 0>(N, one) Y = ConstantOfShape<value = int64[1] {{7}}>(S)", [*ZERO, "Sub"]),
+    "truth values": (f"{M} S = Concat<axis = 0>(two, M) Y = Expand(b, S)", [*FALSE, "Or", "Expand"]),
+    "a row": (f"A = Neg(r) {N} S = Concat<axis = 0>(N, three) Y = Expand(A, S)", ["Neg", *ZERO, "Sub"]),
+    "two sizes": (
+        f"{N} {M} S = Concat<axis = 0>(N, two, M) Y = Expand(c, S)",
+        [*ZERO, *ZERO, "Sub", "Sub", "Expand"]),
+    "a product": (
+        f"{N} P = Mul(N, three) S = Concat<axis = 0>(two, P) Y = Expand(c, S)",
+        [*ZERO, "Sub", "Expand", "Reshape"]),
+    "a size that the value has": (f"{N} S = Concat<axis = 0>(two, N, three, two) Y = Expand(X, S)", ["Expand"]),
+    "zeros that two values share": (
+        f"{N} S = Concat<axis = 0>(N, one) T = ConstantOfShape(S) U = Expand(c, S) Y = Sub(T, U)",
+        [*ZERO, "Sub", "Sub", "Sub"]),
+}  # fmt: skip
+
+DECLARED = {"sizes beside one that follows": ["N", 2, 3], "a product": [2, "3*N"]}
+"""Shapes of results that onnx does not infer; exporters declare them."""
+
+
+def model_of(nodes: str) -> ModelProto:
+    numbers = "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}"
+    values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
+    return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)
+
+
+def computed_shapes(model: ModelProto) -> list[str]:
+    stored = {tensor.name for tensor in model.graph.initializer}
+    nodes = [node for node in model.graph.node if node.op_type in SHAPE_OPERANDS]
+    return [node.name for node in nodes if node.input[SHAPE_OPERANDS[node.op_type]] not in stored]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_shape_of_numbers_has_the_results_of_the_computed_one(name: str) -> None:
+    nodes, expected = FORMS[name]
+    model = model_of(nodes)
+    if name in DECLARED:
+        model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("Y", TensorProto.FLOAT, DECLARED[name]))
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    assert computed_shapes(model)
+    assert computed_shapes(export.model) == []
+    shapes = ("Shape", "Concat", "Mul", "Slice")  # what nothing reads now, which onnxruntime removes
+    found = operators(export.model)
+    assert [op_type for op_type in found if op_type not in shapes] == [each for each in expected if each not in shapes]
+    for n, m in itertools.product((1, 2, 5), (1, 3)):
+        random = np.random.default_rng(n)
+        feeds = {"X": random.normal(size=(n, 3, 2)).astype(np.float32), "Z": np.full((n, m, 4), np.nan, np.float32)}
+        for result, wanted in zip(run(export.model, feeds), run(model, feeds), strict=True):
+            assert_same_bits(result, wanted)
+    assert verify(model, export.model).differences == ()
+    assert export_cann(export.model).model == export.model
+    assert export_atc(model).report.edits.rewritten <= 2  # parts of Shapes
+
+
+OTHERS = {
+    "a size that no input has": "P = NonZero(X) S = Shape(P) Y = Expand(c, S)",
+    "a product of sizes beside another size": (
+        f"{N} {M} P = Mul(N, three) S = Concat<axis = 0>(P, M) Y = Expand(c, S)"
+    ),
+    "a value in parts": f"A = Neg(r) {N} P = Mul(N, three) S = Concat<axis = 0>(P, three) Y = Expand(A, S)",
+    "two sizes that follow": f"{N} {M} P = Mul(N, two) Q = Mul(M, two) S = Concat<axis = 0>(P, Q) Y = Reshape(Z, S)",
+}
+
+
+@pytest.mark.parametrize("nodes", OTHERS.values(), ids=OTHERS)
+def test_other_computed_shapes_stay_and_are_named(nodes: str) -> None:
+    report = export_cann(model_of(nodes)).report
+    assert [found.code for found in report.obstacles] == ["shape-operand"]
+
+
+def test_verify_sees_zeros_on_another_axis() -> None:
+    model = model_of(FORMS["a number"][0])
+    export = export_cann(model).model
+    [row] = [node for node in export.graph.node if node.op_type == "Reshape"]
+    [shape] = [tensor for tensor in export.graph.initializer if tensor.name == row.input[1]]
+    assert onnx.numpy_helper.to_array(shape).tolist() == [-1, 1]
+    shape.CopyFrom(onnx.numpy_helper.from_array(np.array([1, -1]), shape.name))
+    assert not verify(model, export).proven
