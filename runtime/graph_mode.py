@@ -28,10 +28,11 @@ _CALLER = 4
 
 def for_graph_mode(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto, options: Any, *, force: bool
-) -> str | os.PathLike[str] | bytes | onnx.ModelProto:
-    """Return the bytes of the model in a form that GE reads. `options` are the session's: they learn the data's folder.
+) -> tuple[str | os.PathLike[str] | bytes | onnx.ModelProto, bool]:
+    """Return the bytes of the model in a form that GE reads, and whether the indices of all gradients are proven.
 
-    A model that this package cannot read is returned as it is, with a warning.
+    `options` are the session's: they learn the data's folder. A model that this package cannot read is returned as it
+    is, with a warning.
 
     Raises `SessionError` if GE refuses or changes a node of it; with `force` that is a warning.
     """
@@ -45,14 +46,14 @@ def for_graph_mode(
     try:
         prepared = _parsed(model)
         folder = None if path is None else ModelFolder.of_file(path)
-        _, obstacles = prepare_for_graph_mode(prepared, ExternalData(folder))
+        outcome = prepare_for_graph_mode(prepared, ExternalData(folder))
     except (OSError, DecodeError) as error:
         warnings.warn(f"graph mode gets the model as it is: {error}", RuntimeWarning, stacklevel=_CALLER)
-        return model
-    _report(obstacles, force=force)
+        return model, False
+    _report(outcome.obstacles, force=force)
     if path is not None:
         options.add_session_config_entry(_DATA_FOLDER, str(path.resolve().parent))
-    return prepared.SerializeToString()
+    return prepared.SerializeToString(), outcome.has_proven_indices
 
 
 def _parsed(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> onnx.ModelProto:
@@ -77,7 +78,7 @@ def _report(obstacles: Sequence[NodeObstacle], *, force: bool) -> None:
             "(enable_cann_graph=0), or create the session with force=True"
         )
     if obstacles:
-        text = f"CANN's graph engine may refuse or change {_shown([*strong, *weak])}"
+        text = f"CANN's graph engine may refuse, change or leave to the CPU {_shown([*strong, *weak])}"
         warnings.warn(text, RuntimeWarning, stacklevel=_CALLER + 1)
 
 

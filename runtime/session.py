@@ -83,14 +83,17 @@ def create_session(
     if options.use_deterministic_compute:  # onnxruntime does not pass it to plugin providers
         provider_options.setdefault("deterministic", "1")
     own = {"backend": backend, **{name: _text(value) for name, value in provider_options.items()}}
-    device = _add_provider(ort, options, own)
+    device = _device(ort, options, own)
     given = source
     for name, other_options in others:
         if name == CANN_PROVIDER:
             set_defaults(other_options, device.ep_metadata["soc"])
             if is_graph_mode(other_options):
                 require_one_precision(other_options)
-                given = for_graph_mode(source, options, force=force)
+                given, are_proven = for_graph_mode(source, options, force=force)
+                own.setdefault("check_indices", "0" if are_proven else "1")
+    _add_provider(options, device, own)
+    for name, other_options in others:
         options.add_provider(name, other_options)
     try:
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
@@ -188,23 +191,22 @@ def _text(option: str | int) -> str:
     return str(int(option)) if isinstance(option, bool) else str(option)
 
 
-def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider_options: dict[str, str]) -> Any:
-    """Add the provider to the options, and return its `OrtEpDevice`."""
-    if options.has_providers():
-        raise SessionError("session_options has providers already; pass options to which none was added")
+def _add_provider(options: onnxruntime.SessionOptions, device: Any, provider_options: dict[str, str]) -> None:
+    """Add the provider to the options."""
     options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
-    device = _device(ort, provider_options.get("device_id", "0"))
     try:
         options.add_provider_for_devices([device], provider_options)
     except Exception as error:
         raise SessionError(
             f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {quoted(error)}"
         ) from error
-    return device
 
 
-def _device(ort: ModuleType, device_id: str) -> Any:
-    """Return the provider's `OrtEpDevice` of this number. Raises `SessionError` if there is none."""
+def _device(ort: ModuleType, options: onnxruntime.SessionOptions, provider_options: Mapping[str, str]) -> Any:
+    """Return the provider's `OrtEpDevice` of the number in its options. Raises `SessionError` if there is none."""
+    if options.has_providers():
+        raise SessionError("session_options has providers already; pass options to which none was added")
+    device_id = provider_options.get("device_id", "0")
     devices = {device.ep_metadata["device_id"]: device for device in provider_devices(ort)}
     if device_id not in devices:
         raise SessionError(f"provider option device_id is '{device_id}'; it takes {', '.join(devices)}")

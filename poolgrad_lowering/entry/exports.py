@@ -199,5 +199,5 @@ def export_in_place(
 def export_cann_in_place(model: ModelProto, gate: Gate, size: int, *, options: Options) -> CannReport:
     """As `export_cann`, but modifies the model; `size` is that of the model in bytes."""
     outcome = lower_in_place(model, options, gate)
-    edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
-    return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)
+    prepared = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
+    return CannReport(outcome.report(size, len(gate.serialised(model))), prepared.edits, prepared.obstacles)

@@ -16,6 +16,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
+from poolgrad_lowering.ge.indices import indices_are_proven
 from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.rewrites import write_for_ge
@@ -49,11 +50,21 @@ class GraphModeEdits:
         )
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What became of a model: what was changed, and the obstacles that are left.
+
+    `has_proven_indices`: the provider need not check what gradients read (`indices`).
+    """
+
+    edits: GraphModeEdits
+    obstacles: tuple[NodeObstacle, ...]
+    has_proven_indices: bool
+
+
 @collector_paused()
-def prepare_for_graph_mode(
-    model: ModelProto, external: ExternalData, visitor: Visitor | None = None
-) -> tuple[GraphModeEdits, tuple[NodeObstacle, ...]]:
-    """Rewrite a lowered model for graph mode; return what was changed, and the obstacles that are left.
+def prepare_for_graph_mode(model: ModelProto, external: ExternalData, visitor: Visitor | None = None) -> Prepared:
+    """Rewrite a lowered model for graph mode.
 
     `external` is the model's external data. `visitor` validates the model; without one it is taken for valid.
 
@@ -65,7 +76,8 @@ def prepare_for_graph_mode(
     edits = GraphModeEdits(rewritten, indices_dropped, name_nodes(model, is_cut=True), scalars)
     drop_stale_value_infos(model)
     declare_results(model, types)
-    return edits, _obstacles(model, types, find_placement(model, types))
+    obstacles = _obstacles(model, types, find_placement(model, types))
+    return Prepared(edits, obstacles, indices_are_proven(model, types))
 
 
 def rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[tuple[NodeObstacle, ...], Placement]:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from poolgrad_lowering.ge.kept_indices import write_plane_starts, write_pool, write_positions
 from poolgrad_lowering.ge.shape_operands import write_numbers
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
@@ -94,8 +95,20 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer)
 
 
 def _pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    """The plugins take SAME_LOWER for SAME_UPPER."""
+    """The plugins take SAME_LOWER for SAME_UPPER, and that of MaxPool refuses Indices and drops dilations."""
+    if node.op_type == "MaxPool" and write_pool(node, attributes, writer):
+        return True
     return writer.change(node, _written_pads(node, attributes, writer.types))
+
+
+def _slice(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin of MaxPool refuses Indices, of which this Slice may take some that are known."""
+    return write_plane_starts(node, writer)
+
+
+def _sub(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """As `_slice`."""
+    return write_positions(node, writer)
 
 
 def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> list[int] | None:
@@ -200,10 +213,12 @@ def _random(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> b
         given, element = writer.types.sizes(node.input[0]), writer.types.elements.get(node.input[0])
     if given is None or element is None or writer.one_element is None:
         return False
-    expanded = writer.add("Expand", [writer.one_element, writer.vector(given)], writer.name(f"{node.output[0]}/like"))
-    writer.types.learn(expanded, writer.types.elements.get(writer.one_element), given)
+    like = writer.one_element
+    if tuple(given) != (1,):
+        like = writer.add("Expand", [like, writer.vector(given)], writer.name(f"{node.output[0]}/like"))
+        writer.types.learn(like, writer.types.elements.get(writer.one_element), given)
     kept = {"dtype": element} | {name: value for name, value in attributes.items() if name != "shape"}
-    writer.add(f"{node.op_type.removesuffix('Like')}Like", [expanded], node.output[0], **kept)
+    writer.add(f"{node.op_type.removesuffix('Like')}Like", [like], node.output[0], **kept)
     return True
 
 
@@ -470,6 +485,8 @@ _REWRITES: dict[str, Rewrite] = {
     **dict.fromkeys(_PARTS, _in_parts),
     "ScatterND": _scatter_nd,
     "Shape": _shape,
+    "Slice": _slice,
+    "Sub": _sub,
     "SoftmaxCrossEntropyLoss": _loss,
     "Transpose": _transpose,
 }

@@ -83,7 +83,9 @@ def _fill(
     missing = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
-    zeros = [_zeros(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing if own[axis] == 1]
+    zeros = [
+        zeros_like_input(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing if own[axis] == 1
+    ]
     if len(zeros) < len(missing) or "" in zeros:
         return False
     result, spread = node.output[0], list(own)
@@ -126,7 +128,7 @@ _WITH_ZERO = (*FLOAT_TYPES, TensorProto.BOOL, TensorProto.INT32, TensorProto.INT
 """The element types that a value in the shape of an input may have; those of Sub, and bool."""
 
 
-def _zeros(size: str, axis: int, rank: int, element: int, writer: Writer) -> str:
+def zeros_like_input(size: str, axis: int, rank: int, element: int, writer: Writer) -> str:
     """Return zeros, false for bool, with a size on one of their axes and 1 on the others, from an input of the graph.
 
     Returns "" if no input has this size.

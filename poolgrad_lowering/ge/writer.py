@@ -32,6 +32,8 @@ class Writer(GraphWriter):
         self.types = types
         self.inputs = [value.name for value in graph.input]
         self.zeros: dict[tuple[str, int, int, int], str] = {}  # of `shape_operands`
+        self.starts: dict[str, str] = {}  # of `kept_indices`, as `positions`
+        self.positions: dict[str, tuple[str, list[int]]] = {}
         self._vectors: dict[tuple[int, ...], str] = {}
 
     @cached_property
@@ -47,6 +49,17 @@ class Writer(GraphWriter):
             for name in node.input[:1]:
                 found.setdefault(name, []).append(node)
         return found
+
+    def users(self, value: str) -> list[NodeProto] | None:
+        """Return the graph's nodes that read a value before it is rewritten; None if an output or a subgraph has it."""
+        users = [node for node in self._graph.node if value in names_read([node])]
+        is_inner = any(value not in node.input for node in users)
+        return None if is_inner or any(value == output.name for output in self._graph.output) else users
+
+    @cached_property
+    def read(self) -> set[str]:
+        """The names that the graph's nodes read before it is rewritten, and those of its outputs."""
+        return {*names_read(self._graph.node), *(value.name for value in self._graph.output)}
 
     @cached_property
     def read_with_type(self) -> set[str]:

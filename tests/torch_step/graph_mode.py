@@ -82,6 +82,9 @@ def faults(model: onnx.ModelProto) -> list[str]:
     """Return the faults of an exported step beside the operators of the dialect, one sentence each."""
     graph = model.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= {
+        node.output[0]: attribute.t for node in graph.node if node.op_type == "Constant" for attribute in node.attribute
+    }
     found = [fault for node in graph.node if not node.domain for fault in _of_node(node, constants)]
     times = Counter(node.name for node in graph.node)
     values = {value.name for value in graph.input} | {name for node in graph.node for name in node.output}

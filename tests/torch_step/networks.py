@@ -271,6 +271,33 @@ class Drawn(nn.Module):
         return self.head((deep * kept).mean((2, 3)) + 0.01 * noise)
 
 
+class Unpooled(nn.Module):
+    """A SegNet: what its max pools pick is put back to its place."""
+
+    def __init__(self, channels: int = 6, classes: int = 5) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, channels, 3, padding=1)
+        self.deep = nn.Conv2d(channels, channels, 3, padding=1)
+        self.up = nn.Conv2d(channels, classes, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        pooled, places = functional.max_pool2d(functional.relu(self.down(x)), 2, return_indices=True)
+        return self.up(functional.max_unpool2d(functional.relu(self.deep(pooled)), places, 2))
+
+
+class Pyramid(nn.Module):
+    """Spatial pyramid pooling: the maxima of one, four and nine windows, and of dilated ones."""
+
+    def __init__(self, channels: int = 4, classes: int = 5) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, channels, 3, padding=1)
+        self.head = nn.Linear((1 + 4 + 9) * channels, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.max_pool2d(functional.relu(self.conv(x)), 3, 1, 1, dilation=2)
+        return self.head(torch.cat([functional.adaptive_max_pool2d(x, size).flatten(1) for size in (1, 2, 3)], 1))
+
+
 class Tokens(nn.Module):
     """Two encoder layers of a transformer over the patches of an image and a token of the class."""
 
@@ -340,6 +367,8 @@ NETWORKS = {
     "text_cnn": Network(TextCNN, lambda: torch.randint(30, (4, 12)), labels(4), 3),
     "normalized": Network(Normalized, image(4, 3, 16), labels(4), 1),
     "drawn": Network(Drawn, image(4, 3, 8, 8), labels(4), 1),
+    "unpooled": Network(Unpooled, image(2, 3, 8, 8), labels(2, 8, 8), 2),
+    "pyramid": Network(Pyramid, image(2, 3, 10, 10), labels(2), 4),
     "tokens": Network(Tokens, image(4, 3, 16, 16), labels(4), 0, is_dynamic=True),
     "unet_of_any_batch": Network(lambda: UNet(2, (4, 8), 5), image(2, 1, 8, 8), labels(2, 8, 8), 1, is_dynamic=True),
 }

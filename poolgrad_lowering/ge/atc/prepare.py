@@ -81,9 +81,9 @@ def remaining_obstacles(model: ModelProto, target: Target, types: ValueTypes) ->
 def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
     """Write nodes as ATC takes them; return the numbers of raised, rewritten and dropped ones."""
     sort_nodes(model)
-    dropped = tidy.drop_unread_indices(model)
     sizes = shape_operands(model)
     rewritten = write_for_ge(model, opset_of(model), types) + store_sizes(model, types)
+    dropped = tidy.drop_unread_indices(model)
     raised = raise_ranks(model, opset_of(model), types)
     drop_unread(model, sizes - shape_operands(model))
     return raised, rewritten, dropped

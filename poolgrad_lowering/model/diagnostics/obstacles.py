@@ -43,8 +43,9 @@ class Obstacle(Diagnostic):
         "Declare the type of its input, or multiply by alpha in a node of its own.",
     )
     DROPPED_DILATION = (
-        "A MaxPool over one or two spatial axes has a dilation. ATC's plugin drops it without an error.",
-        "Choose the target ascend950, whose pools have a dilation, or train without one.",
+        "A MaxPool over one or two spatial axes has a dilation, and a size of its input is not known. The plugin drops "
+        "the dilation without an error.",
+        "Use numbers for sizes but the batch, or choose the target ascend950, whose pools have a dilation.",
     )
     ELEMENT_TYPE = "A value has an element type that GE's parser does not know.", "Export the model with another type."
     EMPTY_NAMES = (
@@ -68,8 +69,9 @@ class Obstacle(Diagnostic):
         "Inline the functions before the export (onnx.inliner.inline_local_functions of the original model).",
     )
     KEPT_INDICES = (
-        "A MaxPool has an Indices output that is read. ATC's plugin refuses such a MaxPool.",
-        "`poolgrad inspect` says why the pool was not lowered; use its Indices in the gradient of a max pool only.",
+        "A MaxPool has an Indices output that is read, and a size of its input but the batch is not known. The plugin "
+        "refuses such a MaxPool.",
+        "Use numbers for sizes; `poolgrad inspect` says why the pool was not lowered.",
     )
     KERNEL_SHAPE = (
         "A ConvTranspose has no kernel_shape, or a Conv has none of kernel_shape, pads, strides and dilations, and the "

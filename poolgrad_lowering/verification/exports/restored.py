@@ -22,7 +22,9 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
-from poolgrad_lowering.verification.exports.rewrites import OWN, Context, NodeRewrite, rewrites_of
+from poolgrad_lowering.verification.exports.gathered_pools import find_planes
+from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite
+from poolgrad_lowering.verification.exports.rewrites import rewrites_of
 from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
 from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
@@ -52,7 +54,9 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     changed = deepcopy(in_order(lowered))
     opset, types = default_opset(original), tensor_types(original)
     inputs = [value.name for value in original.graph.input]
-    context = Context(opset, types, _constants(original.graph), inputs, _measured(original.graph, types))
+    constants = _constants(original.graph)
+    planes = find_planes(original.graph, types, constants)
+    context = Context(opset, types, constants, inputs, _measured(original.graph, types), planes)
     nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context)
     nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context)
@@ -136,7 +140,25 @@ def _without_rewrites(
                 in_place[id(found)] = node
                 gone.update(id(each) for each in matched)
                 break
-    return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
+    kept = [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
+    return _with_sources(original, kept, set(map(id, in_place.values())))
+
+
+def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], put_back: Collection[int]) -> list[NodeProto]:
+    """Return the nodes with those of the original before a node that was put back, which read what no rewrite needs."""
+    made = {name for node in nodes for name in node.output}
+    sources = {name: node for node in original.node for name in node.output if name}
+    found: list[NodeProto] = []
+    for node in nodes:
+        pending = [name for name in node.input if name in sources and name not in made] if id(node) in put_back else []
+        missing: list[NodeProto] = []
+        while pending:
+            source = sources[pending.pop()]
+            missing.append(source)
+            made.update(source.output)
+            pending += [name for name in source.input if name in sources and name not in made]
+        found += [*reversed(missing), node]
+    return found
 
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:
@@ -154,7 +176,8 @@ def _match(
     """Return the nodes that stand for a node in this rewrite; none if they do not."""
     match = Match(rewrite.nodes, rewrite.constants, producers, stored)
     match.bound.update((OWN + name, name) for name in (*node.input, *rewrite.reads))
-    return match.nodes if all(match.computes(OWN + name, name) for name in node.output if name) else []
+    results = [name for name in node.output if name in producers]
+    return match.nodes if results and all(match.computes(OWN + name, name) for name in results) else []
 
 
 def _drop_functions(model: ModelProto, opset: int) -> None:

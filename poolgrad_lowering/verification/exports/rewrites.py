@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,60 +18,17 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.helper import make_node
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.graph.protos import constant_tensor, integers, replace_entries
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, rank_of
+from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
+from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite, same_but
+from poolgrad_lowering.verification.exports.zeros import NUMBERS, inputs_with_size, zero_nodes
+from poolgrad_lowering.verification.graph.protos import constant_tensor
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
 from poolgrad_lowering.verification.operators.pool import same_pads
 
 _FAR = 2**63 - 1
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 _WIDE_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-_NUMBERS = (*_FLOATS, TensorProto.INT32, TensorProto.INT64)
-
-
-@dataclass
-class NodeRewrite:
-    """Nodes in place of a node, and the constants that they read, by name.
-
-    `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding. `reads`
-    are the inputs of the graph among the values.
-    """
-
-    nodes: list[NodeProto]
-    constants: dict[str, AnyArray] = field(default_factory=dict)
-    rounded: bool = False
-    reads: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a rewrite depends on: the opset, types, constants that no caller can override, and inputs of the graph.
-
-    `measured` are the types of the values whose shape a value is.
-    """
-
-    opset: int
-    types: Mapping[str, TensorType]
-    constants: Mapping[str, TensorProto]
-    inputs: Sequence[str] = ()
-    measured: Mapping[str, TensorType] = field(default_factory=dict)
-
-    def rank(self, value: str) -> int | None:
-        """Return the rank of a value, None if it is not known."""
-        return rank_of(value, self.types)
-
-    def sizes(self, value: str, first: int = 0) -> list[int] | None:
-        """Return the sizes of a value from an axis on if they are known numbers."""
-        dims = self.types[value].dims if value in self.types else None
-        return None if dims is None else TensorType(0, dims[first:]).sizes
-
-    def integers(self, value: str) -> list[int] | None:
-        """Return the elements of a constant of integers."""
-        return integers(self.constants.get(value))
-
-
-OWN = "\0"
-"""What the names of a node's own values begin with in its rewrites; other names are of values inside a rewrite."""
 
 
 def rewrites_of(node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
@@ -89,19 +45,9 @@ def rewrites_of(node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
         {OWN + name: context.constants[name] for name in names & context.constants.keys()},
         context.inputs,
         {OWN + name: context.measured[name] for name in names & context.measured.keys()},
+        {OWN + name: context.planes[name] for name in names & context.planes.keys()},
     )
     yield from _REWRITES[node.op_type](marked, held, known)
-
-
-def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:
-    """Return a copy of a node with other attributes, of which None leaves one out, and inputs."""
-    changed = deepcopy(node)
-    kept = [found for found in node.attribute if found.name not in attributes]
-    added = [helper.make_attribute(name, value) for name, value in attributes.items() if value is not None]
-    replace_entries(changed, "attribute", [*kept, *added])
-    if inputs is not None:
-        changed.input[:] = inputs
-    return changed
 
 
 def _constant(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
@@ -125,6 +71,11 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     strides, dilations = (list(held.get(name, [1] * len(kernel))) for name in ("strides", "dilations"))
     begins, ends = same_pads(sizes, kernel, strides, dilations, upper=False)
     yield NodeRewrite([same_but(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])])
+
+
+def _max_pool(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+    yield from _windows(node, held, context)
+    yield from pool_rewrites(node, held, context)
 
 
 def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
@@ -203,8 +154,8 @@ def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Itera
         make_node("Reshape", ["any value", "flat"], ["row"]),
         make_node("Slice", ["row", "first", "second", "first"], ["element"]),
         make_node("Expand", ["element", "sizes"], ["like"]),
-        make_node(f"{node.op_type.removesuffix('Like')}Like", ["like"], node.output, **kept),
-    ]
+    ][: 2 if list(sizes) == [1] else 3]
+    nodes.append(make_node(f"{node.op_type.removesuffix('Like')}Like", nodes[-1].output, node.output, **kept))
     yield NodeRewrite(nodes, {name: np.array(values, np.int64) for name, values in numbers.items()})
 
 
@@ -460,13 +411,13 @@ def _filled(
         element = TensorProto.FLOAT if stored is None else stored.data_type
     elif (known := context.types.get(value)) is not None:
         element = known.element
-    sources = [_with_size(str(sizes[axis]), context) for axis in wanted]
-    if not wanted or None in sources or element not in (*_NUMBERS, TensorProto.BOOL):
+    sources = [inputs_with_size(str(sizes[axis]), context) for axis in wanted]
+    if not wanted or None in sources or element not in (*NUMBERS, TensorProto.BOOL):
         return
     nodes, reads = list[NodeProto](), list[str]()
     for axis, source in zip(wanted, sources, strict=True):
         assert source is not None
-        made = _zeros(axis, len(sizes), source, element)
+        made = zero_nodes(axis, len(sizes), source, element)
         nodes, constants = nodes + made.nodes, {**constants, **made.constants}
         reads += made.reads
     zeros, joins = ("false", "Or") if element == TensorProto.BOOL else ("zeros", "Sub")
@@ -485,24 +436,6 @@ def _filled(
     yield NodeRewrite(nodes, constants, reads=tuple(reads))
 
 
-def _zeros(axis: int, rank: int, source: tuple[str, int, Sequence[AxisSize]], element: int) -> NodeRewrite:
-    """The nodes that make zeros, of the size that a value has on an axis, for another axis of other ranks."""
-    name, held_axis, dims = source
-    nodes, constants, reads = [], dict[str, AnyArray](), (name.removeprefix(OWN),)
-    cut = [other for other, size in enumerate(dims) if other != held_axis and size != 1]
-    if cut:
-        numbers = {"starts": [0] * len(cut), "ends": [1] * len(cut), "axes": cut}
-        constants |= {f"{axis} {key}": np.array(values, np.int64) for key, values in numbers.items()}
-        nodes.append(make_node("Slice", [name, *(f"{axis} {key}" for key in numbers)], [f"{axis} first"]))
-        name = f"{axis} first"
-    constants[f"{axis} shape"] = np.array([-1 if at == axis else 1 for at in range(rank)], np.int64)
-    nodes.append(make_node("Reshape", [name, f"{axis} shape"], [f"{axis} row"]))
-    nodes.append(make_node("Less", [f"{axis} row"] * 2, [f"{axis} false"]))
-    if element != TensorProto.BOOL:
-        nodes.append(make_node("Cast", [f"{axis} false"], [f"{axis} zeros"], to=element))
-    return NodeRewrite(nodes, constants, reads=reads)
-
-
 def _factors(size: AxisSize) -> list[AxisSize]:
     """The number and the names that a size such as 4*N is the product of; a size that is no product alone."""
     parts = str(size).split("*")
@@ -513,20 +446,9 @@ def _factors(size: AxisSize) -> list[AxisSize]:
     return [number, *names] if number != 1 else names
 
 
-def _with_size(name: str, context: Context) -> tuple[str, int, Sequence[AxisSize]] | None:
-    """Return the input of the graph with the fewest unknown sizes that has this one, its axis, and all sizes."""
-    found = []
-    for value in context.inputs:
-        known = context.types.get(OWN + value)
-        dims = None if known is None or known.element not in _NUMBERS else known.dims
-        if dims is not None and name in dims and 0 not in dims:
-            found.append((OWN + value, dims.index(name), dims))
-    return min(found, key=lambda each: sum(not isinstance(size, int) for size in each[2]), default=None)
-
-
 _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[NodeRewrite]]] = {
     **dict.fromkeys(("ArgMin", "TopK"), _indices),
-    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "MaxPool"), _windows),
+    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose"), _windows),
     "BatchNormalization": _batch_normalization,
     "CastLike": _cast_like,
     **dict.fromkeys(("Clip", "Dropout"), _identity),
@@ -538,12 +460,15 @@ _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterat
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "IsInf": _is_inf,
     "IsNaN": _is_nan,
+    "MaxPool": _max_pool,
     "Mod": _mod,
     "Pad": _pad,
     **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _random),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum"), _in_parts),
     "ScatterND": _scatter_nd,
     "Shape": _shape,
+    "Slice": start_rewrites,
     "SoftmaxCrossEntropyLoss": _loss,
+    "Sub": position_rewrites,
     "Transpose": _transpose,
 }

@@ -100,6 +100,11 @@ def _as_rows(size: int, windows: Sequence[slice]) -> IntArray:
     return np.array(elements, np.int64).reshape(len(rows), length)
 
 
+def window_places(sizes: Sequence[int], windows: Sequence[Sequence[slice]]) -> IntArray:
+    """Return the positions in a plane of the elements of each window along the last axis. See `_as_rows`."""
+    return _places([_as_rows(size, along) for size, along in zip(sizes, windows, strict=True)], sizes)
+
+
 def _places(windows: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
     """Return the positions in a plane of the elements of each window along the last axis, from those on each axis."""
     rank = len(windows)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Proves that the indices which gradients of the dialect read are positions in a plane of x.
+
+The provider trusts a pool that it ran itself. Indices that other nodes make it reads back to the host in each step, to
+check them before a function of aclnn uses them. Where all are computed from tables of positions, as those of adaptive
+pools are, no step needs this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+
+from poolgrad_lowering.dialect.op import DOMAIN, Part
+from poolgrad_lowering.dialect.ops import OPS
+from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.model.ir.graphs import is_standard
+
+Bounds: TypeAlias = tuple[int, int]
+"""The least and the largest number that a value can have."""
+
+_SELECTING = frozenset(
+    (
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    )
+)
+"""Operators whose results are elements of their first operand."""
+_MOST_NODES = 64
+"""Between a table and the indices."""
+
+
+def indices_are_proven(model: ModelProto, types: ValueTypes) -> bool:
+    """Whether the provider need not check the indices of any gradient in the main graph."""
+    producers = {name: node for node in model.graph.node for name in node.output}
+    gradients = [node for node in model.graph.node if node.domain == DOMAIN and node.op_type in OPS]
+    return all(_is_proven(node, producers, types) for node in gradients)
+
+
+def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: ValueTypes) -> bool:
+    operands = dict(zip([operand.part for operand in OPS[node.op_type].inputs], node.input, strict=False))
+    if Part.ARGMAX not in operands:
+        return True
+    x, argmax = operands[Part.X], operands[Part.ARGMAX]
+    maker = producers.get(argmax)
+    if maker is not None and maker.domain == DOMAIN and maker.op_type in OPS and maker.input[0] == x:
+        return True
+    sizes = [size for size in types.shapes.get(x, ())[2:] if isinstance(size, int)]
+    bounds = _bounds(argmax, producers, types, _MOST_NODES) if len(sizes) == len(types.shapes.get(x, ())) - 2 else None
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < math.prod(sizes)
+
+
+def _bounds(name: str, producers: Mapping[str, NodeProto], types: ValueTypes, depth: int) -> Bounds | None:
+    """Return the bounds of a value of integers; None if they are not known."""
+    tensor, node = types.constants.get(name), producers.get(name)
+    if tensor is not None:
+        numbers = None if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
+        return None if numbers is None or not numbers.size else (int(numbers.min()), int(numbers.max()))
+    if node is None or not depth or not is_standard(node):
+        return None
+    if node.op_type == "ArgMax":
+        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+        sizes = types.shapes.get(node.input[0], ())
+        size = sizes[axis] if -len(sizes) <= axis < len(sizes) else None
+        return (0, size - 1) if isinstance(size, int) else None
+    if node.op_type in _SELECTING or (node.op_type == "Cast" and node.attribute[0].i in _WIDE):
+        return _bounds(node.input[0], producers, types, depth - 1)
+    if node.op_type == "Add":
+        found = [_bounds(operand, producers, types, depth // 2) for operand in node.input]
+        known = [each for each in found if each is not None]
+        return (sum(low for low, _ in known), sum(high for _, high in known)) if len(known) == len(found) else None
+    return None
+
+
+_WIDE = (TensorProto.INT32, TensorProto.INT64)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Writes max pools whose Indices are read, or whose dilations the plugin drops, as maxima of gathered windows.
+
+With a table of the positions of each window's elements in a plane, a row for each window, as in PyTorch's adaptive
+pools: the windows are gathered, ArgMax finds the first maximum of each, and the table tells its position. A window that
+the padding shortens repeats its last element, which is never the first maximum. ONNX's Indices count from the start of
+the whole tensor, so the position of each plane is added, unless the graph takes it off again: exporters of PyTorch
+subtract the first index of each plane of a pool of single elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from poolgrad_lowering.ge.shape_operands import zeros_like_input
+from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
+from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.windows import PoolAttributes
+
+_AXES_WITH_DILATION = 3
+"""The number of spatial axes of the pools whose dilations the plugin keeps."""
+
+
+class _Table(NamedTuple):
+    """The number of windows along each axis, a row of positions for each window, and the elements of a plane."""
+
+    counts: list[int]
+    places: np.ndarray[Any, Any]
+    elements: int
+
+
+def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """Add the nodes in place of a MaxPool; return whether it needs them and the sizes of its planes are known."""
+    kernel, x = tuple(attributes.get("kernel_shape", ())), node.input[0]
+    is_dropped = len(kernel) < _AXES_WITH_DILATION and max(attributes.get("dilations", (1,))) > 1
+    has_indices = len(node.output) > 1 and node.output[1] in writer.read
+    users = writer.users(node.output[1]) if has_indices else None
+    if users is not None and _is_single(node) and all(_starts_of(user, writer) for user in users):
+        has_indices = False
+        if node.output[0] not in writer.read and plane_starts(x, writer):
+            return True  # nothing is left of it
+    table = _table(attributes, kernel, writer.types.shapes.get(x, ())[2:])
+    if not (is_dropped or has_indices) or table is None or writer.types.elements.get(x) not in FLOAT_TYPES:
+        return False
+    first, channels = writer.types.shapes[x][:2]
+    if not isinstance(channels, int):
+        return False
+    is_shifted = has_indices and not (users is not None and all(_is_in_plane(user, writer) for user in users))
+    starts = plane_starts(x, writer) if is_shifted else ""
+    if is_shifted and not starts:
+        return False
+    batch = first if isinstance(first, int) else -1
+    counts, (count, most), plane = table.counts, table.places.shape, table.elements
+    result = node.output[0]
+
+    def new(part: str) -> str:
+        return writer.name(f"{result}/{part}")
+
+    def known(value: str, element: int | None, *shape: int | str | None) -> str:
+        writer.types.learn(value, element, (first, channels, *shape))
+        return value
+
+    element, leading = writer.types.elements.get(x), [batch, channels]
+    flat = writer.constant(f"{result}/table", table.places.reshape(-1))
+    planes = known(writer.reshape(x, [*leading, plane], new("planes")), element, plane)
+    gathered = known(writer.add("Gather", [planes, flat], new("gathered"), axis=2), element, count * most)
+    windows = known(writer.reshape(gathered, [*leading, count, most], new("windows")), element, count, most)
+    found = writer.add("ArgMax", [windows], new("first"), axis=3, keepdims=1)
+    known(found, TensorProto.INT64, count, 1)
+    maxima = writer.add("GatherElements", [windows, found], new("maxima"), axis=3)
+    known(maxima, element, count, 1)
+    writer.reshape(maxima, [*leading, *counts], result)
+    if has_indices:
+        rows = writer.constant(f"{result}/rows", np.arange(count).reshape(count, 1) * most)
+        place = known(writer.add("Add", [found, rows], new("place")), TensorProto.INT64, count, 1)
+        position = known(writer.add("Gather", [flat, place], new("position"), axis=0), TensorProto.INT64, count, 1)
+        writer.positions[node.output[1]] = position, [*leading, *counts]
+        if is_shifted:
+            index = known(writer.add("Add", [position, starts], new("index")), TensorProto.INT64, count, 1)
+            writer.reshape(index, [*leading, *counts], node.output[1])
+    return True
+
+
+def write_positions(node: NodeProto, writer: Writer) -> bool:
+    """Add the positions in planes in place of a Sub that computes them from Indices; return whether it does."""
+    if node.input[0] not in writer.positions or not _is_in_plane(node, writer):
+        return False
+    writer.reshape(*writer.positions[node.input[0]], node.output[0])
+    return True
+
+
+def _is_in_plane(node: NodeProto, writer: Writer) -> bool:
+    """Whether a node subtracts from the Indices of a pool the position of each plane."""
+    pool, start = (writer.producers.get(name) for name in [*node.input, "", ""][:2])
+    if node.op_type != "Sub" or pool is None or start is None or pool.op_type != "MaxPool":
+        return False
+    shapes = [writer.types.shapes.get(x) for x in (pool.input[0], _starts_of(start, writer))]
+    return shapes[0] is not None and None not in shapes[0] and shapes[0] == shapes[1]
+
+
+def write_plane_starts(node: NodeProto, writer: Writer) -> bool:
+    """Add the positions of planes in place of a Slice that takes each plane's first index of a pool of single elements.
+
+    Exporters compute positions in a plane with it. Returns whether a node is such a Slice.
+    """
+    x = _starts_of(node, writer)
+    starts = plane_starts(x, writer) if x else ""
+    if starts:
+        writer.reshape(starts, [0, 0, *[1] * (writer.types.ranks[x] - 2)], node.output[0])
+    return bool(starts)
+
+
+def _starts_of(node: NodeProto, writer: Writer) -> str:
+    """Return the input of a pool of single elements if a Slice takes the first index of each of its planes; else ""."""
+    pool = writer.producers.get(node.input[0]) if node.op_type == "Slice" else None
+    if pool is None or pool.op_type != "MaxPool" or list(pool.output)[1:2] != [node.input[0]]:
+        return ""
+    rank = writer.types.ranks.get(pool.input[0], 0)
+    ones = [1] * (rank - 2)
+    bounds = [writer.types.numbers(name) if name else ones for name in [*node.input[1:], ""][:4]]
+    return pool.input[0] if _is_single(pool) and bounds == [[0] * (rank - 2), ones, [*range(2, rank)], ones] else ""
+
+
+def _is_single(pool: NodeProto) -> bool:
+    """Whether each window of a pool is one element, and each element a window."""
+    held = {each.name: each for each in pool.attribute}
+    numbers = [n for name in ("kernel_shape", "strides") if name in held for n in held[name].ints]
+    is_padded = "pads" in held and any(held["pads"].ints)
+    return set(numbers) == {1} and not is_padded and not ("storage_order" in held and held["storage_order"].i)
+
+
+def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int | str | None]) -> _Table | None:
+    """Return the table of the windows; None if a size or the windows are not known, or a window has no element."""
+    zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
+    strides, dilations = (tuple(attributes.get(name, ones)) for name in ("strides", "dilations"))
+    pads = tuple(attributes.get("pads", zeros * 2))
+    begins, ends = pads[: len(kernel)], pads[len(kernel) :]
+    auto_pad = attributes.get("auto_pad", b"NOTSET").decode()
+    pool = PoolAttributes(kernel, strides, begins, ends, dilations, bool(attributes.get("ceil_mode")), auto_pad, 0)
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if not kernel or len(numbers) != len(sizes) or pool.has_ambiguous_pads or attributes.get("storage_order"):
+        return None
+    rows: list[list[list[int]]] = []
+    for axis, size in enumerate(numbers):
+        window = pool.axis(axis, Dim(size))
+        if window is None:
+            return None
+        count = window.output_size(size, ceil=pool.ceil)
+        taps = [
+            [o * window.stride - window.begin + t * window.dilation for t in range(window.kernel)] for o in range(count)
+        ]
+        inside = [[tap for tap in of if 0 <= tap < size] for of in taps]
+        most = max(map(len, inside), default=0)
+        if not all(inside) or not inside:
+            return None
+        rows.append([of + of[-1:] * (most - len(of)) for of in inside])
+    strides_of = [math.prod(numbers[axis + 1 :]) for axis in range(len(numbers))]
+    table = [
+        [sum(place * stride for place, stride in zip(places, strides_of, strict=True)) for places in product(*windows)]
+        for windows in product(*rows)
+    ]
+    return _Table(list(map(len, rows)), np.array(table, np.int64), math.prod(numbers))
+
+
+def plane_starts(x: str, writer: Writer) -> str:
+    """Return the positions of the planes of x in the whole tensor, of shape (N, C, 1, 1); "" if sizes are not known.
+
+    A batch that is not known is counted on the device.
+    """
+    if x not in writer.starts:
+        batch, channels, *others = writer.types.shapes.get(x, (None, None))
+        sizes = [size for size in others if isinstance(size, int)]
+        is_known = isinstance(channels, int) and len(sizes) == len(others)
+        writer.starts[x] = _starts(x, batch, [channels, *sizes], writer) if is_known else ""
+    return writer.starts[x]
+
+
+def _starts(x: str, batch: int | str | None, sizes: Sequence[Any], writer: Writer) -> str:
+    channels, elements = sizes[0], math.prod(sizes[1:])
+    if isinstance(batch, int):
+        starts = np.arange(batch * channels).reshape(batch, channels, 1, 1) * elements
+        return writer.constant(f"{x}/starts", starts)
+    zeros = zeros_like_input(str(batch), 0, 4, TensorProto.INT64, writer)
+    if not zeros:
+        return ""
+    axis = writer.constant(f"{x}/axis", np.array(0))
+    one = writer.add("Add", [zeros, writer.vector([1])], writer.name(f"{x}/one"))
+    number = writer.add("CumSum", [one, axis], writer.name(f"{x}/number"), exclusive=1)
+    start = writer.add("Mul", [number, writer.vector([channels * elements])], writer.name(f"{x}/batch"))
+    planes = writer.constant(f"{x}/planes", np.arange(channels).reshape(1, channels, 1, 1) * elements)
+    starts_of = writer.add("Add", [start, planes], writer.name(f"{x}/starts"))
+    for value, count in ((one, 1), (number, 1), (start, 1), (starts_of, channels)):
+        writer.types.learn(value, TensorProto.INT64, (batch, count, 1, 1))
+    return starts_of

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Max pools whose Indices are read, or that have dilations, in operators that GE's parser reads as ONNX means them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto
+
+from poolgrad_lowering import export_atc, export_cann, verify
+from poolgrad_lowering.ge.graph_mode import prepare_for_graph_mode
+from poolgrad_lowering.model.io.external_data import ExternalData
+from tests.oracles import assert_same_bits
+from tests.pool_graphs import parse
+from tests.poolgrad_lowering.ge.test_rewrites import operators, run
+from tests.runtime.device_models import GRADIENT
+
+POOLS = {
+    "no overlap": ("2,3,8,6", "kernel_shape = [2, 2], strides = [2, 2]"),
+    "overlap and padding": ("2,3,7,6", "kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]"),
+    "dilations": ("2,3,9,10", "kernel_shape = [3, 2], dilations = [2, 3], pads = [2, 1, 2, 0], strides = [2, 1]"),
+    "windows that end behind the input": ("1,2,8,9", "kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1"),
+    "same padding": ("1,2,7,6", 'kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER"'),
+    "one axis": ("2,3,11", "kernel_shape = [3], strides = [2], dilations = [2]"),
+    "three axes": ("1,2,4,5,6", "kernel_shape = [2, 2, 3], strides = [2, 1, 2]"),
+    "single elements": ("2,3,4,4", "kernel_shape = [1, 1]"),
+}
+IN_PLANES = """
+    y, whole = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+    single, each = MaxPool<kernel_shape = [1, 1], strides = [1, 1], storage_order = 0>(X)
+    start = Slice(each, zeros, ones, axes)
+    index = Sub(whole, start)
+"""
+BOUNDS = "<int64[2] zeros = {0, 0}, int64[2] ones = {1, 1}, int64[2] axes = {2, 3}>"
+
+
+def ties(*shape: int) -> np.ndarray:
+    """A tensor with few different numbers, so that most windows have several maxima; −inf and both zeros are there."""
+    return np.random.default_rng(5).choice(np.array([-np.inf, -1, -0.0, 0.0, 2], np.float32), shape)
+
+
+def sizes_of(text: str) -> list[int]:
+    return [int(size) for size in text.split(",")]
+
+
+def pooled(sizes: str, attributes: str, element: str = "float") -> ModelProto:
+    return parse(f"g ({element}[{sizes}] X) => (Y, I) {{ Y, I = MaxPool<{attributes}>(X) }}", opset=18)
+
+
+@pytest.mark.parametrize("element", ["float", "float16"])
+@pytest.mark.parametrize(("sizes", "attributes"), POOLS.values(), ids=POOLS)
+def test_a_pool_of_gathered_windows_has_the_results_of_the_pool(sizes: str, attributes: str, element: str) -> None:
+    model = pooled(sizes, attributes, element)
+    for exported in (export_cann(model), export_atc(model)):
+        assert exported.report.obstacles == ()
+        assert "MaxPool" not in operators(exported.model)
+        onnx.shape_inference.infer_shapes(exported.model, check_type=True, strict_mode=True)
+        x = ties(*sizes_of(sizes)).astype({"float": np.float32, "float16": np.float16}[element])
+        for found, wanted in zip(run(exported.model, {"X": x}), run(model, {"X": x}), strict=True):
+            assert_same_bits(found, wanted)
+        assert verify(model, exported.model).differences == ()
+
+
+def test_a_batch_that_is_not_known_is_counted_on_the_device() -> None:
+    model = pooled("N,3,8,6", POOLS["no overlap"][1])
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    assert "CumSum" in operators(export.model)
+    for batch in (1, 4):
+        x = ties(batch, 3, 8, 6)
+        for found, wanted in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+            assert_same_bits(found, wanted)
+    assert verify(model, export.model).differences == ()
+
+
+@pytest.mark.parametrize("batch", ["2", "N"])
+def test_positions_in_planes_need_no_positions_of_planes(batch: str) -> None:
+    model = parse(f"g (float[{batch},3,8,6] X) => (y, index) {BOUNDS} {{ {IN_PLANES} }}", opset=18)
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    read = {name for node in export.model.graph.node for name in node.input} | {"y", "index"}
+    live = {node.op_type for node in export.model.graph.node if not read.isdisjoint(node.output)}
+    assert not {"Sub", "MaxPool"} & live
+    x = ties(2, 3, 8, 6)
+    for found, wanted in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+        assert_same_bits(found, wanted)
+    assert verify(model, export.model).differences == ()
+
+
+def test_the_first_index_of_each_plane_by_itself() -> None:
+    model = parse(f"g (float[2,3,8,6] X) => (y, whole, start) {BOUNDS} {{ {IN_PLANES} }}", opset=18)
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    x = ties(2, 3, 8, 6)
+    for found, wanted in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+        assert_same_bits(found, wanted)
+    assert verify(model, export.model).differences == ()
+
+
+def test_verify_sees_another_table() -> None:
+    model = pooled(*POOLS["no overlap"])
+    export = export_cann(model).model
+    [table] = [tensor for tensor in export.graph.initializer if tensor.name.endswith("/table")]
+    numbers = onnx.numpy_helper.to_array(table).copy()
+    numbers[1] += 1
+    table.CopyFrom(onnx.numpy_helper.from_array(numbers, table.name))
+    assert not verify(model, export).proven
+
+
+PROVEN = {
+    "a table": ("argmax = Identity(last)", True),
+    "a sum": ("argmax = Add(table, five)", True),
+    "a sum outside of the plane": ("argmax = Add(last, five)", False),
+    "a difference": ("argmax = Sub(table, five)", False),
+    "an input": ("argmax = Identity(given)", False),
+}
+
+
+@pytest.mark.parametrize(("node", "is_proven"), PROVEN.values(), ids=PROVEN)
+def test_indices_are_proven_to_be_in_their_plane(node: str, is_proven: bool) -> None:
+    text = f"""
+    g (float[1,1,4,4] x, float[1,1,2,2] dy, int32[1,1,2,2] given) => (dx) <
+        int32[1,1,2,2] table = {{0, 2, 8, 10}}, int32[1,1,2,2] last = {{0, 2, 8, 15}}, int32 five = {{5}}
+    > {{ {node} dx = {GRADIENT} (x, dy, argmax) }}"""
+    model = parse(text, imports='"npu": 1', opset=18)
+    assert prepare_for_graph_mode(model, ExternalData()).has_proven_indices is is_proven
