@@ -92,9 +92,7 @@ def create_session(
                 require_one_precision(other_options)
                 given, are_proven = for_graph_mode(source, options, force=force)
                 own.setdefault("check_indices", "0" if are_proven else "1")
-    _add_provider(options, device, own)
-    for name, other_options in others:
-        options.add_provider(name, other_options)
+    _add_providers(options, device, own, others)
     try:
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
         session = ort.InferenceSession(_loadable(given), options, enable_fallback=0)
@@ -191,15 +189,20 @@ def _text(option: str | int) -> str:
     return str(int(option)) if isinstance(option, bool) else str(option)
 
 
-def _add_provider(options: onnxruntime.SessionOptions, device: Any, provider_options: dict[str, str]) -> None:
-    """Add the provider to the options."""
+def _add_providers(
+    options: onnxruntime.SessionOptions,
+    device: Any,
+    own: dict[str, str],
+    others: Sequence[tuple[str, dict[str, str]]],
+) -> None:
+    """Add the provider and the further ones, each with its options, to the session's options."""
     options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
     try:
-        options.add_provider_for_devices([device], provider_options)
+        options.add_provider_for_devices([device], own)
     except Exception as error:
-        raise SessionError(
-            f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {quoted(error)}"
-        ) from error
+        raise SessionError(f"onnxruntime does not accept {get_ep_name()} with {own}: {quoted(error)}") from error
+    for name, other_options in others:
+        options.add_provider(name, other_options)
 
 
 def _device(ort: ModuleType, options: onnxruntime.SessionOptions, provider_options: Mapping[str, str]) -> Any:
