@@ -28,8 +28,8 @@ LINES = {
     "model": 6_910,
     "report": 2_100,
     "standard": 3_300,
-    "torch": 4_840,
-    "verification": 7_100,
+    "torch": 5_040,
+    "verification": 7_110,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from poolgrad_lowering.torch.compositions import COMPOSITIONS
+
 
 class Rewritten(TorchFunctionMode):
     """While it is active, these functions are computed by others."""
@@ -57,6 +59,7 @@ def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
 
 
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
+    **COMPOSITIONS,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **{
         pool: _in_order(pool)

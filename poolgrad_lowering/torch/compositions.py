@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Functions of torch whose gradients have no translation to ONNX, in operators whose gradients have one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_NEVER = -1e30
+"""The logarithm of a probability of 0 while they are added: with an infinity, gradients would be NaN."""
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """Return the distances of all pairs of rows; that of equal rows has the gradient 0, as in PyTorch."""
+    if not 1 <= p < float("inf"):
+        return torch.cdist(x1, x2, p, compute_mode)  # refused by its name
+    sizes = (x1[..., :, None, :] - x2[..., None, :, :]).abs()
+    if p == 1:
+        return sizes.sum(-1)
+    powers = (sizes * sizes if p == 2 else sizes**p).sum(-1)
+    is_zero = powers == 0
+    roots = torch.where(is_zero, 1, powers) ** (1 / p) if p != 2 else torch.where(is_zero, 1, powers).sqrt()
+    return torch.where(is_zero, 0, roots)
+
+
+def grid_sample(
+    input: Tensor,  # noqa: A002 - the name in torch
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Return the elements of images (N, C, H, W) at the positions of a grid (N, …, 2), x before y, from −1 to 1."""
+    if input.ndim != 4 or mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border"):
+        return functional.grid_sample(input, grid, mode, padding_mode, align_corners)  # refused by its name
+    height, width = input.shape[-2:]
+    x, y = (
+        (position + 1) / 2 * (size - 1) if align_corners else ((position + 1) * size - 1) / 2
+        for position, size in ((grid[..., 0], width), (grid[..., 1], height))
+    )
+    if padding_mode == "border":
+        x, y = x.clamp(0, width - 1), y.clamp(0, height - 1)
+    if mode == "nearest":
+        return _elements(input, x.round(), y.round())
+    left, top = x.floor().detach(), y.floor().detach()
+    total = torch.zeros(())
+    for column, across in ((left, left + 1 - x), (left + 1, x - left)):
+        for row, down in ((top, top + 1 - y), (top + 1, y - top)):
+            total = total + _elements(input, column, row) * (across * down)[:, None]
+    return total
+
+
+def _elements(images: Tensor, column: Tensor, row: Tensor) -> Tensor:
+    """Return the elements at whole positions, 0 outside of the images."""
+    height, width = images.shape[-2:]
+    is_inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    place = row.clamp(0, height - 1).long() * width + column.clamp(0, width - 1).long()
+    planes = images.flatten(2)
+    flat = place.flatten(1)[:, None].expand(-1, images.shape[1], -1)
+    found = planes.gather(2, flat).unflatten(2, column.shape[1:])
+    return torch.where(is_inside[:, None], found, 0)
+
+
+def embedding_bag(  # noqa: PLR0917 - the function's signature
+    input: Tensor,  # noqa: A002 - the name in torch
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Return the sum or the mean of the rows in each bag; a bag is a row of indices, or what begins at an offset."""
+    if max_norm is not None or scale_grad_by_freq or mode not in ("mean", "sum"):
+        options = {"per_sample_weights": per_sample_weights, "include_last_offset": include_last_offset}
+        return functional.embedding_bag(
+            input,
+            weight,
+            offsets,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            **options,
+            padding_idx=padding_idx,
+        )  # refused by its name
+    factors = torch.ones(input.shape, dtype=weight.dtype) if per_sample_weights is None else per_sample_weights
+    if padding_idx is not None:
+        factors = torch.where(input == padding_idx % len(weight), 0, factors)
+    rows = functional.embedding(input, weight) * factors[..., None]
+    if offsets is None:
+        total, count = rows.sum(1), factors.sum(1)
+    else:
+        begins = offsets[:-1] if include_last_offset else offsets
+        number = (torch.arange(len(input))[:, None] >= begins).sum(1) - 1
+        holds = (torch.arange(len(begins))[:, None] == number).to(weight.dtype)
+        total, count = holds @ rows, (holds * factors).sum(1)
+    return total if mode == "sum" else total / count.clamp(min=1)[:, None]
+
+
+def ctc_loss(  # noqa: PLR0917 - the function's signature
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Return the connectionist temporal classification loss, by the forward probabilities of Graves et al. (4.1).
+
+    `log_probs` is (T, N, C). PyTorch's gradient of it has the softmax in it, whatever comes before the loss.
+    """
+    if log_probs.ndim != 3:
+        return functional.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity
+        )  # refused by its name
+    times, batch, _ = log_probs.shape
+    ends, lengths = (torch.as_tensor(each).long() for each in (input_lengths, target_lengths))
+    if targets.ndim == 1:
+        most = targets.shape[0] if isinstance(target_lengths, Tensor) else max(target_lengths)
+        places = (lengths.cumsum(0) - lengths)[:, None] + torch.arange(most)
+        targets = targets[places.clamp(max=targets.shape[0] - 1)]
+    most = targets.shape[1]
+    targets = torch.where(torch.arange(most) < lengths[:, None], targets.long(), blank)
+    labels = torch.stack([torch.full_like(targets, blank), targets], 2).flatten(1)
+    labels = torch.cat([labels, torch.full((batch, 1), blank)], 1)  # blanks around each target
+    may_skip = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    never = torch.full((batch, 2), _NEVER)
+    emitted = log_probs.gather(2, labels.expand(times, -1, -1))
+    before = torch.cat([emitted[0, :, :2], torch.full((batch, 2 * most - 1), _NEVER)], 1)
+    for time in range(1, times):
+        one = torch.cat([never[:, :1], before[:, :-1]], 1)
+        two = torch.cat([never, torch.where(may_skip, before[:, :-2], _NEVER)], 1)
+        now = torch.stack([before, one, two]).logsumexp(0) + emitted[time]
+        before = torch.where((time < ends)[:, None], now, before)
+    last = before.gather(1, 2 * lengths[:, None])
+    other = before.gather(1, (2 * lengths - 1).clamp(min=0)[:, None])
+    other = torch.where(lengths[:, None] > 0, other, _NEVER)
+    loss = -torch.stack([last, other]).logsumexp(0)[:, 0]
+    softmax = log_probs.exp()
+    nothing = torch.where((torch.arange(times)[:, None] < ends)[..., None], softmax - softmax.detach(), 0)
+    loss = loss + nothing.sum((0, 2))  # 0, and its gradient is the softmax
+    is_impossible = loss > -_NEVER / 2
+    loss = torch.where(is_impossible, 0.0 if zero_infinity else float("inf"), loss)
+    if reduction == "mean":
+        return (loss / lengths.clamp(min=1)).mean()
+    return loss.sum() if reduction == "sum" else loss
+
+
+COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
+    torch.cdist: cdist,
+    functional.ctc_loss: ctc_loss,
+    functional.embedding_bag: embedding_bag,
+    functional.grid_sample: grid_sample,
+}
+"""The functions by those of torch that they compute."""

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Functions of torch that are computed by others: values and gradients beside torch's own, and as training steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
+from poolgrad_lowering.torch.compositions import cdist, ctc_loss, embedding_bag, grid_sample  # noqa: E402
+
+torch.manual_seed(0)
+ROWS = torch.randn(2, 5, 4)
+OTHERS = torch.cat([ROWS[:, :1], torch.randn(2, 5, 4)], 1)  # a pair of equal rows
+IMAGES, GRID = torch.randn(2, 3, 6, 7), torch.rand(2, 4, 5, 2) * 2.6 - 1.3
+WORDS, TEXT, BEGINS = torch.randint(10, (3, 5)), torch.randint(10, (12,)), torch.tensor([0, 3, 3, 7])
+WEIGHT, FACTORS = torch.randn(10, 4), torch.rand(3, 5)
+SOUNDS, LABELS = torch.randn(12, 3, 6), torch.randint(1, 6, (3, 4))
+TIMES, LENGTHS = torch.tensor([12, 9, 3]), torch.tensor([4, 2, 0])
+
+Case = tuple[Callable[..., Tensor], Callable[..., Tensor], tuple[Any, ...], dict[str, Any]]
+
+
+def spoken(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda x, *others, **options: function(x.log_softmax(2), *others, **options)
+
+
+def cases() -> dict[str, Case]:
+    found: dict[str, Case] = {}
+    for p in (1.0, 2.0, 3.0):
+        exact = "donot_use_mm_for_euclid_dist"
+        found[f"distances of order {p}"] = torch.cdist, cdist, (ROWS, OTHERS, p), {"compute_mode": exact}
+    for mode, padding, corners in product(("bilinear", "nearest"), ("zeros", "border"), (True, False)):
+        options = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+        found[f"samples, {mode}, {padding}, {corners}"] = functional.grid_sample, grid_sample, (IMAGES, GRID), options
+    bag = functional.embedding_bag, embedding_bag
+    for mode in ("mean", "sum"):
+        found[f"bags, {mode}"] = *bag, (WORDS, WEIGHT), {"mode": mode, "padding_idx": -3}
+        found[f"bags by offsets, {mode}"] = *bag, (TEXT, WEIGHT, BEGINS), {"mode": mode}
+        ends = torch.cat([BEGINS, torch.tensor([12])])
+        found[f"bags with their end, {mode}"] = *bag, (TEXT, WEIGHT, ends), {"mode": mode, "include_last_offset": True}
+    found["bags with factors"] = *bag, (WORDS, WEIGHT), {"mode": "sum", "per_sample_weights": FACTORS}
+    ctc = spoken(functional.ctc_loss), spoken(ctc_loss)
+    for reduction in ("mean", "sum", "none"):
+        found[f"ctc, {reduction}"] = *ctc, (SOUNDS, LABELS, TIMES, LENGTHS), {"reduction": reduction}
+    found["ctc, of no softmax"] = functional.ctc_loss, ctc_loss, (SOUNDS - 3, LABELS, TIMES, LENGTHS), {}
+    found["ctc, impossible"] = *ctc, (SOUNDS, LABELS, torch.tensor([3, 12, 12]), LENGTHS), {"zero_infinity": True}
+    found["ctc, labels in a row"] = *ctc, (SOUNDS, LABELS.flatten()[:6], (12, 9, 3), (3, 1, 2)), {"blank": 0}
+    return found
+
+
+CASES = cases()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_torch(name: str) -> None:
+    """To some roundings of sums of a few numbers of order 1."""
+    own, written, values, options = CASES[name]
+    results = []
+    for function in (own, written):
+        given = [value.clone().requires_grad_() if is_real(value) else value for value in values]
+        result = function(*given, **options)
+        weights = torch.linspace(-1, 2, result.numel()).reshape(result.shape)
+        (result * weights).sum().backward()
+        gradients = [value.grad for value in given if is_real(value) and value.grad is not None]
+        results.append([result.detach(), *gradients])
+    for found, wanted in zip(results[1], results[0], strict=False):  # that of a grid is 0 for nearest elements
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def is_real(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+class Net(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(4, 4))
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x @ self.weight)
+
+
+def squares(y: Tensor, target: Tensor) -> Tensor:
+    return ((y - target) ** 2).mean()
+
+
+STEPS: dict[str, Callable[[Tensor], Tensor]] = {
+    "distances": lambda x: torch.cdist(x, x + 1),
+    "samples": lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2) - 0.5, align_corners=False),
+    "bags": lambda x: functional.embedding_bag(torch.tensor([[0, 1], [2, 3]]), x),
+    "ctc": lambda x: nn.CTCLoss()(
+        x[:, None].log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])
+    ),
+}
+
+
+@pytest.mark.parametrize("function", STEPS.values(), ids=STEPS)
+def test_a_step_computes_what_pytorch_computes(function: Callable[[Tensor], Tensor]) -> None:
+    export_training_step(Net(function).train(), squares, (torch.rand(4, 4), torch.zeros(()))).check()
+
+
+REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "distances": (lambda x: torch.cdist(x, x + 1, float("inf")), "cdist"),
+    "samples": (lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2), mode="bicubic"), "grid_sampler"),
+    "bags": (lambda x: functional.embedding_bag(torch.tensor([[0, 1]]), x, mode="max"), "embedding_bag"),
+    "the median": (lambda x: x.median(), "median"),
+    "the largest so far": (lambda x: x.cummax(0)[0], "cummax"),
+}
+
+
+@pytest.mark.parametrize(("function", "name"), REFUSED.values(), ids=REFUSED)
+def test_other_forms_are_refused_by_name(function: Callable[[Tensor], Tensor], name: str) -> None:
+    with pytest.raises(TorchExportError, match=name):
+        export_training_step(Net(function).train(), squares, (torch.rand(4, 4), torch.zeros(())))
