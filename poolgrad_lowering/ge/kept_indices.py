@@ -25,6 +25,8 @@ from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.windows import PoolAttributes
 
+_OLDEST_OPSET = 11
+"""The first opset with GatherElements and CumSum."""
 _AXES_WITH_DILATION = 3
 """The number of spatial axes of the pools whose dilations the plugin keeps."""
 
@@ -43,6 +45,8 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     is_dropped = len(kernel) < _AXES_WITH_DILATION and max(attributes.get("dilations", (1,))) > 1
     has_indices = len(node.output) > 1 and node.output[1] in writer.read
     users = writer.users(node.output[1]) if has_indices else None
+    if writer.opset < _OLDEST_OPSET or any(user.op_type == "MaxPoolGrad" for user in users or ()):
+        return False  # a MaxPoolGrad is an obstacle itself, and needs a pool
     if users is not None and _is_single(node) and all(_starts_of(user, writer) for user in users):
         has_indices = False
         if node.output[0] not in writer.read and plane_starts(x, writer):
@@ -188,7 +192,7 @@ def _starts(x: str, batch: int | str | None, sizes: Sequence[Any], writer: Write
     if isinstance(batch, int):
         starts = np.arange(batch * channels).reshape(batch, channels, 1, 1) * elements
         return writer.constant(f"{x}/starts", starts)
-    zeros = zeros_like_input(str(batch), 0, 4, TensorProto.INT64, writer)
+    zeros = "" if writer.opset < _OLDEST_OPSET else zeros_like_input(str(batch), 0, 4, TensorProto.INT64, writer)
     if not zeros:
         return ""
     axis = writer.constant(f"{x}/axis", np.array(0))

@@ -29,7 +29,6 @@ _MAX_POOL_AXES = 3
 _LARGEST_STRIDE = 63
 """Of a 2-D pool on a core, where the product limits windows too."""
 
-_NEVER = OPSETS.stop
 _OF_WINDOWS = ("pads", "strides", "dilations")
 """The attributes of which the plugin of Conv needs one, if there is no kernel_shape."""
 
@@ -113,7 +112,7 @@ def _of_node(
         key = f"{domain or 'ai.onnx'}::{versions[domain]}::{node.op_type}"
         yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no plugin for {key}"
     elif is_standard(node):
-        if WITHOUT_PROTOTYPE.get(node.op_type, _NEVER) <= versions[domain]:
+        if WITHOUT_PROTOTYPE.get(node.op_type, versions[domain] + 1) <= versions[domain]:
             yield Obstacle.NO_OPEN_PROTOTYPE, f"{node.op_type} has a plugin, and its result no open prototype"
         if (check := _CHECKS.get(node.op_type)) is not None:
             yield from check(node, attributes_of(node), types, use)

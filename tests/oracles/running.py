@@ -38,6 +38,21 @@ class MaxPool(OpRun):
         return max_pool(x, **windows)[: len(self.onnx_node.output)]
 
 
+class ArgMax(OpRun):
+    """ArgMax as onnxruntime has it: ONNX does not say what a NaN is, and numpy takes the first one for the maximum."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> tuple[Array]:
+        """Return the first or last maximum; every comparison with NaN is false, so it wins as the first element only."""
+        best, index = np.take(data, 0, axis), np.zeros(np.take(data, 0, axis).shape, np.int64)
+        for position in range(1, data.shape[axis]):
+            element = np.take(data, position, axis)
+            better = element >= best if select_last_index else element > best
+            best, index = np.where(better, element, best), np.where(better, position, index)
+        return (np.expand_dims(index, axis) if keepdims else index,)
+
+
 class Div(OpRun):
     """Div from its definition: onnx's own evaluator divides integers as float64 up to onnx 1.19."""
 
@@ -110,7 +125,7 @@ class MaxPoolGrad(OpRun):
         return (pool_gradient(shape.tolist(), dy, indices),)
 
 
-OWN = [Div, Gather, GatherElements, MaxPool, MaxPoolGrad, ScatterElements]
+OWN = [ArgMax, Div, Gather, GatherElements, MaxPool, MaxPoolGrad, ScatterElements]
 
 
 class Evaluator(ReferenceEvaluator):

@@ -20,7 +20,7 @@ from tests.pool_graphs import ort_gradient, parse, torch_gradient
 STORED = Path(__file__).parents[4] / "models" / "built" / "torch_external" / "lenet.onnx"
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 STOPPED = parse(
-    """g (float[1,1,4,4] X) => (float[1,1,2,2] Y, int64[1,1,2,2] I) {
+    """g (float[1,1,H,4] X) => (float[1,1,P,2] Y, int64[1,1,P,2] I) {
         [pool] Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
     }"""
 )
