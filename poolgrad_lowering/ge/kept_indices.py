@@ -45,14 +45,13 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     is_dropped = len(kernel) < _AXES_WITH_DILATION and max(attributes.get("dilations", (1,))) > 1
     has_indices = len(node.output) > 1 and node.output[1] in writer.read
     users = writer.users(node.output[1]) if has_indices else None
-    if writer.opset < _OLDEST_OPSET or any(user.op_type == "MaxPoolGrad" for user in users or ()):
-        return False  # a MaxPoolGrad is an obstacle itself, and needs a pool
     if users is not None and _is_single(node) and all(_starts_of(user, writer) for user in users):
         has_indices = False
         if node.output[0] not in writer.read and plane_starts(x, writer):
             return True  # nothing is left of it
     table = _table(attributes, kernel, writer.types.shapes.get(x, ())[2:])
-    if not (is_dropped or has_indices) or table is None or writer.types.elements.get(x) not in FLOAT_TYPES:
+    is_wanted = (is_dropped or has_indices) and _is_written(users or (), writer)
+    if not is_wanted or table is None or writer.types.elements.get(x) not in FLOAT_TYPES:
         return False
     first, channels = writer.types.shapes[x][:2]
     if not isinstance(channels, int):
@@ -91,6 +90,11 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
             index = known(writer.add("Add", [position, starts], new("index")), TensorProto.INT64, count, 1)
             writer.reshape(index, [*leading, *counts], node.output[1])
     return True
+
+
+def _is_written(users: Sequence[NodeProto], writer: Writer) -> bool:
+    """Whether the opset has the operators, and no MaxPoolGrad, an obstacle itself, needs the pool."""
+    return writer.opset >= _OLDEST_OPSET and all(user.op_type != "MaxPoolGrad" for user in users)
 
 
 def write_positions(node: NodeProto, writer: Writer) -> bool:

@@ -44,7 +44,7 @@ class ArgMax(OpRun):
     op_domain = ""
 
     def _run(self, data: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> tuple[Array]:
-        """Return the first or last maximum; every comparison with NaN is false, so it wins as the first element only."""
+        """Return the first or last maximum; every comparison with NaN is false, so only a first one wins."""
         best, index = np.take(data, 0, axis), np.zeros(np.take(data, 0, axis).shape, np.int64)
         for position in range(1, data.shape[axis]):
             element = np.take(data, position, axis)
