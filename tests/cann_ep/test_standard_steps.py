@@ -10,7 +10,7 @@ import pytest
 
 from models.artifact_runs import FOLDERS, RUNS
 from poolgrad_lowering import lower_artifacts
-from tests.cann_ep.write_coverage import row
+from tests.cann_ep.write_coverage import rounds_in_another_order, row
 from tests.harness.sessions.coverage import SOCS, measure
 from tests.harness.sessions.standard_steps import OPTIMIZERS, standard_step
 
@@ -24,7 +24,7 @@ def test_a_step_is_on_the_npu(name: str, target: str, tmp_path: Path) -> None:
     found = row(f"{name}__{OPTIMIZERS[name]}__float32", model, measure(model, feeds, soc=SOCS[target]))
     problems = ("refused", "scalars", "on_cpu", "copies", "violations", "error")
     assert {problem: found[problem] for problem in problems if found[problem]} == {}
-    assert found["same_bits"], found["why"]
+    assert found["same_bits"] or rounds_in_another_order(found["why"], target), found["why"]
 
 
 def test_without_definitions_no_part_of_the_gradients_runs(tmp_path: Path) -> None:

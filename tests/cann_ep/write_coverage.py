@@ -46,6 +46,11 @@ def row(name: str, model: onnx.ModelProto, found: Coverage) -> dict[str, Any]:
     }
 
 
+def rounds_in_another_order(why: str, target: str) -> bool:
+    """Whether results differ by roundings on Atlas A2, which adds overlapping windows from the last to the first."""
+    return target == "atlas-a2" and why.endswith(("e-07", "e-08"))
+
+
 def main() -> None:
     """Measure the steps of a folder that are in float32, and the built artifacts as steps in standard ONNX."""
     rows = []

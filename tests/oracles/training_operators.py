@@ -437,8 +437,9 @@ def resize_grad(dy: Array, sizes: Sequence[int], scales: Sequence[float], **attr
         inputs = [helper.make_tensor_value_info(name, 1, array.shape) for name, array in feeds.items()]
         graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", 1, None)])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
-        matrix = run_ort(model, feeds)["y"][:, 0, 0].astype(np.float64)
-        found = np.moveaxis(np.moveaxis(found, axis, -1) @ matrix.T, -1, axis)
+        matrix = run_ort(model, feeds)["y"][:, 0, 0].astype(np.float64).T
+        terms = np.where(matrix != 0, np.moveaxis(found, axis, -1)[..., None] * matrix, 0)
+        found = np.moveaxis(terms.sum(-2), -1, axis)
     return found
 
 

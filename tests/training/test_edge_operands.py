@@ -55,6 +55,12 @@ _PADDING = "There is no kernel; the zeros of the padding are multiplied too, as 
 _MATRIX = "There is no kernel; a product with a matrix has 0 for the elements that an element does not come from."
 _NO_OVERFLOW = "There is no kernel, and float64 does not overflow."
 
+_RECURRENT = ("Grad", "Training")
+_CLAMPED = (
+    "The kernel's sigmoid and tanh are polynomials of clamped arguments: they make a number of NaN, and one goes "
+    "below 0. Its products and sums overflow in another order."
+)
+
 _GELU = dict.fromkeys(("[XB] *inf*", "[XB] *largest*"), _EXP)
 DIFFERENCES: dict[str, dict[str, str]] = {
     "BatchNormInternal": {
@@ -66,8 +72,11 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     "ConcatTraining": {"batch 0": _NO_RESULT},
     "Conv2DBackpropFilter": {"* *largest*": _NO_OVERFLOW},
     "Conv2DBackpropInput": {"* *largest*": _NO_OVERFLOW},
+    "ConvGrad": {"[Xd]* *largest*": _ORDER},
     "ConvTransposeGrad": {"* *largest*": _NO_OVERFLOW, "[WX] *inf in places": _PADDING},
     "GeluGrad": _GELU,
+    **{f"GRU{kind}": dict.fromkeys(("* *inf*", "* NaN*", "* *huge*", "* *largest*"), _CLAMPED) for kind in _RECURRENT},
+    **{f"LSTM{kind}": dict.fromkeys(("* *inf*", "* NaN*", "* *largest*"), _CLAMPED) for kind in _RECURRENT},
     "LayerNormalization": dict.fromkeys(("X *huge*", "X *largest*"), _SQUARES),
     "ResizeGrad": {"dY *largest*": _NO_OVERFLOW, "dY *inf*": _MATRIX},
     "Scale": {"scale *zero*": _ZERO_SCALE},
@@ -78,6 +87,10 @@ NOT_RUN: dict[str, dict[str, str]] = {
     **{
         operator: {"batch 0": "The kernel divides integers by 0, which ends the process."}
         for operator in ("ConvGrad", *LOSSES, *LOSS_GRADIENTS)
+    },
+    **{
+        operator: {"batch 0": "The kernel asserts that its operands have elements, which ends the process."}
+        for operator in (f"{cell}{kind}" for cell in ("GRU", "LSTM") for kind in _RECURRENT)
     },
     "MaxPoolGrad": dict.fromkeys(
         ("X NaN", "X -inf"), "MaxPool finds no maximum: its Indices are -1, and the kernel writes before its memory."
