@@ -19,7 +19,7 @@ from poolgrad_lowering.report.report import AnchorReport
 from tests.near_misses.edits import edited, edits
 
 RECORDED = Path(__file__).parent / "recorded"
-MOST = 160
+MOST = 100
 """Of the edits of a larger graph, so many are tried, evenly spread."""
 
 GRAPHS = (

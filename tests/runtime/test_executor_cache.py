@@ -152,7 +152,7 @@ def test_executors_that_cannot_be_repeated_are_created_in_every_run(host: HostLi
 
 # Each call of a first Run, by its number, and a code for it to fail with.
 FIRST_RUN = [
-    *((name, nth, 500000) for name in ("aclCreateTensor", "aclCreateIntArray") for nth in (1, 2, 3, 4)),
+    *((name, nth, 500000) for name in ("aclCreateTensor", "aclCreateIntArray") for nth in (1, 4)),
     (PHASE_1, 1, 161002),
     ("aclSetAclOpExecutorRepeatable", 1, 561103),
     *(("aclSetTensorAddr", nth, 161001) for nth in (1, 4)),

@@ -56,6 +56,7 @@ def test_the_gradient_beside_them_is_lowered(make: Callable[[int], ModelProto]) 
     assert is_lowered(make(MOST + 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "fewest"), [(with_functions, 2_500), (with_subgraphs, 600)])
 def test_time_is_linear(make: Callable[[int], ModelProto], fewest: int) -> None:
     """Four times as many take less than eight times as long: were it quadratic, sixteen times."""
