@@ -13,12 +13,13 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
+import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect.op import DOMAIN, Part
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.ge.values import ValueTypes
-from poolgrad_lowering.model.ir.graphs import is_standard
+from poolgrad_lowering.model.ir.graphs import graphs, is_standard
 
 Bounds: TypeAlias = tuple[int, int]
 """The least and the largest number that a value can have."""
@@ -43,16 +44,23 @@ _MOST_NODES = 64
 
 
 def indices_are_proven(model: ModelProto, types: ValueTypes) -> bool:
-    """Whether the provider need not check the indices of any gradient in the main graph."""
+    """Whether the provider need not check the indices of any gradient. Those in branches are not proven."""
     producers = {name: node for node in model.graph.node for name in node.output}
-    gradients = [node for node in model.graph.node if node.domain == DOMAIN and node.op_type in OPS]
-    return all(_is_proven(node, producers, types) for node in gradients)
+    main, *inner = ([node for node in graph.node if _reads_indices(node)] for graph in graphs(model.graph))
+    functions = [node for function in model.functions for node in function.node if _reads_indices(node)]
+    return not (any(inner) or functions) and all(_is_proven(node, producers, types) for node in main)
+
+
+def _reads_indices(node: NodeProto) -> bool:
+    return node.domain == DOMAIN and node.op_type in OPS and Part.ARGMAX in _parts(node)
+
+
+def _parts(node: NodeProto) -> dict[Part, str]:
+    return dict(zip([operand.part for operand in OPS[node.op_type].inputs], node.input, strict=False))
 
 
 def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: ValueTypes) -> bool:
-    operands = dict(zip([operand.part for operand in OPS[node.op_type].inputs], node.input, strict=False))
-    if Part.ARGMAX not in operands:
-        return True
+    operands = _parts(node)
     x, argmax = operands[Part.X], operands[Part.ARGMAX]
     maker = producers.get(argmax)
     if maker is not None and maker.domain == DOMAIN and maker.op_type in OPS and maker.input[0] == x:
@@ -66,8 +74,9 @@ def _bounds(name: str, producers: Mapping[str, NodeProto], types: ValueTypes, de
     """Return the bounds of a value of integers; None if they are not known."""
     tensor, node = types.constants.get(name), producers.get(name)
     if tensor is not None:
-        numbers = None if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
-        return None if numbers is None or not numbers.size else (int(numbers.min()), int(numbers.max()))
+        is_stored = tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in _WIDE
+        numbers = numpy_helper.to_array(tensor) if is_stored else np.empty(0)
+        return (int(numbers.min()), int(numbers.max())) if numbers.size else None
     if node is None or not depth or not is_standard(node):
         return None
     if node.op_type == "ArgMax":

@@ -115,6 +115,7 @@ PROVEN = {
     "a sum outside of the plane": ("argmax = Add(last, five)", False),
     "a difference": ("argmax = Sub(table, five)", False),
     "an input": ("argmax = Identity(given)", False),
+    "floats": ("argmax = Cast<to = 6>(floats)", False),
 }
 
 
@@ -122,7 +123,17 @@ PROVEN = {
 def test_indices_are_proven_to_be_in_their_plane(node: str, is_proven: bool) -> None:
     text = f"""
     g (float[1,1,4,4] x, float[1,1,2,2] dy, int32[1,1,2,2] given) => (dx) <
-        int32[1,1,2,2] table = {{0, 2, 8, 10}}, int32[1,1,2,2] last = {{0, 2, 8, 15}}, int32 five = {{5}}
+        int32[1,1,2,2] table = {{0, 2, 8, 10}}, int32[1,1,2,2] last = {{0, 2, 8, 15}}, int32 five = {{5}},
+        float[1,1,2,2] floats = {{0.0, 2.0, 8.0, 10.0}}
     > {{ {node} dx = {GRADIENT} (x, dy, argmax) }}"""
     model = parse(text, imports='"npu": 1', opset=18)
     assert prepare_for_graph_mode(model, ExternalData()).has_proven_indices is is_proven
+
+
+def test_indices_in_a_branch_are_not_proven() -> None:
+    text = f"""
+    g (bool c, float[1,1,4,4] x, float[1,1,2,2] dy, int32[1,1,2,2] given) => (dx) {{
+        dx = If(c) <then_branch = t () => (a) {{ a = {GRADIENT} (x, dy, given) }}, else_branch = e () => (b) {{ b = Neg(x) }}>
+    }}"""
+    model = parse(text, imports='"npu": 1', opset=18)
+    assert not prepare_for_graph_mode(model, ExternalData()).has_proven_indices
