@@ -25,18 +25,7 @@ Bounds: TypeAlias = tuple[int, int]
 """The least and the largest number that a value can have."""
 
 _SELECTING = frozenset(
-    (
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    )
+    "Expand Flatten Gather GatherElements Identity Reshape Slice Squeeze Transpose Unsqueeze".split()
 )
 """Operators whose results are elements of their first operand."""
 _MOST_NODES = 64

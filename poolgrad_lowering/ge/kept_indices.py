@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,10 +22,12 @@ from poolgrad_lowering.ge.shape_operands import zeros_like_input
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
-from poolgrad_lowering.model.windows import PoolAttributes
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 _OLDEST_OPSET = 11
 """The first opset with GatherElements and CumSum."""
+_MOST_POSITIONS = 1 << 24
+"""Of all windows together: more than any network needs, fewer than fill a memory."""
 _AXES_WITH_DILATION = 3
 """The number of spatial axes of the pools whose dilations the plugin keeps."""
 
@@ -146,7 +147,7 @@ def _is_single(pool: NodeProto) -> bool:
 
 
 def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int | str | None]) -> _Table | None:
-    """Return the table of the windows; None if a size or the windows are not known, or a window has no element."""
+    """Return the table of the windows; None if a size or the windows are not known or too many, or one is empty."""
     zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
     strides, dilations = (tuple(attributes.get(name, ones)) for name in ("strides", "dilations"))
     pads = tuple(attributes.get("pads", zeros * 2))
@@ -156,26 +157,28 @@ def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequen
     numbers = [size for size in sizes if isinstance(size, int)]
     if not kernel or len(numbers) != len(sizes) or pool.has_ambiguous_pads or attributes.get("storage_order"):
         return None
-    rows: list[list[list[int]]] = []
-    for axis, size in enumerate(numbers):
-        window = pool.axis(axis, Dim(size))
-        if window is None:
+    found = [pool.axis(axis, Dim(size)) for axis, size in enumerate(numbers)]
+    windows = [window for window in found if window is not None]
+    counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, numbers, strict=False)]
+    is_known = len(windows) == len(numbers) and min(counts) > 0
+    if not is_known or math.prod(counts) * math.prod(kernel) > _MOST_POSITIONS:
+        return None
+    places = np.zeros((1, 1), np.int64)
+    for window, count, size in zip(windows, counts, numbers, strict=True):
+        row = _row(window, count, size)
+        if row is None:
             return None
-        count = window.output_size(size, ceil=pool.ceil)
-        taps = [
-            [o * window.stride - window.begin + t * window.dilation for t in range(window.kernel)] for o in range(count)
-        ]
-        inside = [[tap for tap in of if 0 <= tap < size] for of in taps]
-        most = max(map(len, inside), default=0)
-        if not all(inside) or not inside:
-            return None
-        rows.append([of + of[-1:] * (most - len(of)) for of in inside])
-    strides_of = [math.prod(numbers[axis + 1 :]) for axis in range(len(numbers))]
-    table = [
-        [sum(place * stride for place, stride in zip(places, strides_of, strict=True)) for places in product(*windows)]
-        for windows in product(*rows)
-    ]
-    return _Table(list(map(len, rows)), np.array(table, np.int64), math.prod(numbers))
+        places = (places[:, None, :, None] * size + row[None, :, None, :]).reshape(len(places) * count, -1)
+    return _Table(counts, places, math.prod(numbers))
+
+
+def _row(window: AxisWindow, count: int, size: int) -> np.ndarray[Any, Any] | None:
+    """Return the positions of each window along an axis, the last one repeated; None if a window has no element."""
+    taps = range(window.kernel)
+    of = [[o * window.stride - window.begin + t * window.dilation for t in taps] for o in range(count)]
+    inside = [[place for place in places if 0 <= place < size] for places in of]
+    most = max(map(len, inside))
+    return np.array([places + places[-1:] * (most - len(places)) for places in inside]) if all(inside) else None
 
 
 def plane_starts(x: str, writer: Writer) -> str:

@@ -89,6 +89,13 @@ def test_positions_in_planes_need_no_positions_of_planes(batch: str) -> None:
     assert verify(model, export.model).differences == ()
 
 
+@pytest.mark.parametrize(("sizes", "window"), [("1,1,4096,4096", 3), ("1,1,4611686018427387904,2", 1)])
+def test_windows_that_would_fill_a_memory_stay(sizes: str, window: int) -> None:
+    found = export_cann(pooled(sizes, f"kernel_shape = [{window}, {window}], strides = [1, 1], pads = [0, 0, 1, 0]"))
+    assert operators(found.model) == ["MaxPool"]
+    assert [obstacle.code for obstacle in found.report.obstacles] == ["kept-indices"]
+
+
 def test_the_first_index_of_each_plane_by_itself() -> None:
     model = parse(f"g (float[2,3,8,6] X) => (y, whole, start) {BOUNDS} {{ {IN_PLANES} }}", opset=18)
     export = export_cann(model)
@@ -133,7 +140,8 @@ def test_indices_are_proven_to_be_in_their_plane(node: str, is_proven: bool) -> 
 def test_indices_in_a_branch_are_not_proven() -> None:
     text = f"""
     g (bool c, float[1,1,4,4] x, float[1,1,2,2] dy, int32[1,1,2,2] given) => (dx) {{
-        dx = If(c) <then_branch = t () => (a) {{ a = {GRADIENT} (x, dy, given) }}, else_branch = e () => (b) {{ b = Neg(x) }}>
+        dx = If(c) <then_branch = t () => (a) {{ a = {GRADIENT} (x, dy, given) }},
+            else_branch = e () => (b) {{ b = Neg(x) }}>
     }}"""
     model = parse(text, imports='"npu": 1', opset=18)
     assert not prepare_for_graph_mode(model, ExternalData()).has_proven_indices
