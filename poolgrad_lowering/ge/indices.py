@@ -24,8 +24,9 @@ from poolgrad_lowering.model.ir.graphs import graphs, is_standard
 Bounds: TypeAlias = tuple[int, int]
 """The least and the largest number that a value can have."""
 
-_SELECTING = frozenset(
-    "Expand Flatten Gather GatherElements Identity Reshape Slice Squeeze Transpose Unsqueeze".split()
+_SELECTING = (
+    *("Expand", "Flatten", "Gather", "GatherElements", "Identity", "Reshape"),
+    *("Slice", "Squeeze", "Transpose", "Unsqueeze"),
 )
 """Operators whose results are elements of their first operand."""
 _MOST_NODES = 64

@@ -69,8 +69,7 @@ def _biases(shape: _Sequence) -> str:
     return _part("bw", "B", 1, 0, shape.width) + _part("br", "B", 1, shape.width, 2 * shape.width)
 
 
-def _split(results: str, source: str, axis: int, sizes: Sequence[int]) -> str:
-    names = results.split()
+def _split(names: Sequence[str], source: str, axis: int, sizes: Sequence[int]) -> str:
     if len(names) == 1:
         return f"{names[0]} = Identity({source})\n"
     label = f"{names[0]}_sizes"
@@ -84,15 +83,15 @@ def _part(result: str, source: str, axis: int, start: int, end: int) -> str:
 
 def _steps(name: str, source: str, steps: int) -> str:
     """`name` and the number of a step for each step of a sequence."""
-    return _split(_numbered(name, steps).replace(",", ""), source, 0, [1] * steps)
+    return _split(_numbered(name, steps), source, 0, [1] * steps)
 
 
-def _numbered(name: str, steps: int) -> str:
-    return ", ".join(f"{name}_{step}" for step in range(steps))
+def _numbered(name: str, steps: int) -> list[str]:
+    return [f"{name}_{step}" for step in range(steps)]
 
 
 def _joined(result: str, name: str, steps: int) -> str:
-    return f"{result} = Concat<axis = 0>({_numbered(name, steps)})\n"
+    return f"{result} = Concat<axis = 0>({', '.join(_numbered(name, steps))})\n"
 
 
 def _state(call: Call, name: str, result: str) -> str:
@@ -129,9 +128,9 @@ def _lstm(call: Call) -> str:
     h, c = "h", "c"
     for step in range(shape.steps):
         text += f"p_{step} = MatMul({h}, rt)\na_{step} = Add(x_{step}, p_{step})\n"
-        text += _split(f"linear_{step} cell_{step}", f"a_{step}", 2, [3 * size, size])
+        text += _split((f"linear_{step}", f"cell_{step}"), f"a_{step}", 2, [3 * size, size])
         text += f"s_{step} = Sigmoid(linear_{step})\ng_{step} = Tanh(cell_{step})\n"
-        text += _split(f"i_{step} o_{step} f_{step}", f"s_{step}", 2, [size] * 3)
+        text += _split((f"i_{step}", f"o_{step}", f"f_{step}"), f"s_{step}", 2, [size] * 3)
         text += f"new_{step} = Mul(i_{step}, g_{step})\nkept_{step} = Mul(f_{step}, {c})\n"
         text += f"c_{step} = Add(kept_{step}, new_{step})\nt_{step} = Tanh(c_{step})\n"
         text += f"h_{step} = Mul(o_{step}, t_{step})\ngates_{step} = Concat<axis = 2>(s_{step}, g_{step})\n"
@@ -148,15 +147,15 @@ def _gru(call: Call) -> str:
     text += _state(call, "H0", "h")
     h = "h"
     for step in range(shape.steps):
-        text += _split(f"xzr_{step} xn_{step}", f"x_{step}", 2, [2 * size, size])
+        text += _split((f"xzr_{step}", f"xn_{step}"), f"x_{step}", 2, [2 * size, size])
         if first:
             text += f"q_{step} = MatMul({h}, rt)\n"
             text += f"p_{step} = {f'Add(q_{step}, br)' if call.has('B') else f'Identity(q_{step})'}\n"
-            text += _split(f"pzr_{step} pn_{step}", f"p_{step}", 2, [2 * size, size])
+            text += _split((f"pzr_{step}", f"pn_{step}"), f"p_{step}", 2, [2 * size, size])
         else:
             text += f"pzr_{step} = MatMul({h}, rt_zr)\n"
         text += f"azr_{step} = Add(xzr_{step}, pzr_{step})\nzr_{step} = Sigmoid(azr_{step})\n"
-        text += _split(f"z_{step} r_{step}", f"zr_{step}", 2, [size] * 2)
+        text += _split((f"z_{step}", f"r_{step}"), f"zr_{step}", 2, [size] * 2)
         if first:
             text += f"u_{step} = Mul(r_{step}, pn_{step})\n"
         else:
@@ -221,7 +220,7 @@ def _lstm_grad(call: Call) -> str:
     shape = _sequence(call, ("sigmoid", "tanh", "tanh"))
     size = shape.hidden
     text = _weights(call, shape) + _saved(call, shape, ("h", "c"))
-    text += _split("i o f g", "all_gates", 2, [size] * 4) + "t = Tanh(c_all)\n"
+    text += _split(("i", "o", "f", "g"), "all_gates", 2, [size] * 4) + "t = Tanh(c_all)\n"
     text += "".join(_slope(f"{gate}_slope", gate, of_sigmoid=gate in "iof") for gate in "iofgt")
     text += "to_cell = Mul(o, t_slope)\ni_factor = Mul(g, i_slope)\no_factor = Mul(t, o_slope)\n"
     text += "f_factor = Mul(c_before, f_slope)\ng_factor = Mul(i, g_slope)\n"
@@ -243,7 +242,7 @@ def _lstm_grad(call: Call) -> str:
 def _gru_grad(call: Call) -> str:
     shape = _sequence(call, ("sigmoid", "tanh"))
     size = shape.hidden
-    text = _weights(call, shape) + _saved(call, shape, ("h",)) + _split("z r n", "all_gates", 2, [size] * 3)
+    text = _weights(call, shape) + _saved(call, shape, ("h",)) + _split(("z", "r", "n"), "all_gates", 2, [size] * 3)
     text += "".join(_slope(f"{gate}_slope", gate, of_sigmoid=gate != "n") for gate in "zrn")
     text += "difference = Sub(h_before, n)\nz_factor = Mul(difference, z_slope)\n"
     text += "z_rest = Sub(one, z)\nn_factor = Mul(z_rest, n_slope)\n" + _steps("z", "z", shape.steps)
@@ -277,7 +276,7 @@ def _reset_after(call: Call, shape: _Sequence) -> str:
 def _reset_before(call: Call, shape: _Sequence) -> str:
     """The reset gate multiplies h, so its gradient is that of the product r⊙h, by a factor."""
     size = shape.hidden
-    text = _split("recurrence_zr recurrence_n", "recurrence", 0, [2 * size, size])
+    text = _split(("recurrence_zr", "recurrence_n"), "recurrence", 0, [2 * size, size])
     text += "r_factor = Mul(h_before, r_slope)\nreset = Mul(r, h_before)\n"
     for name, source in (("z_factor", "z_factor"), ("r_factor", "r_factor"), ("n_factor", "n_factor"), ("r", "r")):
         text += _steps(name, source, shape.steps)

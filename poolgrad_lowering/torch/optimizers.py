@@ -178,13 +178,21 @@ class Adam(Optimizer):
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         """Return the new weight, and the new means."""
         weight, gradient = self._decayed(weight, gradient, factors["rate"])
-        mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
-        square = self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient
-        step = factors["size"] * mean / (square.sqrt() / factors["correction"] + self.epsilon)
-        return {"weight": weight - step, "mean": mean, "square": square}
+        means = self._means(gradient, kept)
+        step = factors["size"] * means["mean"] / self._divisor(means, factors)
+        return {"weight": weight - step, **means}
 
     def _decayed(self, weight: Tensor, gradient: Tensor, _rate: Tensor) -> tuple[Tensor, Tensor]:
         return weight, _decayed(gradient, weight, self.weight_decay)
+
+    def _means(self, gradient: Tensor, kept: Tensors) -> Tensors:
+        return {
+            "mean": self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient,
+            "square": self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient,
+        }
+
+    def _divisor(self, means: Tensors, factors: Tensors) -> Tensor:
+        return means["square"].sqrt() / factors["correction"] + self.epsilon
 
 
 @dataclass(frozen=True)
@@ -200,13 +208,9 @@ class AdamW(Adam):
 
 
 @dataclass(frozen=True)
-class NAdam(Optimizer):
+class NAdam(Adam):
     """Adam with Nesterov's momentum, `torch.optim.NAdam`."""
 
-    beta_1: float = 0.9
-    beta_2: float = 0.999
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
     momentum_decay: float = 4e-3
     decoupled_weight_decay: bool = False
 
@@ -214,12 +218,12 @@ class NAdam(Optimizer):
 
     @property
     def slots(self) -> Mapping[str, str]:
-        """The means of the gradient and of its square, and the product of the factors of the mean, a scalar."""
-        return {"mean": "exp_avg", "square": "exp_avg_sq", "product": "mu_product"}
+        """Those of Adam, and the product of the factors of the mean, a scalar."""
+        return {**super().slots, "product": "mu_product"}
 
     def initial(self, slot: str, weight: Tensor) -> Tensor:
         """Return zeros, and 1 for the product."""
-        return torch.ones(()) if slot == "product" else torch.zeros_like(weight)
+        return torch.ones(()) if slot == "product" else super().initial(slot, weight)
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
         """Return the scalars that all weights share."""
@@ -230,16 +234,15 @@ class NAdam(Optimizer):
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         """Return the new weight, and the new values of the slots."""
         rate, now, then = factors["rate"], factors["now"], factors["then"]
+        weight, gradient = self._decayed(weight, gradient, rate)
+        means, product = self._means(gradient, kept), kept["product"] * now
+        step = rate * (1 - now) / (1 - product) * gradient + rate * then / (1 - product * then) * means["mean"]
+        return {"weight": weight - step / self._divisor(means, factors), **means, "product": product}
+
+    def _decayed(self, weight: Tensor, gradient: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
         if self.decoupled_weight_decay:
-            weight = weight - rate * self.weight_decay * weight
-        else:
-            gradient = _decayed(gradient, weight, self.weight_decay)
-        product = kept["product"] * now
-        mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
-        square = self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient
-        parts = rate * (1 - now) / (1 - product) * gradient + rate * then / (1 - product * then) * mean
-        weight = weight - parts / (square.sqrt() / factors["correction"] + self.epsilon)
-        return {"weight": weight, "mean": mean, "square": square, "product": product}
+            return weight - rate * self.weight_decay * weight, gradient
+        return super()._decayed(weight, gradient, rate)
 
 
 class EagerLion(torch.optim.Optimizer):
