@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes, symbolic_sizes
 from poolgrad_lowering.torch.internals import Structure, flatten, unflatten
 
 Examples = Sequence[Any] | Mapping[str, Any]
@@ -22,11 +23,12 @@ Examples = Sequence[Any] | Mapping[str, Any]
 class Arguments:
     """Positional and keyword arguments and a target, with their tensors apart.
 
-    A tensor has the name of its parameter, or `target`; within tuples, lists and dictionaries the position or the key
+    `_names` are those of all arguments. A tensor has the name of its parameter, or `target`; within tuples, lists and dictionaries the position or the key
     follows after a dot: `x.0`, `target.boxes`. What is no tensor, a number for example, is a constant of the step.
     """
 
     tensors: Mapping[str, Tensor]
+    _names: tuple[str, ...]
     _leaves: tuple[Any, ...]
     _structure: Structure
 
@@ -34,17 +36,32 @@ class Arguments:
         """Return itself, since nothing changes it."""
         return self
 
-    def batched(self, *, dynamic_batch: bool) -> list[str]:
-        """Return the names of the tensors with a first size that is symbolic: with `dynamic_batch` all that have one.
+    def symbolic_sizes(self, shapes: DynamicShapes | None, *, dynamic_batch: bool) -> SymbolicSizes:
+        """Return the symbolic sizes of the tensors. Raises `ValueError` and `TypeError` if they cannot be those."""
+        return symbolic_sizes(self.tensors, self._named(shapes or {}), dynamic_batch=dynamic_batch)
 
-        Raises `ValueError` unless these sizes are the same, 2 or more.
+    def _named(self, given: DynamicShapes) -> list[tuple[str, Any]]:
+        """Return what is given for the tensors, by their names, from a tuple or a mapping in the form of the examples.
+
+        None stands for nothing. Raises `ValueError` if there is no such argument.
         """
-        if not dynamic_batch:
-            return []
-        sizes = {name: len(tensor) for name, tensor in self.tensors.items() if tensor.ndim}
-        if len(set(sizes.values())) != 1 or min(sizes.values()) < 2:
-            raise ValueError("with dynamic_batch, all example inputs need the same first size, 2 or more")
-        return list(sizes)
+        if isinstance(given, Mapping):
+            pairs = list(given.items())
+        elif len(given) == len(self._names):
+            pairs = list(zip(self._names, given, strict=True))
+        else:
+            raise ValueError(f"dynamic_shapes has {len(given)} entries for {len(self._names)} example inputs")
+        found: list[tuple[str, Any]] = []
+        while pairs:
+            name, entry = pairs.pop(0)
+            if name in self.tensors:
+                found += [] if entry is None else [(name, entry)]
+            elif isinstance(entry, (Mapping, list, tuple)) and any(own.startswith(f"{name}.") for own in self.tensors):
+                parts = entry.items() if isinstance(entry, Mapping) else enumerate(entry)
+                pairs += [(f"{name}.{key}", part) for key, part in parts]
+            elif entry is not None:
+                raise ValueError(f"dynamic_shapes names '{name}', and the example inputs are {', '.join(self.tensors)}")
+        return found
 
     def rebuild(self, tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
         """Return positional and keyword arguments and the target with other tensors in the place of these."""
@@ -75,7 +92,8 @@ def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) ->
             tensors[name] = leaf
     if not tensors:
         raise ValueError("example_inputs hold no tensor of PyTorch; of an array, torch.from_numpy makes one")
-    return Arguments(tensors, tuple(leaf for _, leaf in leaves), structure)
+    everything = (*own[: len(positional)], *keywords, *([names.TARGET] if has_target else []))
+    return Arguments(tensors, everything, tuple(leaf for _, leaf in leaves), structure)
 
 
 def _divided(examples: Any, *, has_target: bool) -> tuple[tuple[Any, ...], dict[str, Any], Any]:

@@ -30,9 +30,11 @@ def in_place(write: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def clamp(x: Tensor, lower: Number | None = None, upper: Number | None = None) -> Tensor:
     """Return x between numbers, all of one type: torch's exporter looks in vain for an operator of an int and a float.
 
-    Returns `NotImplemented` if they are.
+    Returns `NotImplemented` if they are, or if one is a symbolic size.
     """
     bounds = [bound for bound in (lower, upper) if bound is not None]
+    if any(isinstance(bound, torch.SymInt) for bound in bounds):
+        return NotImplemented
     dtype = x.dtype
     for bound in bounds:
         dtype = torch.result_type(torch.empty(0, dtype=dtype), bound)

@@ -90,7 +90,16 @@ def _place(causes: list[BaseException]) -> str:
     frames = [frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__)]
     for frame in reversed(frames):
         file = Path(frame.filename)
-        is_layer = file.is_relative_to(_LAYERS) and file != _CALL
-        if is_layer or not (file.is_relative_to(_INSIDE) or file.is_relative_to(_OWN)):
-            return f"{frame.name} ({file.name}, line {frame.lineno})"
+        if (file.is_relative_to(_LAYERS) and file != _CALL) or is_of_a_model(frame):
+            return function_of(frame)
     return "the model"
+
+
+def is_of_a_model(frame: traceback.FrameSummary) -> bool:
+    """Whether a frame runs code that is neither torch's nor of this package."""
+    return not any(Path(frame.filename).is_relative_to(folder) for folder in (_INSIDE, _OWN))
+
+
+def function_of(frame: traceback.FrameSummary) -> str:
+    """Return the function that a frame runs, with file and line."""
+    return f"{frame.name} ({Path(frame.filename).name}, line {frame.lineno})"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx
 import torch
@@ -21,6 +21,7 @@ from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation, sentence
 from poolgrad_lowering.torch.exporter_internals import quick_program
@@ -54,14 +55,14 @@ def to_onnx(
     outputs: Sequence[str],
     *,
     opset: int,
-    batched: Collection[str] = (),
+    sizes: SymbolicSizes | None = None,
 ) -> onnx.ModelProto:
-    """Return the ONNX model of a function of the inputs. The first size of the `batched` inputs is named "batch".
+    """Return the ONNX model of a function of the inputs, of which some may have symbolic sizes.
 
     Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
     torch would write opset 18 nevertheless, or says what is not valid ONNX.
     """
-    exported = translated(function, inputs, outputs, opset=opset, batched=batched)
+    exported = translated(function, inputs, outputs, opset=opset, sizes=sizes)
     finish(exported)
     return exported
 
@@ -93,7 +94,7 @@ def translated(
     outputs: Sequence[str],
     *,
     opset: int,
-    batched: Collection[str] = (),
+    sizes: SymbolicSizes | None = None,
 ) -> onnx.ModelProto:
     """Return the same as torch's exporter writes it. Raises `TorchExportError`."""
     newest = onnx.defs.onnx_opset_version()
@@ -109,7 +110,7 @@ def translated(
             torch.no_grad(),
         ):
             warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
-            program = _program(_Module(function).eval(), inputs, outputs, opset, batched)
+            program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
     except Exception as error:
         raise TorchExportError(explanation(error, "torch cannot export it")) from error
     scopes.write(program.model, program.exported_program)
@@ -134,15 +135,15 @@ def translated(
 
 
 def _program(
-    module: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[str], opset: int, batched: Collection[str]
+    module: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[str], opset: int, sizes: SymbolicSizes
 ) -> torch.onnx.ONNXProgram:
     """Return what torch's exporter makes of a module: in a quick way if that takes it, else by `torch.onnx.export`."""
-    if opset == OLDEST_OPSET and not batched:
+    if opset == OLDEST_OPSET and not sizes:
         try:
             return quick_program(module, inputs, outputs)
         except Exception as error:
             logger.info("torch.onnx.export takes what the quick way does not: %s", error)
-    batch = {0: torch.export.Dim("batch")} if batched else None
+    shapes = ({axis: size.dim for axis, size in sizes.get(name, {}).items()} for name in inputs)
     program = torch.onnx.export(
         module,
         tuple(inputs.values()),
@@ -150,7 +151,7 @@ def _program(
         opset_version=opset,
         input_names=list(inputs),
         output_names=list(outputs),
-        dynamic_shapes={"inputs": tuple(batch if name in batched else None for name in inputs)},
+        dynamic_shapes={"inputs": tuple(shapes)},
         custom_translation_table=TRANSLATIONS,
         optimize=False,
         verbose=False,

@@ -18,6 +18,7 @@ from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.arguments import Arguments, Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.exporter import to_onnx
@@ -52,7 +53,12 @@ class Forward:
 
 
 def export_forward(
-    model: nn.Module, example_inputs: Examples, *, dynamic_batch: bool = False, opset: int = 18
+    model: nn.Module,
+    example_inputs: Examples,
+    *,
+    dynamic_batch: bool = False,
+    dynamic_shapes: DynamicShapes | None = None,
+    opset: int = 18,
 ) -> Forward:
     """Return a model in eval mode as an ONNX model that runs with the weights of its training step.
 
@@ -64,6 +70,7 @@ def export_forward(
         example_inputs: the arguments of the model's forward as a tuple, or by name as a mapping. See
             `export_training_step`.
         dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
+        dynamic_shapes: further symbolic sizes. See `export_training_step`.
         opset: version of the default domain, 18 or newer.
 
     Raises:
@@ -73,23 +80,22 @@ def export_forward(
     """
     model = module_of(model)
     arguments = find_arguments(model, example_inputs, has_target=False)
-    batched = arguments.batched(dynamic_batch=dynamic_batch)
+    sizes = arguments.symbolic_sizes(dynamic_shapes, dynamic_batch=dynamic_batch)
     own = names.tensors(dict(model.named_parameters()), dict(model.named_buffers()))
     values = {name: tensor.detach().contiguous() for name, tensor in own.items()}
     inputs = {**values, **{name: tensor.contiguous() for name, tensor in arguments.tensors.items()}}
-    positions = [position for position, name in enumerate(inputs) if name in batched]
     forward = _Forward(model, arguments, count=len(values))
     try:
         # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
         with restored(model), torch.enable_grad(), without_one_dnn(), scopes.recorded(model):
             model.eval()
-            graph = trace(forward, list(inputs.values()), positions, decompositions("by_shape"), INTERPOLATIONS)
+            graph = trace(forward, inputs, sizes, decompositions("by_shape"), INTERPOLATIONS)
     except Exception as error:
         raise TorchExportError(explanation(error, "torch cannot trace the model")) from error
     if not forward.outputs:
         raise ValueError("the model returns no tensor")
     exported = to_onnx(
-        lambda *tensors: run_annotated(graph, tensors), inputs, forward.outputs, opset=opset, batched=batched
+        lambda *tensors: run_annotated(graph, tensors), inputs, forward.outputs, opset=opset, sizes=sizes
     )
     return Forward(
         exported,

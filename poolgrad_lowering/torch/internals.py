@@ -12,9 +12,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from traceback import FrameSummary
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
+from sympy import Eq, Symbol
 from torch import Tensor, fx
 from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
@@ -24,7 +27,12 @@ from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preser
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    StatelessSymbolicContext,
+    StrictMinMaxConstraint,
+)
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -37,8 +45,18 @@ from torch.utils._pytree import (
     tree_map,
     tree_unflatten,
 )
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from poolgrad_lowering.torch.dynamic_shapes import Symbol as SizeSymbol
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSize, SymbolicSizes
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.explanations import function_of, is_of_a_model
 
 aten = torch.ops.aten
+
+_TRIED = 100
+"""So many other sizes must fulfil a condition."""
 
 Structure: TypeAlias = TreeSpec
 """How tuples, lists, dictionaries and torch's other trees hold their leaves."""
@@ -46,19 +64,18 @@ Structure: TypeAlias = TreeSpec
 
 def trace(
     function: Callable[..., Sequence[Tensor]],
-    inputs: Sequence[Tensor],
-    symbolic: Iterable[int],
+    inputs: Mapping[str, Tensor],
+    sizes: SymbolicSizes,
     decompositions: Mapping[Any, Callable[..., Any]],
     differentiated: Mapping[Any, Callable[..., Any]],
 ) -> fx.GraphModule:
     """Return the graph of a function of tensors, with the gradients that the function computes by autograd.
 
-    The inputs at the positions `symbolic` have a symbolic first size, one symbol for equal sizes. Operators of
-    `differentiated` have the gradients of the functions that compute them.
+    The inputs are contiguous. Operators of `differentiated` have the gradients of the functions that compute them.
     """
-    first_is_symbolic = frozenset(symbolic)
-    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
-    fakes = [_fake(mode, tensor, position, position in first_is_symbolic) for position, tensor in enumerate(inputs)]
+    mode = FakeTensorMode(shape_env=ShapeEnv(duck_shape=False), allow_non_fake_inputs=True)
+    symbols = _Symbols(mode.shape_env)
+    fakes = [_fake(mode, name, tensor, sizes.get(name, {}), symbols) for name, tensor in inputs.items()]
     # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
     # attention has no translation to ONNX, that of its formula does.
     with (
@@ -71,20 +88,73 @@ def trace(
         graph: fx.GraphModule = make_fx(function, decomposition_table=decompositions, _allow_non_fake_inputs=True)(
             *fakes
         )
+    symbols.check_conditions()
     return graph
 
 
-def _fake(mode: FakeTensorMode, tensor: Tensor, position: int, symbolic: bool) -> Tensor:
-    """Return a tensor without data that has the sizes of this one as integers, or the first one as a symbol."""
-    sizes = [DimDynamic.STATIC] * tensor.ndim
-    if symbolic:
-        sizes[0] = DimDynamic.DYNAMIC
-    fake: Tensor = mode.from_tensor(
-        tensor.detach(),
-        source=ConstantSource(f"input_{position}"),
-        symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes),
-    )
-    return fake
+def _fake(
+    mode: FakeTensorMode, name: str, tensor: Tensor, sizes: Mapping[int, SymbolicSize], symbols: _Symbols
+) -> Tensor:
+    """Return a tensor without data that has the sizes of this one as integers, but for the symbolic ones."""
+    if not sizes:
+        context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.STATIC] * tensor.ndim)
+        fake: Tensor = mode.from_tensor(tensor.detach(), source=ConstantSource(name), symbolic_context=context)
+        return fake
+    shape: list[int | torch.SymInt] = list(tensor.shape)
+    for axis, (factor, symbol) in sizes.items():
+        shape[axis] = factor * symbols.size(symbol, tensor.shape[axis] // factor)
+    with mode:
+        return torch.empty(shape, dtype=tensor.dtype)
+
+
+class _Symbols:
+    """The symbolic sizes of a trace."""
+
+    def __init__(self, shapes: ShapeEnv) -> None:
+        self._shapes = shapes
+        self._sizes: dict[SizeSymbol, torch.SymInt] = {}
+        self._symbols: dict[Symbol, SizeSymbol] = {}
+
+    def size(self, symbol: SizeSymbol, value: int) -> torch.SymInt:
+        """Return the size of a symbol, which is `value` in the example inputs."""
+        if symbol not in self._sizes:
+            source = ConstantSource(symbol.name)
+            span = ValueRanges(symbol.least, int_oo if symbol.most is None else symbol.most)
+            own = self._shapes.create_symbol(
+                value, source, DimDynamic.DYNAMIC, StrictMinMaxConstraint(vr=span, warn_only=False)
+            )
+            self._symbols[own] = symbol
+            self._sizes[symbol] = self._shapes.create_symintnode(own, hint=value, source=source)
+        return self._sizes[symbol]
+
+    def check_conditions(self) -> None:
+        """Raise `TorchExportError` if what was traced is right for some of the sizes alone.
+
+        torch notes what was asked of sizes, and holds for those of the example inputs. An inequality that torch asks
+        chooses between ways to the same numbers; all others must hold for any sizes, which is tried with some.
+        """
+        tried = list(self._others())
+        for guard in self._shapes.guards:
+            place = guard.sloc.framework_loc
+            is_of_the_model = isinstance(place, FrameSummary) and is_of_a_model(place)
+            if not (is_of_the_model or isinstance(guard.expr, Eq)) or all(guard.expr.xreplace(each) for each in tried):
+                continue
+            asked = guard.expr.xreplace({own: Symbol(symbol.name) for own, symbol in self._symbols.items()})
+            condition = f"{asked.lhs} = {asked.rhs}" if isinstance(asked, Eq) else str(asked)
+            where = f", by what {function_of(place)} does with a size" if is_of_the_model else ""
+            raise TorchExportError(
+                f"the graph would be right only for {condition}{where}. A size stays symbolic where nothing makes it a "
+                "number, as `len()`, `int()` and `float()` do, or compares it; else give it as a multiple "
+                "('2*height') or a torch.export.Dim with a range, or leave it out"
+            )
+
+    def _others(self) -> Iterator[dict[Symbol, int]]:
+        """Yield values of all symbols: the least ones, and others up to a million more, with more small ones."""
+        yield {own: symbol.least for own, symbol in self._symbols.items()}
+        random = np.random.default_rng(0)
+        for _ in range(_TRIED):
+            drawn = {own: symbol.least + int(2 ** random.uniform(0, 20)) for own, symbol in self._symbols.items()}
+            yield {own: min(value, self._symbols[own].most or value) for own, value in drawn.items()}
 
 
 @contextmanager

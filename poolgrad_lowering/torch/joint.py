@@ -7,7 +7,7 @@ The function has the tensors as arguments in a known order, so that every input 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.arguments import Arguments
 from poolgrad_lowering.torch.decompositions import Decompositions
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.functions import Rewritten
@@ -111,8 +112,8 @@ class Joint:
     written: frozenset[str]
 
 
-def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Collection[str]) -> Joint:
-    """Return the joint graph of a module in train mode. The first size of the `batched` inputs is symbolic.
+def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: SymbolicSizes) -> Joint:
+    """Return the joint graph of a module in train mode, whose example inputs may have symbolic sizes.
 
     Raises `TorchExportError` if torch cannot trace it, `ValueError` if two inputs have one name.
     """
@@ -124,11 +125,10 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, batched: Colle
     if both := inputs.keys() & examples.keys():
         raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
     inputs |= {name: value.contiguous() for name, value in examples.items()}
-    positions = [position for position, name in enumerate(inputs) if name in batched]
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
-            graph = trace(step, list(inputs.values()), positions, decompositions, INTERPOLATIONS)
+            graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
     except TorchExportError:
         raise
     except Exception as error:

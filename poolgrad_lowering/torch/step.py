@@ -8,7 +8,7 @@ The optimizer may be a model of its own, for what has to happen between gradient
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -26,6 +26,7 @@ from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update
@@ -85,6 +86,7 @@ def export_training_step(
     optimizer: AnyOptimizer | None = None,
     gradient_transform: GradientTransform | None = None,
     dynamic_batch: bool = False,
+    dynamic_shapes: DynamicShapes | None = None,
     opset: int = 18,
     weights: Literal["inputs", "initializers"] = "inputs",
     weight_gradient: WeightGradient = "by_shape",
@@ -108,6 +110,10 @@ def export_training_step(
             outputs are the gradients, for an optimizer elsewhere (`export_update`).
         gradient_transform: a function of the gradients, by parameter name, that returns them changed, e.g. clipped.
         dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
+        dynamic_shapes: which other sizes of the example inputs are symbolic, as in `torch.export.export`: for each
+            input a mapping from axes to names, e.g. {"x": {2: "height", 3: "16*width"}}, or to `torch.export.Dim`
+            and multiples of it. Equal names are equal sizes; what a name stands for is 2 or more. The step is right for
+            each value in the range, or the export is refused.
         opset: version of the default domain, 18 or newer.
         weights: weights and buffers as graph inputs or as initializers. An optimizer needs inputs.
         weight_gradient: how the gradient of a convolution's weight is written: as the fastest way on onnxruntime's CPU
@@ -123,7 +129,7 @@ def export_training_step(
     model = module_of(model)
     _check_arguments(model, loss, optimizer, weights=weights)
     arguments = find_arguments(model, example_inputs, has_target=loss is not None)
-    batched = arguments.batched(dynamic_batch=dynamic_batch)
+    sizes = arguments.symbolic_sizes(dynamic_shapes, dynamic_batch=dynamic_batch)
     module = WithLoss(model, loss, arguments)
     parameters, _ = module.in_model()
     if optimizer is not None:
@@ -131,7 +137,7 @@ def export_training_step(
     _check_gradients(parameters, gradient_transform)
     with Progress("export of a training step") as progress:
         progress.part("tracing forward and backward pass")
-        joint = trace_joint(module, decompositions(weight_gradient), batched)
+        joint = trace_joint(module, decompositions(weight_gradient), sizes)
         groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
         state = state_of(groups, optimizer, parameters) if groups else {}
         rates = {group.rate: torch.tensor(0.0) for group in groups}
@@ -139,7 +145,7 @@ def export_training_step(
         inputs = {**{name: value for name, value in joint.inputs.items() if name not in examples}, **state, **rates}
         inputs |= examples
         progress.part("writing it in ONNX")
-        exported = _exported(joint, groups, inputs, gradient_transform, opset=opset, batched=batched)
+        exported = _exported(joint, groups, inputs, gradient_transform, opset=opset, sizes=sizes)
         progress.part("checking the model")
         finish(exported)
     if weight_gradient == "convolution":
@@ -235,14 +241,14 @@ def _exported(
     transform: GradientTransform | None,
     *,
     opset: int,
-    batched: Collection[str],
+    sizes: SymbolicSizes,
 ) -> onnx.ModelProto:
     """Return the model of a joint graph, of a transform of its gradients, and of the optimizer, with these inputs."""
     gradients = {names.gradient(name) for name in joint.trained}
     updated = {names.gradient(name) for group in groups for name in group.parameters}
     outputs = [name for name in joint.outputs if not groups or name not in gradients - updated]
     step = _with_transform(joint, transform, outputs)
-    model = translated(step, joint.inputs, outputs, opset=opset, batched=batched)
+    model = translated(step, joint.inputs, outputs, opset=opset, sizes=sizes)
     if groups:
         weights = {name: joint.inputs[names.weight(name)] for name in joint.trained}
         results = [
