@@ -199,7 +199,7 @@ def _same_padding(window: AxisWindow, size: Dim) -> int | None:
 
 @functools.lru_cache(maxsize=1024)
 def pooled_sizes(pool: PoolAttributes, sizes: Shape) -> tuple[Dim | None, ...]:
-    """Return the output size of each spatial axis by ONNX's formula; None if the size is symbolic and changes.
+    """Return the output size of each spatial axis by ONNX's formula; None if it is no product of the symbolic size.
 
     `ceil_mode` also applies to auto_pad=VALID, as in onnxruntime and in ONNX's own shape inference.
     """
@@ -210,9 +210,11 @@ def _pooled_size(pool: PoolAttributes, number: int, size: Dim) -> Dim | None:
     window = pool.axis(number, size)
     if window is None:
         return None
-    if size.static is None:
-        unchanged = window.stride == 1 and window.begin + window.end == window.extent - 1
-        return size if unchanged else None
+    if size.static is None:  # c·n: with c a multiple of the stride, ⌊(c·n + rest) / stride⌋ + 1 is c / stride · n + …
+        rest = window.begin + window.end - window.extent
+        fewer, remainder = divmod(size.coefficient, window.stride)
+        added = 1 + (-(-rest // window.stride) if pool.ceil else rest // window.stride)
+        return Dim(fewer, size.symbols) if remainder == added == 0 else None
     return Dim(window.output_size(size.static, ceil=pool.ceil))
 
 

@@ -36,6 +36,13 @@ def _in_order(pool: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return run
 
 
+def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> Any:
+    """Return the pool by torch's function with indices: the one without makes a symbolic size a number."""
+    *of_pool, return_indices = (*arguments, return_indices) if len(arguments) < _PARAMETERS_OF_A_POOL else arguments
+    found = torch.max_pool1d_with_indices(*of_pool, **named)
+    return found if return_indices else found[0]
+
+
 def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
     input: Tensor,  # noqa: A002 - the name in torch
     target: Tensor,
@@ -58,8 +65,13 @@ def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
     return {"mean": torch.mean, "sum": torch.sum, "none": lambda value: value}[reduction](loss)
 
 
+_PARAMETERS_OF_A_POOL = 7
+"""Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""
+
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
+    functional.max_pool1d: _max_pool1d,
+    torch.max_pool1d: _max_pool1d,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **{
         pool: _in_order(pool)
