@@ -131,13 +131,19 @@ _WITH_ZERO = (*FLOAT_TYPES, TensorProto.BOOL, TensorProto.INT32, TensorProto.INT
 def zeros_like_input(size: str, axis: int, rank: int, element: int, writer: Writer) -> str:
     """Return zeros, false for bool, with a size on one of their axes and 1 on the others, from an input of the graph.
 
-    Returns "" if no input has this size.
+    Returns "" if no input has this size or a multiple of it.
     """
     key = size, axis, rank, element
     if key not in writer.zeros and element in _WITH_ZERO:
-        held = ((value, sizes.index(size)) for value, sizes in _inputs(writer) if size in sizes)
-        found = next(held, None)
-        writer.zeros[key] = "" if found is None else _zeros_of(*found, key, writer)
+        held = [
+            (multiple.static, value, own)
+            for value, sizes in _inputs(writer)
+            for own, theirs in enumerate(sizes)
+            if isinstance(theirs, str) and (multiple := Dim.parse(theirs).divided_by(Dim.parse(size))) is not None
+            if multiple.static is not None
+        ]
+        least = min(held, key=lambda each: each[0], default=None)  # the first one of the least multiple
+        writer.zeros[key] = "" if least is None else _zeros_of(*least, key, writer)
     return writer.zeros.get(key, "")
 
 
@@ -152,16 +158,22 @@ def _count_unknown(sizes: Sizes) -> int:
     return sum(not isinstance(size, int) for size in sizes)
 
 
-def _zeros_of(value: str, held: int, wanted: tuple[str, int, int, int], writer: Writer) -> str:
-    _, axis, rank, element = wanted
+def _zeros_of(multiple: int, value: str, held: int, wanted: tuple[str, int, int, int], writer: Writer) -> str:
+    """Return zeros of the wanted size, axis, rank and element type from an axis with a multiple of the size."""
+    size, axis, rank, element = wanted
     sizes, start = writer.types.shapes[value], value
     cut = [other for other, size in enumerate(sizes) if other != held and size != 1]
     if cut:
         value = writer.slice(value, [0] * len(cut), [1] * len(cut), cut, writer.name(f"{start}/first"))
         writer.types.elements[value] = writer.types.elements[start]
+    if multiple > 1:
+        parts = writer.reshape(value, [-1, multiple], writer.name(f"{start}/parts"))
+        writer.types.learn(parts, writer.types.elements[start], [size, multiple])
+        value = writer.slice(parts, [0], [1], [1], writer.name(f"{start}/every"))
+        writer.types.learn(value, writer.types.elements[start], [size, 1])
     row = writer.reshape(value, [-1 if at == axis else 1 for at in range(rank)], writer.name(f"{start}/row"))
     false = writer.add("Less", [row, row], writer.name(f"{start}/false"))
-    spread = [sizes[held] if at == axis else 1 for at in range(rank)]
+    spread = [size if at == axis else 1 for at in range(rank)]
     for name, kind in ((row, writer.types.elements[start]), (false, TensorProto.BOOL)):
         writer.types.learn(name, kind, spread)
     if element == TensorProto.BOOL:

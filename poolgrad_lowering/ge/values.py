@@ -103,14 +103,14 @@ def shape_operand(node: NodeProto) -> str | None:
 def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) -> ValueTypes:
     """Return what is known of the values of the main graph and its subgraphs. `index` is the model's index.
 
-    Declared element types take precedence, and declared ranks stand for those that inference does not know. A wrong
-    declaration leads to an error of the runtime, not to other results.
+    Declared element types take precedence. Declared ranks, and sizes of what the dialect's operators give, stand for
+    those that inference does not know. A wrong declaration leads to an error of the runtime, not to other results.
     """
     found = ValueTypes()
     for graph in graphs(model.graph):
         _learn_declared(found, graph)
     with registered_schemas():
-        facts = Facts(index, external)
+        facts = Facts(index, external, believed=DOMAIN)
         _learn_derived(found, index.scopes[0], facts)
         _learn_vectors(found, index, facts)
     return found

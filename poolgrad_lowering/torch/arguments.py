@@ -23,8 +23,9 @@ Examples = Sequence[Any] | Mapping[str, Any]
 class Arguments:
     """Positional and keyword arguments and a target, with their tensors apart.
 
-    `_names` are those of all arguments. A tensor has the name of its parameter, or `target`; within tuples, lists and dictionaries the position or the key
-    follows after a dot: `x.0`, `target.boxes`. What is no tensor, a number for example, is a constant of the step.
+    `_names` are those of all arguments. A tensor has the name of its parameter, or `target`; within tuples, lists and
+    dictionaries the position or the key follows after a dot: `x.0`, `target.boxes`. What is no tensor, a number for
+    example, is a constant of the step.
     """
 
     tensors: Mapping[str, Tensor]

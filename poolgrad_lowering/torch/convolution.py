@@ -20,6 +20,7 @@ from torch import Tensor
 
 from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.windows import AxisWindow
+from poolgrad_lowering.torch.internals import is_number
 from poolgrad_lowering.torch.own_operators import part, turn_round
 
 WeightGradient = Literal["by_shape", "matmul", "convolution"]
@@ -79,6 +80,7 @@ def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *,
     """Return dx: the convolution of dy in the other direction, with as many rows as the forward pass rounded off."""
     kernel, stride, padding, dilation, groups = windows
     output_padding = [0] * len(kernel)
+    dx: Tensor
     if not transposed:
         axes = windows.axes
         if is_turned_round(axes, x.shape[1], dy.shape[1], groups):
@@ -86,8 +88,16 @@ def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *,
             pads = [window.extent - 1 - window.begin for window in axes]
             return aten.convolution(dy, turned, None, stride, pads, dilation, False, output_padding, 1)
         sizes = zip(axes, x.shape[2:], dy.shape[2:], strict=True)
-        output_padding = [window.end - window.overhang(size, count) for window, size, count in sizes]
-    dx: Tensor = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
+        behind = [window.end - window.overhang(size, count) for window, size, count in sizes]
+        if not all(map(is_number, behind)):  # symbolic sizes decide how many elements no window reaches
+            most = [step - 1 for step in stride]
+            dx = aten.convolution(dy, weight, None, stride, padding, dilation, True, most, groups)
+            dx = aten.constant_pad_nd(dx, [0, 1] * len(kernel), 0)  # never as large as x: torch asks whether it is
+            for axis, size in enumerate(x.shape[2:], start=2):
+                dx = aten.slice(dx, axis, 0, size)
+            return dx
+        output_padding = list(map(int, behind))
+    dx = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
     return dx
 
 
@@ -156,7 +166,11 @@ def _part(x: Tensor, first_axis: int, starts: list[int], counts: list[int], step
         found: Tensor = x if is_whole else part(x, first_axis, starts, counts, list(steps))
         return found
     for axis, (start, count, step) in enumerate(zip(starts, counts, steps, strict=True), start=first_axis):
-        x = aten.slice(x, axis, start, start + (count - 1) * step + 1, step)
+        end: int | None = start + (count - 1) * step + 1
+        behind = x.shape[axis] - end
+        if is_number(behind):  # so that the end is a number too, counted from the last element
+            end = -int(behind) if behind else None
+        x = aten.slice(x, axis, start, end, step)
     return x
 
 

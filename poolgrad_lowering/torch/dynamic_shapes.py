@@ -48,7 +48,7 @@ SymbolicSizes: TypeAlias = Mapping[str, Mapping[int, SymbolicSize]]
 def symbolic_sizes(
     tensors: Mapping[str, Tensor], given: Iterable[tuple[str, Any]], *, dynamic_batch: bool
 ) -> SymbolicSizes:
-    """Return the symbolic sizes of tensors as they are given for some of them; with `dynamic_batch` the first one of each is named "batch".
+    """Return the symbolic sizes as they are given for some tensors; with `dynamic_batch` the first of each is "batch".
 
     Raises `ValueError` if a size has no such name, an input or an axis does not exist, a name stands for several sizes,
     or a size or what it is a multiple of is less than 2; `TypeError` if something is of another type.

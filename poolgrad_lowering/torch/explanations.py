@@ -18,7 +18,7 @@ _HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are no
 _INSIDE = Path(inspect.getfile(torch)).parent
 _LAYERS = _INSIDE / "nn"
 _CALL = _LAYERS / "modules" / "module.py"
-_OWN = Path(__file__).parent
+_OWN = Path(__file__).parents[1]
 
 
 def sentence(error: BaseException) -> str:

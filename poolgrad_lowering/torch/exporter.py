@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -30,6 +31,8 @@ from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
+
+_WORD = re.compile(r"\w+")
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +127,7 @@ def translated(
     if not all(value.dtype for node in program.model.graph for value in node.outputs):  # of functions that are inlined
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(program.model)
     exported = program.model_proto
+    _name_symbols(exported, program.exported_program, sizes or {})
     del exported.graph.metadata_props[:]
     for value in (*exported.graph.value_info, *exported.graph.input, *exported.graph.output):
         del value.metadata_props[:]  # in which the exporter records its code
@@ -159,6 +163,22 @@ def _program(
     if program is None:
         raise AssertionError("torch.onnx.export returns a program if it is given no file")
     return program
+
+
+def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgram, sizes: SymbolicSizes) -> None:
+    """Write the names of symbols in place of those by which torch calls what an input has only a multiple of."""
+    placeholders = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
+    given = [placeholders[name] for name in program.graph_signature.user_inputs if isinstance(name, str)]
+    names = {
+        str(own): size.symbol.name
+        for value, tensor in zip(exported.graph.input, given, strict=True)
+        for axis, size in sizes.get(value.name, {}).items()
+        for own in tensor.shape[axis].node.expr.free_symbols
+    }
+    for value in (*exported.graph.input, *exported.graph.output, *exported.graph.value_info) if names else ():
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.HasField("dim_param"):
+                dim.dim_param = _WORD.sub(lambda word: names.get(word[0], word[0]), dim.dim_param)
 
 
 def arrange(graph: onnx.GraphProto) -> None:

@@ -68,7 +68,7 @@ def quick_program(
     """
     registry, decompositions = _translation()
     functional = torch.func.functionalize(function, remove="mutations")
-    graph = trace(functional, list(inputs.values()), (), decompositions, {})
+    graph = trace(functional, inputs, {}, decompositions, {})
     graph.graph.eliminate_dead_code()
     promotion = InsertTypePromotion(graph)
     promotion.interpreter = _Promotion(graph, TypePromotionTable())

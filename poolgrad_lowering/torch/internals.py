@@ -32,6 +32,7 @@ from torch.fx.experimental.symbolic_shapes import (
     ShapeEnv,
     StatelessSymbolicContext,
     StrictMinMaxConstraint,
+    is_concrete_int,
 )
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
@@ -185,6 +186,10 @@ def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tens
     """Run a traced graph. If that is traced again, its nodes keep their annotations."""
     with traceback.preserve_node_meta():
         return tuple(fx.Interpreter(graph).run(*values))
+
+
+is_number = is_concrete_int
+"""Whether a size is a number, or a sum of symbolic sizes that is one for all of their values."""
 
 
 CompiledModule = OptimizedModule

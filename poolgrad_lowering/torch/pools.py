@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
 from poolgrad_lowering.torch.along_axes import along_axes
+from poolgrad_lowering.torch.internals import is_number
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
@@ -110,7 +111,7 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
             return operator(x, kernel, stride, padding, ceil_mode, count_include_pad)
         return NotImplemented
     averages: Tensor = operator(x.to(wide_type(x)), kernel, stride, padding, ceil_mode)
-    counts = _elements(_mean_windows(x, averages, windows, padded=True))
+    counts = _elements(_mean_windows(x, averages, windows, padded=True), ceil=ceil_mode)
     return (averages * counts / divisor).to(x.dtype)
 
 
@@ -121,21 +122,27 @@ def average_pool_backward(  # noqa: PLR0917 - the operator's signature
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
-    ceil_mode: bool,  # noqa: ARG001 - dy has the sizes that follow
+    ceil_mode: bool,
     count_include_pad: bool,
     divisor: int | None,
 ) -> Tensor:
     """Return the gradient of an average pool: every element of dy, divided, is added to all elements of its window."""
     kernel, stride, _ = numbers = _for_each_axis(axes, kernel, stride, padding)
     pool = _mean_windows(x, dy, numbers, padded=count_include_pad)
-    divided = dy.to(wide_type(dy)) / (divisor or _elements(pool))
+    divided = dy.to(wide_type(dy)) / (divisor or _elements(pool, ceil=ceil_mode))
     none, one = [0] * axes, [1] * axes
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
     planes = divided.reshape(-1, 1, *pool.counts)
     spread = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
-    ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
-    cut = [-amount for window, end in ends for amount in (window.begin, end)]
-    return functional.pad(spread, cut).reshape(x.shape).to(dy.dtype)
+    if all(map(is_number, pool.overhangs())):
+        ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
+        cut = [-int(amount) for window, end in ends for amount in (window.begin, end)]
+        return functional.pad(spread, cut).reshape(x.shape).to(dy.dtype)
+    # A symbolic size decides where the last window ends: less than a stride before the end of the padded input.
+    spread = functional.pad(spread, [amount for window in reversed(pool.windows) for amount in (0, window.stride - 1)])
+    for axis, (window, size) in enumerate(zip(pool.windows, pool.sizes, strict=True), start=2):
+        spread = aten.slice(spread, axis, window.begin, window.begin + size)
+    return spread.reshape(x.shape).to(dy.dtype)
 
 
 def adaptive_average_pool(x: Tensor, counts: Sequence[int]) -> Tensor:
@@ -193,9 +200,18 @@ def _mean_windows(x: Tensor, y: Tensor, numbers: Sequence[Sequence[int]], *, pad
     return MeanWindows(windows, x.shape[-axes:], y.shape[-axes:], padded)
 
 
-def _elements(pool: MeanWindows) -> Tensor:
-    """Return how many elements each window of an average pool has."""
-    return torch.tensor(np.broadcast_to(pool.divisors(), pool.counts).tolist())
+def _elements(pool: MeanWindows, *, ceil: bool) -> Tensor:
+    """Return how many elements each window of an average pool has; one number if that does not depend on its place."""
+    if all(isinstance(size, int) for size in (*pool.sizes, *pool.counts)):
+        return torch.tensor(np.broadcast_to(pool.divisors(), pool.counts).tolist())
+    if not ceil and (pool.padded or not any(window.begin for window in pool.windows)):
+        return torch.tensor(math.prod(window.kernel for window in pool.windows))
+    numbers = torch.ones((), dtype=torch.int64)
+    for window, size, count in zip(pool.windows, pool.sizes, pool.counts, strict=True):
+        begins = torch.arange(count) * window.stride - window.begin
+        low, high = (-window.begin, size + window.end) if pool.padded else (0, size)
+        numbers = numbers[..., None] * ((begins + window.kernel).clamp(max=high) - begins.clamp(min=low))
+    return numbers
 
 
 def _averages(size: int, count: int) -> np.ndarray:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,6 +132,22 @@ class TextCNN(nn.Module):
         found = [functional.relu(branch(x)) for branch in self.branches]
         pooled = [functional.max_pool1d(one, one.shape[2]).squeeze(2) for one in found]
         result: Tensor = self.classify(functional.dropout(torch.cat(pooled, 1), 0.5, self.training))
+        return result
+
+
+class Sentences(nn.Module):
+    """An encoder layer over pairs of words, each the maximum of a convolution."""
+
+    def __init__(self, words: int = 30, size: int = 8, classes: int = 5) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, size)
+        self.convolution = nn.Conv1d(size, size, 3, padding=1)
+        self.encoder = nn.TransformerEncoderLayer(size, 2, 2 * size, dropout=0.0, batch_first=True)
+        self.classify = nn.Linear(size, classes)
+
+    def forward(self, words: Tensor) -> Tensor:
+        x = functional.relu(self.convolution(self.embedding(words).transpose(1, 2)))
+        result: Tensor = self.classify(self.encoder(functional.max_pool1d(x, 2).transpose(1, 2)).mean(1))
         return result
 
 
@@ -327,7 +343,7 @@ def labels(count: int, *sizes: int) -> Callable[[], Tensor]:
 class Network:
     """A network, its input and target, and the numbers of its max pools and of its average pools with windows.
 
-    `is_dynamic`: its step is exported with a dynamic batch.
+    `shapes` are the symbolic sizes of its step.
     """
 
     build: Callable[[], nn.Module]
@@ -335,7 +351,7 @@ class Network:
     target: Callable[[], Tensor]
     pools: int
     averages: int = 0
-    is_dynamic: bool = False
+    shapes: Mapping[str, Any] | None = None
     loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=nn.CrossEntropyLoss)
 
     def make(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor], tuple[Tensor, Tensor]]:
@@ -348,8 +364,10 @@ class Network:
 
     def export(self, **options: Any) -> TrainingStep:
         """Return the step of the network."""
-        return export_training_step(*self.make(), dynamic_batch=self.is_dynamic, **options)
+        return export_training_step(*self.make(), dynamic_shapes=self.shapes, **options)
 
+
+_BATCH = {"x": {0: "batch"}, "target": {0: "batch"}}
 
 NETWORKS = {
     "resnet_18": Network(resnet_18, image(4, 3, 64, 64), labels(4), 1),
@@ -369,6 +387,20 @@ NETWORKS = {
     "drawn": Network(Drawn, image(4, 3, 8, 8), labels(4), 1),
     "unpooled": Network(Unpooled, image(2, 3, 8, 8), labels(2, 8, 8), 2),
     "pyramid": Network(Pyramid, image(2, 3, 10, 10), labels(2), 4),
-    "tokens": Network(Tokens, image(4, 3, 16, 16), labels(4), 0, is_dynamic=True),
-    "unet_of_any_batch": Network(lambda: UNet(2, (4, 8), 5), image(2, 1, 8, 8), labels(2, 8, 8), 1, is_dynamic=True),
+    "tokens": Network(Tokens, image(4, 3, 16, 16), labels(4), 0, shapes=_BATCH),
+    "unet_of_any_batch": Network(lambda: UNet(2, (4, 8), 5), image(2, 1, 8, 8), labels(2, 8, 8), 1, shapes=_BATCH),
+    "unet_of_any_size": Network(
+        lambda: UNet(2, (4, 8), 5),
+        image(2, 1, 8, 12),
+        labels(2, 8, 12),
+        1,
+        shapes={"x": {0: "batch", 2: "2*height", 3: "2*width"}, "target": {0: "batch", 1: "2*height", 2: "2*width"}},
+    ),
+    "text_of_any_length": Network(
+        Sentences,
+        lambda: torch.randint(30, (4, 12)),
+        labels(4),
+        1,
+        shapes={"words": {0: "batch", 1: "2*length"}, "target": {0: "batch"}},
+    ),
 }

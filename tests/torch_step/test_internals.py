@@ -17,6 +17,7 @@ pytest.importorskip("onnxscript")
 import poolgrad_lowering.torch  # noqa: E402
 from poolgrad_lowering.torch import internals  # noqa: E402
 from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS  # noqa: E402
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize  # noqa: E402
 
 ROOM = Path(str(poolgrad_lowering.torch.__file__)).parent
 PRIVATE = re.compile(r"torch\.(\w+\.)*_|torch\.fx\.experimental|torch\._")
@@ -39,7 +40,9 @@ def test_a_gradient_is_traced_with_a_symbolic_batch() -> None:
         weight = w.detach().requires_grad_()
         return torch.autograd.grad((x * weight).relu().sum(), [weight])
 
-    graph = internals.trace(gradient, [torch.ones(4, 4), torch.ones(4)], [0], {}, {})
+    graph = internals.trace(
+        gradient, {"x": torch.ones(4, 4), "w": torch.ones(4)}, {"x": {0: SymbolicSize(1, Symbol("n"))}}, {}, {}
+    )
     for rows in (4, 9):
         (found,) = graph(torch.ones(rows, 4), torch.ones(4))
         assert torch.equal(found, torch.full((4,), float(rows)))

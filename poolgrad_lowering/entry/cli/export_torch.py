@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from poolgrad_lowering.torch import TrainingStep
 
 
+_SHAPES = '{"x": {"2": "height", "3": "16*width"}}'
+
+
 def _export(options: argparse.Namespace) -> ExitCode:
     file, name = _file_and_name(options.source)
     require_folder(options.output)
+    shapes = _shapes(options.dynamic_shapes)
     from poolgrad_lowering.torch import export_training_step  # noqa: PLC0415 - `--help` must not load onnx
 
     model, loss, examples = _call(file, name)
@@ -34,6 +38,7 @@ def _export(options: argparse.Namespace) -> ExitCode:
             examples,
             optimizer=options.optimizer,
             dynamic_batch=options.dynamic_batch,
+            dynamic_shapes=shapes,
             opset=options.opset,
             weights=options.weights,
         )
@@ -59,6 +64,15 @@ def _differs(step: TrainingStep) -> ExitCode | None:
         print_error(f"check: {error}; no model written. --no-check leaves the comparison out")
         return ExitCode.FAILED if isinstance(error, StepMismatchError) else ExitCode.BAD_INPUT
     return None
+
+
+def _shapes(text: str | None) -> dict[str, dict[int, str]] | None:
+    """Return the shapes of `--dynamic-shapes`, with axes as numbers. Raises `UsageError` unless it has that form."""
+    try:
+        found = None if text is None else json.loads(text)
+        return found and {name: {int(axis): size for axis, size in of.items()} for name, of in found.items()}
+    except (ValueError, AttributeError) as error:
+        raise UsageError(f"--dynamic-shapes is no JSON of the form {_SHAPES}: {error}") from error
 
 
 def _file_and_name(source: str) -> tuple[str, str]:
@@ -101,10 +115,19 @@ COMMANDS = {
         arguments=(
             argument("source", metavar="FILE:CALLABLE", help="the Python file, and the name of the function"),
             argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it"),
-            argument("--optimizer", choices=("sgd", "adam", "adamw"), help="with the optimizer in the graph"),
+            argument(
+                "--optimizer",
+                choices=("adagrad", "adam", "adamw", "lion", "nadam", "rmsprop", "sgd"),
+                help="with the optimizer in the graph",
+            ),
             flag(
                 "--dynamic-batch",
                 "a symbolic first size of the example inputs; AdaptiveMaxPool is then lowered only if its sizes divide",
+            ),
+            argument(
+                "--dynamic-shapes",
+                metavar="JSON",
+                help=f"names of further symbolic sizes, for inputs by axis, or of what they are multiples: '{_SHAPES}'",
             ),
             argument("--opset", type=int, default=18, metavar="N", help="version of the default domain (default: 18)"),
             argument(

@@ -67,13 +67,20 @@ class Facts(Memo):
     """The facts of one model's values.
 
     Constants in external data are read through `external`; the default reads none. With `trust_defaults` the default of
-    an input of the main graph is a constant, as if no caller overrode it.
+    an input of the main graph is a constant, as if no caller overrode it. Of results of the operators of the domain
+    `believed`, declared sizes count where no others are known.
     """
 
     def __init__(
-        self, index: ModelIndex, external: ExternalData | None = None, *, trust_defaults: bool = False
+        self,
+        index: ModelIndex,
+        external: ExternalData | None = None,
+        *,
+        trust_defaults: bool = False,
+        believed: str | None = None,
     ) -> None:
         super().__init__()
+        self._believed = believed
         self.trusts_defaults = trust_defaults
         self._index = index
         self._external = external or ExternalData()
@@ -275,8 +282,10 @@ class Facts(Memo):
         if _is_complete(derived):
             return derived
         found = derived
-        if rule is None or (derived is None and node.is_a("Conv", "Resize", "Tile", "Upsample")):
+        if rule is None or (derived is None and node.is_a("Conv", "ConvTranspose", "Resize", "Tile", "Upsample")):
             found = self._inference.shape(self, value)
+            if node.op[0] and node.op[0] == self._believed:
+                return named(found, self.declared_shape(value))
         if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
             return found
         return self._named(value, node, found)

@@ -149,7 +149,11 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
         return None
     ranges = slice_ranges(known, node, len(source))
     if ranges is None:
-        return None
+        cut = _axes_of_unknown_bounds(known, node)
+        if cut is None or any(not -len(source) <= axis < len(source) for axis in cut):
+            return None
+        axes = {axis % len(source) for axis in cut}
+        return tuple(opaque(value, axis) if axis in axes else dim for axis, dim in enumerate(source))
     dims = list(source)
     for axis, taken in ranges.items():
         extent = source[axis].static
@@ -160,6 +164,15 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
         elif taken != slice(0, _LAST, 1):
             dims[axis] = opaque(value, axis)
     return tuple(dims)
+
+
+def _axes_of_unknown_bounds(known: Known, node: Node) -> list[int] | None:
+    """Return the constant axes that a Slice cuts at bounds that are no constants, or None."""
+    steps = [1] if node.input(4) is None else static_integers(known, node, 4)
+    if node.scope.opset < 10 or steps is None or 0 in steps:
+        return None
+    is_known = None not in [static_integers(known, node, position) for position in (1, 2)]
+    return None if is_known else static_integers(known, node, 3)
 
 
 def broadcast(known: Known, node: Node, value: Value) -> Shape | None:
@@ -201,6 +214,32 @@ def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
     if not len(source) == len(weights) == len(window.kernel) + 2:
         return None
     return (source[0], weights[0], *pooled_shape(value, window, source))
+
+
+def _transposed_convolution(known: Known, node: Node, value: Value) -> Shape | None:
+    """Of a ConvTranspose whose pads are attributes; a symbolic size is known if the stride times it is what it gives.
+
+    Formula: total_padding of ONNX's ConvTranspose, for (size − 1) · stride + output_padding + extent − pads.
+    """
+    source, weights = known.shape(node.input(0)), known.shape(node.input(1))
+    window, group = known.pool(node), integer(node, "group", 1)
+    if source is None or weights is None or window is None or group is None or window.auto_pad != "NOTSET":
+        return None
+    more = integers(node, "output_padding", [0] * len(window.kernel))
+    if not len(source) == len(weights) == len(window.kernel) + 2 or more is None or len(more) != len(window.kernel):
+        return None
+    if "output_shape" in node.attributes:
+        return None
+    dims = [source[0], size((Dim(group), weights[1]))]
+    for number, dim in enumerate(source[2:]):
+        axis = window.axis(number, dim)
+        added = -1 if axis is None else more[number] + axis.extent - axis.begin - axis.end - axis.stride
+        extent = None if dim.static is None else dim.static * window.strides[number] + added
+        if extent is not None:
+            dims.append(Dim(max(extent, 0)))
+        else:
+            dims.append(size((Dim(window.strides[number]), dim)) if added == 0 else opaque(value, number + 2))
+    return tuple(dims)
 
 
 def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
@@ -316,6 +355,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Constant": _constant_shape,
     "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),
     "Conv": _convolved,
+    "ConvTranspose": _transposed_convolution,
     "Expand": lambda known, node, value: common_shape(value, known.shape(node.input(0)), known.integers(node.input(1))),
     "Flatten": _flatten,
     "Gather": gathered,

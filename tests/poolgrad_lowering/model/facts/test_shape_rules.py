@@ -13,7 +13,8 @@ import onnx
 import pytest
 
 from poolgrad_lowering.model.facts.shape_rules import SHAPE_RULES, is_opaque, slice_bounds
-from poolgrad_lowering.model.ir.dims import Shape, static_dims
+from poolgrad_lowering.model.ir.dims import Dim, Shape, static_dims
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, pooled_sizes
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse
 from tests.poolgrad_lowering.model.facts.inferred import without_inference
@@ -56,6 +57,15 @@ CASES = [
         "Conv", "Y = Conv<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(X0, X1)",
         [(2, 3, 7, 5), (4, 3, 3, 2)], 16),
     ("Conv", "Y = Conv<kernel_shape = [2], dilations = [2], group = 3>(X0, X1, X2)", [(2, 3, 7), (6, 1, 2), (6,)], 16),
+    (
+        "ConvTranspose", "Y = ConvTranspose<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(X0, X1)",
+        [(2, 3, 7, 5), (3, 4, 3, 2)], 16),
+    (
+        "ConvTranspose", "Y = ConvTranspose<kernel_shape = [2], strides = [3], output_padding = [1]>(X0, X1)",
+        [(2, 3, 7), (3, 4, 2)], 16),
+    (
+        "ConvTranspose", "Y = ConvTranspose<kernel_shape = [2], strides = [2]>(X0, X1)",
+        [(2, 3, 7), (3, 2, 2)], 16),
     ("Identity", "Y = Identity(X)", [(2, 0, 3)], 16),
     *((op_type, f"Y = {op_type}(X)", [(2, 3)], 20) for op_type in UNARY),
     *((op_type, f"c = Cast<to = 9>(X) Y = {op_type}(c)", [(2, 3)], 16) for op_type in ("Dropout", "Not")),
@@ -334,6 +344,52 @@ def test_symbolic(op_type: str, nodes: str, shapes: list[tuple[int, ...]], opset
     for dim, extent in zip(shape, actual, strict=True):
         values = [int(symbol[1:]) for symbol in dim.symbols if not is_opaque(dim)]
         assert is_opaque(dim) or dim.coefficient * math.prod(values) == extent
+
+
+def test_a_slice_with_unknown_bounds_keeps_the_other_axes() -> None:
+    nodes = "a = Constant<value_ints = [-1]>() Y = Slice(X, s, s, a)"
+    shape = derived_shape(parse(f"g (float[N,3,5] X, int64[1] s) => (Y) {{ {nodes} }}"))
+    assert shape is not None
+    assert (shape[:2], is_opaque(shape[2])) == ((Dim(1, ("N",)), Dim(3)), True)
+
+
+WINDOWS = list(itertools.product((1, 2, 3), (1, 2, 3), (0, 1), (0, 1, 2), (1, 2)))
+
+
+@pytest.mark.parametrize("ceil", [0, 1])
+def test_pooled_multiples(ceil: int) -> None:
+    """A size of n is a multiple of n if that holds for all n; the formula of windows counts them."""
+    found = set[int]()
+    for window, factor in itertools.product(itertools.starmap(AxisWindow, WINDOWS), (1, 2, 3, 6)):
+        [dim] = pooled_sizes(PoolAttributes.of([window], ceil=bool(ceil)), (Dim(factor, ("n",)),))
+        counts = [window.output_size(factor * n, ceil=bool(ceil)) for n in range(6, 40)]
+        multiples = {count / n for count, n in zip(counts, range(6, 40), strict=True)}
+        if dim is not None:
+            assert multiples == {dim.coefficient}, (window, factor)
+        elif not ceil:  # with ceil_mode, a window in the padding may be one less
+            assert len(multiples) > 1, (window, factor)
+        found |= {dim.coefficient} if dim else set()
+    assert found == {1, 2, 3, 6}
+
+
+def test_multiples_of_transposed_convolutions() -> None:
+    known = 0
+    for (kernel, stride, begin, end, dilation), more in itertools.product(WINDOWS, (0, 1)):
+        attributes = f"kernel_shape = [{kernel}], strides = [{stride}], pads = [{begin}, {end}], group = 2"
+        attributes += f", dilations = [{dilation}], output_padding = [{more}]"
+        nodes = f"Y = ConvTranspose<{attributes}>(X, W)"
+        model = parse(f"g (float[1,2,10] X, float[2,3,{kernel}] W) => (float[a,b,c] Y) {{ {nodes} }}")
+        inferred = onnx.shape_inference.infer_shapes(model).graph.output[0].type.tensor_type.shape.dim
+        model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "2*n"
+        del model.graph.output[0].type.tensor_type.shape.dim[:]
+        symbolic = derived_shape(model)
+        assert symbolic is not None
+        assert symbolic[1].static == inferred[1].dim_value == 6
+        if not is_opaque(symbolic[2]):
+            known += 1
+            assert symbolic[2] == Dim(inferred[2].dim_value // 5, ("n",))
+            assert inferred[2].dim_value % 5 == 0
+    assert known > len(WINDOWS) // 10
 
 
 @pytest.mark.parametrize("nodes", NOTHING)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Symbolic sizes: of any axis, right for other sizes, and refused where a graph would be right for some alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+from torch.nn import functional
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.torch import TorchExportError, TrainingStep, export_forward, export_training_step
+from poolgrad_lowering.torch.arguments import find_arguments
+from poolgrad_lowering.torch.arrays import to_array
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
+from tests.torch_step.networks import NETWORKS
+
+X, LABELS = torch.randn(4, 3, 8, 12), torch.tensor([0, 1, 1, 0])
+
+
+class Net(nn.Module):
+    """A convolution, some other layer, and the means of planes."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 2, 3, padding=1), nn.ReLU(), *layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layers(x).mean((2, 3))
+        return found
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+def export(*layers: nn.Module, **options: Any) -> TrainingStep:
+    torch.manual_seed(3)
+    return export_training_step(Net(*layers), nn.CrossEntropyLoss(), (X, LABELS), **options)
+
+
+def sizes_of(step: TrainingStep, name: str) -> list[int | str]:
+    [value] = [value for value in step.model.graph.input if value.name == name]
+    return [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+
+
+def check_for(step: TrainingStep, *examples: Tensor) -> None:
+    given = {name: to_array(value) for name, value in zip(step.examples, examples, strict=True)}
+    replace(step, examples=given).check()
+
+
+HEIGHT, WIDTH = Dim("height"), Dim("width")
+SPELLINGS: dict[str, Any] = {
+    "names": {"x": {2: "height", 3: "2*width"}},
+    "dims": {"x": {2: HEIGHT, 3: 2 * WIDTH}, "target": None},
+    "a size for each axis": {"x": (None, None, "height", "2*width")},
+    "a tuple like the examples": ({2: "height", 3: "2 * width"}, None),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_spellings_of_the_same(spelling: str) -> None:
+    arguments = find_arguments(Net(), (X, LABELS), has_target=True)
+    sizes = {2: SymbolicSize(1, Symbol("height")), 3: SymbolicSize(2, Symbol("width"))}
+    assert arguments.symbolic_sizes(SPELLINGS[spelling], dynamic_batch=False) == {"x": sizes}
+
+
+def test_with_a_dynamic_batch() -> None:
+    step = export(nn.MaxPool2d(2), dynamic_batch=True, dynamic_shapes={"x": {2: "2*height", 3: "2*width"}})
+    assert (sizes_of(step, "x"), sizes_of(step, "target")) == (["batch", 3, "2*height", "2*width"], ["batch"])
+    check_for(step, torch.randn(3, 3, 16, 4), LABELS[:3])
+    assert len(lower(step.model).report.lowered) == 1
+
+
+def test_equal_sizes_have_the_names_that_they_are_given() -> None:
+    shapes = {"x": {0: "side", 2: "2*side", 3: "2*width"}, "target": ("side",)}
+    step = export_training_step(Net(), nn.CrossEntropyLoss(), (torch.randn(4, 3, 8, 8), LABELS), dynamic_shapes=shapes)
+    assert sizes_of(step, "x") == ["side", 3, "2*side", "2*width"]
+    check_for(step, torch.randn(3, 3, 6, 10), LABELS[:3])
+
+
+class Nested(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, parts: list[Tensor], named: dict[str, Tensor]) -> Tensor:
+        return self.scale * (parts[0].sum() + parts[1].sum() + named["a"].sum())
+
+
+def test_inputs_within_others() -> None:
+    examples = ([torch.ones(2, 5), torch.ones(3)], {"a": torch.ones(4)}, torch.ones(()))
+    step = export_training_step(
+        Nested(), lambda y, t: y * t, examples, dynamic_shapes={"parts": [{1: "n"}, None], "named": {"a": ("m",)}}
+    )
+    assert [sizes_of(step, name) for name in ("parts.0", "parts.1", "named.a")] == [[2, "n"], [3], ["m"]]
+
+
+def test_a_forward_pass() -> None:
+    net = Net(nn.MaxPool2d(2)).eval()
+    forward = export_forward(net, (X,), dynamic_shapes={"x": {2: "2*height"}})
+    [x] = [value for value in forward.model.graph.input if value.name == "x"]
+    assert [dim.dim_param or dim.dim_value for dim in x.type.tensor_type.shape.dim] == [4, 3, "2*height", 12]
+
+
+OTHERS: dict[str, tuple[Tensor, Tensor]] = {
+    "unet_of_any_size": (torch.randn(3, 1, 16, 4), torch.randint(5, (3, 16, 4))),
+    "text_of_any_length": (torch.randint(30, (3, 22)), torch.randint(5, (3,))),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_networks_of_other_sizes(name: str) -> None:
+    """Their steps are right, and every pool is lowered."""
+    network = NETWORKS[name]
+    step = network.export(optimizer="sgd")
+    check_for(step, *OTHERS[name])
+    assert len(lower(step.model).report.lowered) == network.pools
+
+
+WITH_ANY_SIZE: dict[str, nn.Module] = {
+    "a root of a size": Function(lambda x: x * x.shape[2] ** -0.5),
+    "a mean by its sizes": Function(lambda x: x - x.sum((2, 3), keepdim=True) / (x.shape[2] * x.shape[3])),
+    "a layer norm": Function(lambda x: functional.layer_norm(x.permute(0, 2, 3, 1), (2,)).permute(0, 3, 1, 2)),
+    "interpolation to its own size": Function(
+        lambda x: functional.interpolate(functional.max_pool2d(x, 2), size=x.shape[2:], mode="bilinear")
+    ),
+    "an average pool": nn.AvgPool2d(3, 2, 1),
+    "attention": Function(
+        lambda x: functional.scaled_dot_product_attention(*[x.flatten(2).mT] * 3).mT.reshape(x.shape)
+    ),
+    "a strided convolution": nn.Conv2d(2, 2, 3, 2, 1),
+    "a transposed convolution": nn.ConvTranspose2d(2, 2, 3, 2, 1),
+}
+
+
+def test_layers() -> None:
+    """All in one network, since each export takes seconds."""
+    step = export(*WITH_ANY_SIZE.values(), optimizer="sgd", dynamic_shapes={"x": {2: "height", 3: Dim("width", min=4)}})
+    assert sizes_of(step, "x") == [4, 3, "height", "width"]
+    step.check()
+    check_for(step, torch.randn(4, 3, 13, 10), LABELS)
+
+
+CONDITIONS: dict[str, tuple[nn.Module, str]] = {
+    "len": (Function(lambda x: x / len(x[0, 0])), r"height = 8, by what <lambda> \(test_dynamic_shapes\.py, line "),
+    "float": (Function(lambda x: x / float(x.shape[2])), "height = 8, by what <lambda>"),
+    "a way": (Function(lambda x: x if x.shape[2] > 6 else 2 * x), "height > 6, by what <lambda>"),
+    "the height of what a pool left, twice": (
+        Function(lambda x: torch.cat([x, functional.interpolate(functional.max_pool2d(x, 2), scale_factor=2.0)], 1)),
+        r"2\*\(\(height//2\)\) = height",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_graph_that_is_right_for_some_sizes_is_refused(name: str) -> None:
+    layer, condition = CONDITIONS[name]
+    with pytest.raises(TorchExportError, match=f"the graph would be right only for .*{condition}"):
+        export(layer, dynamic_shapes={"x": {2: "height"}})
+
+
+def test_a_range_decides_a_comparison() -> None:
+    layer, _ = CONDITIONS["a way"]
+    check_for(export(layer, dynamic_shapes={"x": {2: Dim("height", min=7)}}), torch.randn(4, 3, 7, 12), LABELS)
+
+
+def test_a_constant_of_a_dynamic_batch_is_refused() -> None:
+    with pytest.raises(TorchExportError, match="right only for batch = 4, by what <lambda>"):
+        export_training_step(Net(), lambda y, target: y.square().sum() / len(target), (X, LABELS), dynamic_batch=True)
+
+
+WRONG: dict[str, tuple[Any, type[Exception], str]] = {
+    "no such input": ({"image": {2: "h"}}, ValueError, "names 'image', and the example inputs are x, target"),
+    "no such axis": ({"x": {4: "h"}}, ValueError, "axis 4; the tensor has 4 axes"),
+    "a negative axis": ({"x": {-1: "h"}}, ValueError, "axis -1"),
+    "an axis as a text": ({"x": {"2": "h"}}, ValueError, "axis '2'"),
+    "no name": ({"x": {2: "2h"}}, ValueError, "'2h'; it takes a name, or a multiple of one"),
+    "a sum": ({"x": {2: HEIGHT + 1}}, ValueError, "a multiple of a Dim, and nothing added to it"),
+    "a number": ({"x": {2: 8}}, TypeError, "axis 2, is a int; it takes a name"),
+    "a hint": ({"x": {2: Dim.AUTO}}, TypeError, "it takes a name, a torch.export.Dim, or None"),
+    "a name for a tensor": ({"x": "h"}, TypeError, "'x' is a str; it takes a mapping"),
+    "too few": (({2: "h"},), ValueError, "has 1 entries for 2 example inputs"),
+    "no multiple": ({"x": {2: "3*h"}}, ValueError, "axis 2 of 'x' has size 8, and dynamic_shapes says a multiple of 3"),
+    "two values": ({"x": {2: "h", 3: "h"}}, ValueError, "so 'h' is 12, and 8 elsewhere"),
+    "two ranges": ({"x": {2: HEIGHT, 3: Dim("height", min=5)}}, ValueError, "so 'height' is 12, and 8 elsewhere"),
+    "too small": ({"x": {2: "8*h"}}, ValueError, "so 'h' is 1; it must be 2 or more"),
+    "out of range": ({"x": {2: Dim("h", max=6)}}, ValueError, "so 'h' is 8; it must be 2 or more and 6 or less"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_shapes_that_are_refused(name: str) -> None:
+    shapes, error, message = WRONG[name]
+    with pytest.raises(error, match=re.escape(message)):
+        export(dynamic_shapes=shapes)
