@@ -3,7 +3,8 @@
 """Graph mode is as strict as GE: what sessions of the CANN provider alone fail with, and what they compute.
 
 Each rule has a model that it refuses or changes, and a near miss that it takes. What single plugins do is tested in
-`tests/atc/test_ge_plugins.py`; here a few of them show that the same parser judges sub-models.
+`tests/atc/test_ge_plugins.py`; here a few of them show that the same parser judges sub-models. Element types, ranks and
+windows are in `test_documented_kernels.py`.
 """
 
 from __future__ import annotations

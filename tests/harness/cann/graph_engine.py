@@ -26,6 +26,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from tests.harness.ge.documented import check_kernels
 from tests.harness.ge.driver import Parsed, Registration
 from tests.harness.ge.faults import OPTION_SYNTAX, GeError
 from tests.harness.ge.options import computes_in_float16, parse_input_shape
@@ -135,8 +136,11 @@ class GraphEngine:
         if shapes is None:
             shapes = _shapes_as_written(every.get(INPUT_SHAPE, ""))
         context = Context(graph.opset, _soc(every.get(SOC_VERSION, "")), graph.first)
+        shaped = _with_shapes(graph.model, shapes)
+        with self._recorded(record):
+            check_kernels(shaped, context)
         half = computes_in_float16(every.get(PRECISION_MODE, ""))
-        return _computed(graph.model, shapes, None if self.records_only else context, half=half)
+        return _computed(shaped, None if self.records_only else context, half=half)
 
     def refusals(self) -> list[str]:
         """Return why sub-models were refused."""
@@ -202,26 +206,30 @@ def _shapes_as_written(text: str) -> dict[str, list[int]]:
     return {name or sizes: [int(size) for size in sizes.split(",")] if name else [] for name, _, sizes in entries}
 
 
-def _computed(model: ModelProto, shapes: Mapping[str, list[int]], context: Context | None, *, half: bool) -> bytes:
-    """Return the model with these shapes of its inputs and with nodes that compute what GE computes in the context.
+def _with_shapes(model: ModelProto, shapes: Mapping[str, list[int]]) -> ModelProto:
+    """Return the model with these shapes of its inputs.
 
     GE infers types and shapes itself, so those that are declared between inputs and outputs are left out.
     """
-    computed = ModelProto()
-    computed.CopyFrom(model)
-    graph = computed.graph
-    if context:
-        replace_nodes(graph, context)
-    if half:
-        _round_to_float16(graph)
-    del graph.value_info[:]
-    for value in graph.input:
+    shaped = ModelProto()
+    shaped.CopyFrom(model)
+    del shaped.graph.value_info[:]
+    for value in shaped.graph.input:
         if value.name in shapes:
             element = value.type.tensor_type.elem_type
             value.CopyFrom(helper.make_tensor_value_info(value.name, element, shapes[value.name]))
-    for value in graph.output:
+    return shaped
+
+
+def _computed(model: ModelProto, context: Context | None, *, half: bool) -> bytes:
+    """Return the model with nodes that compute what GE computes in the context; the model is changed."""
+    if context:
+        replace_nodes(model.graph, context)
+    if half:
+        _round_to_float16(model.graph)
+    for value in model.graph.output:
         value.ClearField("type")
-    return computed.SerializeToString()
+    return model.SerializeToString()
 
 
 def _round_to_float16(graph: GraphProto) -> None:

@@ -7,7 +7,8 @@
              driver ──▶ a parser plugin in a process with GE's libraries (`cpp/`)
 
 It follows the sources of GE (`parser/`), of CANN's operators (`pooling/` in ops-nn) and of their plugins for ONNX, and
-has tables and definitions of its own; `plugin_table.py` says what the plugins read, refuse and change. GE itself never
-ran here, and these things of it are not followed: shape inference before a graph runs, conversions of layout, fusions,
+has tables and definitions of its own; `plugin_table.py` says what the plugins read, refuse and change, and
+`documented.py` which types, ranks and windows the operators have, which only graph mode is held to. GE itself never ran
+here, and these things of it are not followed: shape inference before a graph runs, conversions of layout, fusions,
 and plugins without a row in the table.
 """
