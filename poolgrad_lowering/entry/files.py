@@ -140,6 +140,7 @@ def inspect_file(
     forward: bool = True,
     trust_defaults: bool = False,
     standard: bool = False,
+    keep_onnx: bool = False,
     plan_path: PathLike | None = None,
     html_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -152,7 +153,12 @@ def inspect_file(
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
     options = FileOptions(
-        target=target, forward=forward, trust_defaults=trust_defaults, limits=limits, standard=standard
+        target=target,
+        forward=forward,
+        trust_defaults=trust_defaults,
+        limits=limits,
+        standard=standard,
+        keep_onnx=keep_onnx,
     )
     return inspect_path(Path(source), options, SideOutputs(Path(source), page=html_path, plan=plan_path))
 

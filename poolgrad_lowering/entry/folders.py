@@ -95,6 +95,7 @@ def inspect_folder(
     forward: bool = True,
     trust_defaults: bool = False,
     standard: bool = False,
+    keep_onnx: bool = False,
     html_folder: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
     on_result: OnResult[FileResult] | None = None,
@@ -105,7 +106,12 @@ def inspect_folder(
     """
     source, pages = Path(source), _path(html_folder)
     options = FileOptions(
-        target=target, forward=forward, trust_defaults=trust_defaults, limits=limits, standard=standard
+        target=target,
+        forward=forward,
+        trust_defaults=trust_defaults,
+        limits=limits,
+        standard=standard,
+        keep_onnx=keep_onnx,
     )
     models = models_below(source)
     _require_apart(source, [pages])

@@ -127,6 +127,7 @@ def inspect(
     trust_defaults: bool = False,
     base_dir: PathLike | None = None,
     standard: bool = False,
+    keep_onnx: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Return the report that `lower` would give for a model.
@@ -146,6 +147,7 @@ def inspect(
         trust_defaults=trust_defaults,
         base_dir=base_dir,
         standard=standard,
+        keep_onnx=keep_onnx,
         limits=limits,
     )
     return result.report

@@ -21,13 +21,19 @@ from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.rewrites import write_for_ge
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis
-from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
-from poolgrad_lowering.ge.values import ValueTypes, value_types
+from poolgrad_lowering.ge.tidy import (
+    declare_results,
+    drop_stale_value_infos,
+    drop_unread,
+    drop_unread_indices,
+    name_nodes,
+)
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, value_types
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.collector import collector_paused
-from poolgrad_lowering.model.ir.graphs import opset_of
+from poolgrad_lowering.model.ir.graphs import graphs, is_standard, opset_of
 from poolgrad_lowering.model.ir.index import ModelIndex, Visitor
 from poolgrad_lowering.model.ir.order import sort_nodes
 
@@ -100,11 +106,21 @@ def _obstacles(model: ModelProto, types: ValueTypes, placement: Placement) -> tu
 
 
 def _rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
-    """Return the numbers of rewritten nodes, dropped Indices and scalars."""
+    """Return the numbers of rewritten nodes, dropped Indices and scalars.
+
+    What computed a shape that is numbers now goes too: onnxruntime keeps nodes without readers, and their order cuts
+    the graph.
+    """
     sort_nodes(model)
-    opset = opset_of(model)
+    opset, shapes = opset_of(model), _shapes_read(model)
     rewritten = write_for_ge(model, opset, types, is_cut=True)
+    drop_unread(model, shapes - _shapes_read(model))
     return rewritten, drop_unread_indices(model), give_scalars_an_axis(model, opset, types)
+
+
+def _shapes_read(model: ModelProto) -> set[str]:
+    nodes = (node for graph in graphs(model.graph) for node in graph.node if node.op_type in SHAPE_OPERANDS)
+    return {node.input[SHAPE_OPERANDS[node.op_type]] for node in nodes if is_standard(node)}
 
 
 def inline_functions(model: ModelProto) -> bool:

@@ -41,6 +41,14 @@ def indices_are_proven(model: ModelProto, types: ValueTypes) -> bool:
     return not (any(inner) or functions) and all(_is_proven(node, producers, types) for node in main)
 
 
+def count_checked(model: ModelProto, types: ValueTypes) -> int:
+    """Return how many gradients of the main graph have indices that the provider reads back and checks in each step."""
+    if indices_are_proven(model, types):
+        return 0
+    producers = {name: node for node in model.graph.node for name in node.output}
+    return sum(_reads_indices(node) and not _is_trusted(node, producers) for node in model.graph.node)
+
+
 def _reads_indices(node: NodeProto) -> bool:
     return node.domain == DOMAIN and node.op_type in OPS and Part.ARGMAX in _parts(node)
 
@@ -49,12 +57,18 @@ def _parts(node: NodeProto) -> dict[Part, str]:
     return dict(zip([operand.part for operand in OPS[node.op_type].inputs], node.input, strict=False))
 
 
+def _is_trusted(node: NodeProto, producers: Mapping[str, NodeProto]) -> bool:
+    """Whether a pool of the provider makes the indices of the same x, which the provider sees by itself."""
+    operands = _parts(node)
+    maker = producers.get(operands[Part.ARGMAX])
+    return maker is not None and maker.domain == DOMAIN and maker.op_type in OPS and maker.input[0] == operands[Part.X]
+
+
 def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: ValueTypes) -> bool:
+    if _is_trusted(node, producers):
+        return True
     operands = _parts(node)
     x, argmax = operands[Part.X], operands[Part.ARGMAX]
-    maker = producers.get(argmax)
-    if maker is not None and maker.domain == DOMAIN and maker.op_type in OPS and maker.input[0] == x:
-        return True
     sizes = [size for size in types.shapes.get(x, ())[2:] if isinstance(size, int)]
     bounds = _bounds(argmax, producers, types, _MOST_NODES) if len(sizes) == len(types.shapes.get(x, ())) - 2 else None
     return bounds is not None and bounds[0] >= 0 and bounds[1] < math.prod(sizes)

@@ -32,6 +32,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
+from poolgrad_lowering.ge.indices import count_checked
 from poolgrad_lowering.ge.registered import is_taken
 from poolgrad_lowering.ge.values import DRAWN, ValueTypes, is_known_shape
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
@@ -65,8 +66,8 @@ class Placement:
     """The nodes of the main graph that run in a step, in the order in which onnxruntime runs them.
 
     `copies` is the number of values that are made on the host and read on the device, or the reverse: in each step they
-    are copied. The graph's inputs are not counted, nor are its outputs when they are fetched. `unknown_sizes` is the
-    number of values of unknown size.
+    are copied; and of indices that the provider reads back to check. The graph's inputs are not counted, nor are its
+    outputs when they are fetched. `unknown_sizes` is the number of values of unknown size.
     """
 
     nodes: tuple[PlacedNode, ...]
@@ -107,7 +108,7 @@ def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
     sizes = {name: _size(name, types) for name in names}
     return Placement(
         nodes=tuple(_placed([rows[position] for position in order], {name: size or 0 for name, size in sizes.items()})),
-        copies=_count_copies(rows),
+        copies=_count_copies(rows) + count_checked(model, types),
         unknown_sizes=sum(size is None for size in sizes.values()),
     )
 

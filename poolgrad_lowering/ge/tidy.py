@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ge.values import ValueTypes
@@ -48,6 +48,24 @@ def drop_unread_indices(model: ModelProto) -> int:
                 dropped += bool(node.output[1])
                 del node.output[1:]
     return dropped
+
+
+def drop_unread(model: ModelProto, names: set[str]) -> None:
+    """Remove initializers of these names, and the nodes that compute them, where nothing reads them any more."""
+    while names:
+        kept = {value.name for graph in graphs(model.graph) for value in graph.output}
+        kept.update(name for graph in graphs(model.graph) for name in names_read(graph.node))
+        dead = [node for graph in graphs(model.graph) for node in _remove(graph, names - kept)]
+        names = {name for node in dead for name in node.input}
+
+
+def _remove(graph: GraphProto, unread: set[str]) -> list[NodeProto]:
+    """Remove what defines these values in a graph, except inputs, and return the nodes."""
+    inputs = {value.name for value in graph.input}
+    dead = [node for node in graph.node if node.output and set(node.output) <= unread]
+    remove_entries(graph.initializer, lambda tensor: tensor.name in unread - inputs)
+    remove_entries(graph.node, lambda node: bool(node.output) and set(node.output) <= unread)
+    return dead
 
 
 def drop_stale_value_infos(model: ModelProto) -> None:

@@ -14,6 +14,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
+from tests.cann_ep.placements import assert_predicted
 from tests.cann_ep.write_coverage import rounds_in_another_order, row
 from tests.harness.sessions.coverage import SOCS, Coverage, measure
 from tests.harness.sessions.mixed_sessions import ROOT
@@ -32,7 +33,9 @@ def measured(file: Path, target: str) -> tuple[onnx.ModelProto, Coverage]:
 @pytest.mark.parametrize("target", SOCS)
 @pytest.mark.parametrize("file", [file for file in STEPS if "bfloat16" not in file.stem], ids=lambda file: file.stem)
 def test_a_step_is_on_the_npu(file: Path, target: str) -> None:
-    found = row(file.stem, *measured(file, target))
+    model, session = measured(file, target)
+    assert_predicted(model, session)
+    found = row(file.stem, model, session)
     problems = ("refused", "scalars", "on_cpu", "copies", "violations", "error")
     assert {name: found[name] for name in problems if found[name]} == {}
     draws_or_rounds = "draws" in found["why"] or "float16" in file.stem

@@ -15,19 +15,17 @@ import onnx
 
 from models.artifact_runs import RUNS
 from poolgrad_lowering import lower
+from tests.cann_ep.placements import copies_inside
 from tests.harness.sessions.coverage import SOCS, Coverage, measure
 from tests.harness.sessions.standard_steps import OPTIMIZERS, standard_step
 
 _PAGE = Path(__file__).parents[2] / "docs" / "graph_mode.json"
 _PROVIDERS = ("AclnnExecutionProvider", "CANNExecutionProvider")
-_BETWEEN = ("to device", "to host")
 
 
 def row(name: str, model: onnx.ModelProto, found: Coverage) -> dict[str, Any]:
     """Return the row of a step; copies inside of it are those beyond its inputs and outputs."""
     network, optimizer, precision = name.split("__")
-    read = {operand for node in model.graph.node for operand in node.input}
-    outside = len([value for value in model.graph.input if value.name in read]) + len(model.graph.output)
     draws = any(node.op_type.startswith("Random") for node in model.graph.node)
     return {
         "network": network,
@@ -38,7 +36,7 @@ def row(name: str, model: onnx.ModelProto, found: Coverage) -> dict[str, Any]:
         "refused": len(found.refused),
         "scalars": len(found.rank_0_inputs),
         "on_cpu": found.nodes_on_the_cpu,
-        "copies": sum(found.copies.get(kind, 0) for kind in _BETWEEN) - outside,
+        "copies": copies_inside(model, found),
         "violations": len(found.violations),
         "same_bits": found.same_bits,
         "why": "" if found.same_bits else "draws other masks" if draws else f"{found.largest_error:.1e}",

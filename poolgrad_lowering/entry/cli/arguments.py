@@ -109,6 +109,10 @@ _SHARED = {
         argument(
             "-j", "--jobs", type=positive, metavar="N", help="for a folder: number of processes (default: one per CPU)"
         ),
+        flag(
+            "--keep-onnx",
+            "leave gradients that are written in ONNX's own operators, for a session beside the CANN provider",
+        ),
         flag("--no-forward", "do not lower forward pools"),
         flag(
             "--standard",

@@ -19,6 +19,7 @@ def _inspect(options: argparse.Namespace) -> ExitCode:
         "forward": not options.no_forward,
         "trust_defaults": options.trust_defaults,
         "standard": options.standard,
+        "keep_onnx": options.keep_onnx,
         "limits": limits(options),
     }
     if options.model.is_dir():
@@ -62,7 +63,7 @@ COMMANDS = {
             argument("model", type=model_file, metavar="IN", help="the model, or a folder of models"),
             flag("--json", "print the report as JSON"),
             argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit"),
-            *("--html", "--target", "--no-forward", "--trust-defaults", "--standard", "--jobs"),
+            *("--html", "--target", "--no-forward", "--trust-defaults", "--standard", "--keep-onnx", "--jobs"),
             *LIMITS,
         ),
         run=_inspect,

@@ -110,11 +110,7 @@ COMMANDS = {
                 help="write the report as JSON; for a folder of models, a folder of reports",
             ),
             *("--html", "--in-place", "--strict", "--verify", "--copy-external"),
-            *("--target", "--trust-defaults", "--standard"),
-            flag(
-                "--keep-onnx",
-                "leave gradients that are written in ONNX's own operators, for a session beside the CANN provider",
-            ),
+            *("--target", "--trust-defaults", "--standard", "--keep-onnx"),
             (
                 "--no-forward",
                 argument("--plan", type=Path, metavar="PLAN.json", help="lower each site as this plan says"),

@@ -9,11 +9,11 @@ unknown to it, and so are those of everything behind it.
 from __future__ import annotations
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read, opset_of, remove_entries
+from poolgrad_lowering.model.ir.graphs import graphs, names_of, opset_of
 
 
 def shape_operands(model: ModelProto) -> set[str]:
@@ -46,21 +46,3 @@ def _known(node: NodeProto, sizes: str, types: ValueTypes) -> tuple[int, ...] | 
     vector = types.vectors.get(sizes, (None,))
     numbers = tuple(size for size in vector if isinstance(size, int))
     return numbers if len(numbers) == len(vector) else types.sizes(node.output[0])
-
-
-def drop_unread(model: ModelProto, names: set[str]) -> None:
-    """Remove initializers of these names, and the nodes that compute them, where nothing reads them any more."""
-    while names:
-        kept = {value.name for graph in graphs(model.graph) for value in graph.output}
-        kept.update(name for graph in graphs(model.graph) for name in names_read(graph.node))
-        dead = [node for graph in graphs(model.graph) for node in _remove(graph, names - kept)]
-        names = {name for node in dead for name in node.input}
-
-
-def _remove(graph: GraphProto, unread: set[str]) -> list[NodeProto]:
-    """Remove what defines these values in a graph, except inputs, and return the nodes."""
-    inputs = {value.name for value in graph.input}
-    dead = [node for node in graph.node if node.output and set(node.output) <= unread]
-    remove_entries(graph.initializer, lambda tensor: tensor.name in unread - inputs)
-    remove_entries(graph.node, lambda node: bool(node.output) and set(node.output) <= unread)
-    return dead

@@ -15,7 +15,7 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, TYPES, VALUE
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge import obstacles, tidy
-from poolgrad_lowering.ge.atc.pooled_sizes import drop_unread, shape_operands, store_sizes
+from poolgrad_lowering.ge.atc.pooled_sizes import shape_operands, store_sizes
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
 from poolgrad_lowering.ge.registered import PROTOTYPES, takes_layout
 from poolgrad_lowering.ge.rewrites import attributes_of, write_for_ge
@@ -85,7 +85,7 @@ def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
     rewritten = write_for_ge(model, opset_of(model), types) + store_sizes(model, types)
     dropped = tidy.drop_unread_indices(model)
     raised = raise_ranks(model, opset_of(model), types)
-    drop_unread(model, sizes - shape_operands(model))
+    tidy.drop_unread(model, sizes - shape_operands(model))
     return raised, rewritten, dropped
 
 

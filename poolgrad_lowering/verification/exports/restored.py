@@ -145,20 +145,22 @@ def _without_rewrites(
 
 
 def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], put_back: Collection[int]) -> list[NodeProto]:
-    """Return the nodes with those of the original before a node that was put back, which read what no rewrite needs."""
+    """Return the nodes with those of the original, in its order, that a node that was put back needs and no rewrite."""
     made = {name for node in nodes for name in node.output}
-    sources = {name: node for node in original.node for name in node.output if name}
-    found: list[NodeProto] = []
+    place = {name: at for at, node in enumerate(original.node) for name in node.output if name}
+    pending = [name for node in nodes if id(node) in put_back for name in node.input]
+    missing: set[int] = set()
+    while pending:
+        if (name := pending.pop()) in place and name not in made:
+            missing.add(place[name])
+            made.update(original.node[place[name]].output)
+            pending += original.node[place[name]].input
+    waiting, found = sorted(missing, reverse=True), list[NodeProto]()
     for node in nodes:
-        pending = [name for name in node.input if name in sources and name not in made] if id(node) in put_back else []
-        missing: list[NodeProto] = []
-        while pending:
-            source = sources[pending.pop()]
-            missing.append(source)
-            made.update(source.output)
-            pending += [name for name in source.input if name in sources and name not in made]
-        found += [*reversed(missing), node]
-    return found
+        while waiting and waiting[-1] < max((place.get(name, -1) for name in node.output), default=-1):
+            found.append(original.node[waiting.pop()])
+        found.append(node)
+    return found + [original.node[at] for at in reversed(waiting)]
 
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:

@@ -11,11 +11,14 @@ from onnx import ModelProto
 
 from poolgrad_lowering import export_atc, export_cann, verify
 from poolgrad_lowering.ge.graph_mode import prepare_for_graph_mode
+from poolgrad_lowering.ge.placement import find_placement
+from poolgrad_lowering.ge.values import value_types
 from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.oracles import assert_same_bits
 from tests.pool_graphs import parse
 from tests.poolgrad_lowering.ge.test_rewrites import operators, run
-from tests.runtime.device_models import GRADIENT
+from tests.runtime.device_models import GRADIENT, POOL
 
 POOLS = {
     "no overlap": ("2,3,8,6", "kernel_shape = [2, 2], strides = [2, 2]"),
@@ -135,6 +138,20 @@ def test_indices_are_proven_to_be_in_their_plane(node: str, is_proven: bool) -> 
     > {{ {node} dx = {GRADIENT} (x, dy, argmax) }}"""
     model = parse(text, imports='"npu": 1', opset=18)
     assert prepare_for_graph_mode(model, ExternalData()).has_proven_indices is is_proven
+
+
+@pytest.mark.parametrize(("other", "copies"), [("table", 0), ("given", 2)])
+def test_indices_that_are_checked_are_copied(other: str, copies: int) -> None:
+    """The check is of a whole session; a pool's own indices never need it."""
+    text = f"""
+    g (float[1,1,4,4] x, float[1,1,2,2] dy, int32[1,1,2,2] given) => (a, b, c)
+    <int32[1,1,2,2] table = {{0, 2, 8, 10}}> {{
+        y, argmax = {POOL} (x) a = {GRADIENT} (x, dy, argmax)
+        b = {GRADIENT} (x, dy, table) c = {GRADIENT} (x, dy, {other})
+    }}"""
+    model = parse(text, imports='"npu": 1', opset=18)
+    types = value_types(model, ModelIndex(model), ExternalData())
+    assert find_placement(model, types).copies == copies
 
 
 def test_indices_in_a_branch_are_not_proven() -> None:

@@ -10,6 +10,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import onnx
 import pytest
 from onnx import ModelProto
 
@@ -22,6 +23,7 @@ from tests.external_models import DATA, external, onto_zeros
 from tests.harness.processes import environment
 from tests.html_report.page_models import BUILT
 from tests.pool_graphs import parse, torch_gradient
+from tests.poolgrad_lowering.report.test_notes import AVERAGE
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
@@ -204,6 +206,18 @@ def test_inspect(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["inspect", str(good), "--target", "Ascend910B"]) == 0
     assert "refused  target: Atlas training has no" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in good.parent.iterdir()} == before
+
+
+def test_inspect_says_what_lower_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the same options both have the gradient as a node of the dialect, or both do not."""
+    model, out = str(saved(tmp_path / "m.onnx", onnx.parser.parse_model(AVERAGE))), tmp_path / "out.onnx"
+    for options, nodes in ([], 1), (["--keep-onnx"], 0):
+        assert main(["lower", model, "-o", str(out), *options]) == 0
+        assert sum(node.domain == "npu" for node in onnx.load(out).graph.node) == nodes
+        capsys.readouterr()
+        assert main(["inspect", model, "--json", *options]) == 0
+        placement = json.loads(capsys.readouterr().out)["placement"]
+        assert next(place["nodes"] for place in placement["places"] if place["place"] == "provider") == nodes
 
 
 @pytest.mark.parametrize("link", ["", "symbolic", "hard"])
