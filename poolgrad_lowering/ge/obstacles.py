@@ -33,7 +33,15 @@ _OF_WINDOWS = ("pads", "strides", "dilations")
 """The attributes of which the plugin of Conv needs one, if there is no kernel_shape."""
 
 _LARGEST_KERNEL, _LARGEST_KERNEL_3D = 255, 511
-"""Of a convolution along one axis, as CANN documents Conv2D and Conv3D."""
+"""Of a convolution along one axis, as CANN documents Conv2D and Conv3D; pads and dilations are those of Conv2D too."""
+
+_LARGEST_RANK, _LARGEST_RANK_OF_PRODUCTS = 8, 6
+"""As CANN documents most operators that have a limit, and BatchMatMulV2."""
+
+_WITHOUT_BFLOAT16 = frozenset(
+    ("Celu", "Einsum", "GlobalAveragePool", "Hardmax", "LRN", "Mean", "MeanVarianceNormalization", "Shrink", "Sum")
+)
+"""Operators for which CANN documents no bfloat16."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,7 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     nodes = [node for graph in graphs(model.graph) for node in graph.node]
     joins = not use.is_cut and any("" in node.input and node.op_type != "Clip" for node in nodes)
     strange = {name for name, element in types.elements.items() if element not in _PLAIN_TYPES}
+    strange |= {name for name, rank in types.ranks.items() if rank > _LARGEST_RANK_OF_PRODUCTS}
     examined: dict[tuple[str, str], tuple[bool, bool]] = {}  # whether GE reads an operator, and it may have obstacles
     for node in nodes:
         if joins and "" in node.output:
@@ -70,7 +79,7 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
             is_read = not use.is_cut or is_taken(node)
             examined[operator] = is_read, is_read and _may_have_obstacles(node, versions, functions)
         is_read, may_have_obstacles = examined[operator]
-        for code, reason in _of_types(node, types) if is_read and strange else ():
+        for code, reason in _of_values(node, types) if is_read and strange else ():
             yield obstacle(node, code, reason)
         for code, reason in _of_node(node, versions, functions, types, use) if may_have_obstacles else ():
             yield obstacle(node, code, reason)
@@ -121,7 +130,12 @@ def _of_node(
             yield Obstacle.SHAPE_OPERAND, f"its shape '{node.input[position]}' is computed"
 
 
-def _of_types(node: NodeProto, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
+def _of_values(node: NodeProto, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
+    most = _LARGEST_RANK_OF_PRODUCTS if node.op_type == "MatMul" else _LARGEST_RANK
+    if is_standard(node) and (deep := [n for n in (*node.input, *node.output) if types.ranks.get(n, 0) > most]):
+        yield Obstacle.LARGE_RANK, f"'{deep[0]}' has {types.ranks[deep[0]]} axes"
+    if node.op_type in _WITHOUT_BFLOAT16 and types.elements.get(node.input[0]) == TensorProto.BFLOAT16:
+        yield Obstacle.KERNEL_TYPE, f"'{node.input[0]}' is bfloat16"
     names = [name for name in (*node.input, *node.output) if name in types.elements]
     if unread := [name for name in names if types.elements[name] not in _READ_TYPES]:
         yield Obstacle.ELEMENT_TYPE, f"'{unread[0]}' is {type_name(types.elements[unread[0]])}"
@@ -138,7 +152,7 @@ _READ_TYPES = frozenset(
     )
 )
 """The element types that GE's parser knows (its onnx_util.cc)."""
-_PLAIN_TYPES = _READ_TYPES - {TensorProto.DOUBLE}
+_PLAIN_TYPES = _READ_TYPES - {TensorProto.BFLOAT16, TensorProto.DOUBLE}
 
 Found = Iterator[tuple[Obstacle, str]]
 
@@ -173,9 +187,27 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTyp
         return
     kernel = kernel or []
     largest = _LARGEST_KERNEL if len(kernel) < _MAX_POOL_AXES else _LARGEST_KERNEL_3D
-    if max(kernel, default=1) > largest:
-        yield Obstacle.LARGE_KERNEL, f"its kernel is {kernel}; CANN documents {largest} at most"
+    limits = {"strides": _LARGEST_STRIDE, "pads": _LARGEST_KERNEL, "dilations": _LARGEST_KERNEL}
+    given = [(f"{name} are", attributes.get(name, ()), most) for name, most in limits.items()]
+    for what, numbers, most in (("kernel is", kernel, largest), *given):
+        if max(numbers, default=1) > most:
+            yield Obstacle.LARGE_KERNEL, f"its {what} {list(numbers)}; CANN documents {most} at most"
     yield from _same_lower(node, attributes, types, use)
+
+
+def _average_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
+    kernel, strides = attributes.get("kernel_shape", ()), attributes.get("strides", ())
+    if math.prod(kernel) > _LARGEST_KERNEL or max(strides, default=1) > _LARGEST_STRIDE:
+        yield Obstacle.LARGE_KERNEL, f"its kernel is {list(kernel)}, its strides are {list(strides) or 1}"
+    yield from _same_lower(node, attributes, types, use)
+
+
+def _batch_norm(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
+    for name in node.input[1:]:
+        if types.elements.get(name, TensorProto.FLOAT) != TensorProto.FLOAT:
+            yield Obstacle.KERNEL_TYPE, f"'{name}' is {type_name(types.elements[name])}"
+            break
+    yield from _flags(node, attributes, types, use)
 
 
 def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
@@ -221,8 +253,9 @@ def _flags(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Us
 
 
 _CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], Found]] = {
-    **dict.fromkeys(("ArgMax", "ArgMin", "BatchNormalization"), _flags),
-    "AveragePool": _same_lower,
+    **dict.fromkeys(("ArgMax", "ArgMin"), _flags),
+    "AveragePool": _average_pool,
+    "BatchNormalization": _batch_norm,
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "Gemm": _gemm,
     "MaxPool": _max_pool,

@@ -28,6 +28,8 @@ from poolgrad_lowering.model.windows import PoolAttributes
 _LAST = (1 << 63) - 1
 _MOST_AXES_OF_GLOBAL_MAX_POOL = 2
 """The plugin of GlobalMaxPool reduces axis 2 and the last one."""
+_VOLUME = 3
+"""The axes of a convolution whose layout the plugin reads from strides, dilations or pads."""
 _AXIS_COERCED_UNTIL = 13
 """Below this opset Softmax and LogSoftmax normalise over all axes from `axis` on, which is 1 by default."""
 _EQUAL_OF_FLOATS_OPSET = 11
@@ -84,13 +86,18 @@ def _constant(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) ->
 
 
 def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    """ConvTranspose needs kernel_shape, and Conv one of four attributes; pads of SAME_LOWER become those of SAME."""
+    """ConvTranspose needs kernel_shape, Conv one of four attributes, over three axes of three that have its layout.
+
+    Pads of SAME_LOWER become those of SAME.
+    """
     kernel = kernel_of(node, attributes, writer.types)
     if kernel is None:
         return False
     wanted: dict[str, Any] = {} if "kernel_shape" in attributes else {"kernel_shape": kernel}
     if node.op_type == "Conv":
         wanted |= _written_pads(node, {**attributes, "kernel_shape": kernel}, writer.types)
+        if len(kernel) == _VOLUME and {"strides", "dilations", "pads"}.isdisjoint({**attributes, **wanted}):
+            wanted["strides"] = [1] * _VOLUME
     return writer.change(node, wanted)
 
 

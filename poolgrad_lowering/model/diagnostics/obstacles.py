@@ -78,9 +78,21 @@ class Obstacle(Diagnostic):
         "shape of its weight is not known. The plugin refuses it.",
         "Declare the weight's shape, or write kernel_shape.",
     )
+    KERNEL_TYPE = (
+        "An operand has an element type that CANN does not document for its operator: bfloat16 of some operators, or "
+        "statistics of a BatchNormalization that are not float32.",
+        "Cast the operand to float32 before the node.",
+        Severity.WARNING,
+    )
     LARGE_KERNEL = (
-        "A convolution's kernel is larger than CANN documents: 255, over three axes 511.",
+        "The windows of a convolution or an average pool are larger than CANN documents: a kernel of 255 along an axis,"
+        " over three axes 511, a stride of 63, pads and dilations of 255, an average of 255 elements.",
         'Of a training step out of PyTorch, leave `weight_gradient` at "by_shape".',
+        Severity.WARNING,
+    )
+    LARGE_RANK = (
+        "A value has more axes than CANN documents for an operator: eight, six for a MatMul.",
+        "Join axes by a Reshape.",
         Severity.WARNING,
     )
     LARGE_WINDOW = (

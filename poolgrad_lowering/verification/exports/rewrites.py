@@ -64,6 +64,8 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
             return
         written["kernel_shape"] = weight
         yield NodeRewrite([same_but(node, **written)])
+    if node.op_type == "Conv" and {"strides", "dilations", "pads"}.isdisjoint(held):
+        yield NodeRewrite([same_but(node, **written, strides=[1] * len({**held, **written}["kernel_shape"]))])
     sizes = context.sizes(node.input[0], 2)
     if held.get("auto_pad") != b"SAME_LOWER" or sizes is None:
         return

@@ -210,6 +210,22 @@ WEAK = {
     "a large kernel": (
         parse("g (float[1,1,300,4] X, float[1,1,256,4] W) => (Y) { [conv] Y = Conv(X, W) }"), "conv", "Conv",
         "large-kernel"),
+    "a large stride": (
+        parse("g (float[1,1,300] X, float[1,1,3] W) => (Y) { [conv] Y = Conv<strides = [64]>(X, W) }"), "conv", "Conv",
+        "large-kernel"),
+    "a large average": (
+        parse("g (float[1,1,16,16] X) => (Y) { [pool] Y = AveragePool<kernel_shape = [16, 16]>(X) }"), "pool",
+        "AveragePool", "large-kernel"),
+    "nine axes": (
+        parse("g (float[1,1,1,1,1,1,1,2,3] X) => (Y) { [deep] Y = Relu(X) }"), "deep", "Relu", "large-rank"),
+    "a product of seven axes": (
+        parse("g (float[1,1,1,1,1,2,2] X) => (Y) { [deep] Y = MatMul(X, X) }"), "deep", "MatMul", "large-rank"),
+    "bfloat16": (
+        parse("g (bfloat16[1,2,3,3] X) => (Y) { [mean] Y = GlobalAveragePool(X) }"), "mean", "GlobalAveragePool",
+        "kernel-type"),
+    "statistics of float16": (
+        parse("g (float16[1,2,3,3] X, float16[2] s) => (Y) { [norm] Y = BatchNormalization(X, s, s, s, s) }"), "norm",
+        "BatchNormalization", "kernel-type"),
     "float64": (
         parse("g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }"), "wide",
         "Cast", "float64"),
@@ -280,6 +296,12 @@ FINE = {
     "fmod 1": parse("g (float[4] X, float[4] Z) => (float[4] Y) { Y = Mod<fmod = 1>(X, Z) }"),
     "the first maximum": parse("g (float[4] X) => (Y) { Y = ArgMax(X) }"),
     "alpha without C": parse("g (float[2,2] X, float[2,2] Z) => (float[2,2] Y) { Y = Gemm<alpha = 2.0>(X, Z) }"),
+    "an average of 255 elements": parse(
+        "g (float[1,1,16,17] X) => (Y) { Y = AveragePool<kernel_shape = [15, 17]>(X) }"
+    ),
+    "eight axes": parse("g (float[1,1,1,1,1,1,2,3] X) => (Y) { Y = Relu(X) }"),
+    "a product of six axes": parse("g (float[1,1,1,1,2,2] X) => (Y) { Y = MatMul(X, X) }"),
+    "bfloat16": parse("g (bfloat16[1,2,3,3] X) => (Y) { Y = Relu(X) }"),
     "a kernel of 255": parse("g (float[1,1,300,4] X, float[1,1,255,4] W) => (Y) { Y = Conv(X, W) }"),
     "a kernel of 511 over three axes": parse(
         "g (float[1,1,600,4,4] X, float[1,1,511,4,4] W) => (Y) { Y = Conv(X, W) }"

@@ -24,6 +24,10 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
         parse("g (float[1,2,5,5] X, float[3,2,2,3] W) => (Y) { Y = Conv(X, W) }"),
         ["Conv"],
     ),
+    "a convolution over three axes without strides": (
+        parse("g (float[1,2,4,5,3] X, float[3,2,2,3,1] W) => (Y) { Y = Conv<kernel_shape = [2, 3, 1]>(X, W) }"),
+        ["Conv"],
+    ),
     "a constant of numbers": (
         parse("g (float[2,3] X) => (Y) { S = Constant<value_ints = [3, 2]>() Y = Reshape(X, S) }"),
         ["Constant", "Reshape"],
@@ -357,6 +361,10 @@ STAY = {
     "a kernel that is written": parse(
         "g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [2, 3]>(X, W) }"
     ),
+    "a convolution over three axes with pads": parse(
+        "g (float[1,2,4,5,3] X, float[3,2,2,2,2] W) => (Y) { "
+        "Y = Conv<kernel_shape = [2, 2, 2], pads = [0, 0, 0, 1, 1, 1]>(X, W) }"
+    ),
     "a whole shape": parse("g (float[2,3] X) => (Y) { Y = Shape<start = 0>(X) }"),
     "a product with C": parse("g (float[2,3] X, float[3,4] Z, float[4] C) => (Y) { Y = Gemm<alpha = 0.3>(X, Z, C) }"),
     "alpha 1": parse("g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm(X, Z) }"),
@@ -403,5 +411,6 @@ def test_shapes_that_the_graph_computes_become_numbers_for_graph_mode_alone() ->
         node.output[0]: stored.get(node.input[1]) for node in export.graph.node if node.op_type in ("Reshape", "Expand")
     }
     assert shapes == {"Y": [-1, 2, 3], "V": [2, 3]}
+    assert {node.op_type for node in export.graph.node} == {"Constant", "Reshape", "Expand"}
     assert verify(model, export).differences == ()
     assert export_atc(model).report.edits.rewritten == 0
