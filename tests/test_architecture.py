@@ -24,12 +24,12 @@ LINES = {
     "compiler": 8_200,
     "dialect": 2_400,
     "entry": 4_010,
-    "ge": 3_180,
+    "ge": 3_200,
     "model": 6_920,
     "report": 2_100,
     "standard": 3_300,
     "torch": 5_040,
-    "verification": 7_110,
+    "verification": 7_115,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -171,6 +171,11 @@ def _max_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes,
     is_padded = attributes.get("auto_pad", b"").startswith(b"SAME") or any(attributes.get("pads", ()))
     if is_flat and is_large and (is_padded or attributes.get("ceil_mode", 0)):
         yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
+    is_limited = not is_flat and (use.is_cut or core is not None)
+    if is_limited and (math.prod(kernel) > _LARGEST_KERNEL or max(strides, default=1) > _LARGEST_STRIDE):
+        yield Obstacle.LARGE_KERNEL, f"its kernel is {kernel}, its strides are {strides or 1}"
+    if is_limited and types.elements.get(node.input[0]) == TensorProto.BFLOAT16:
+        yield Obstacle.KERNEL_TYPE, f"'{node.input[0]}' is bfloat16"
     yield from _flags(node, attributes, types, use)
     yield from _same_lower(node, attributes, types, use)
 
@@ -186,7 +191,12 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTyp
         yield Obstacle.KERNEL_SHAPE, f"it has no kernel_shape, and the shape of its weight '{node.input[1]}' is unknown"
         return
     kernel = kernel or []
-    largest = _LARGEST_KERNEL if len(kernel) < _MAX_POOL_AXES else _LARGEST_KERNEL_3D
+    is_volume = len(kernel) == _MAX_POOL_AXES
+    largest = _LARGEST_KERNEL_3D if is_volume and use.core_window is not None else _LARGEST_KERNEL
+    if is_volume and node.op_type == "ConvTranspose":
+        for name, plain in {"dilations": 1, "output_padding": 0}.items():
+            if any(number != plain for number in attributes.get(name, ())):
+                yield Obstacle.TRANSPOSED_VOLUME, f"its {name} are {list(attributes[name])}"
     limits = {"strides": _LARGEST_STRIDE, "pads": _LARGEST_KERNEL, "dilations": _LARGEST_KERNEL}
     given = [(f"{name} are", attributes.get(name, ()), most) for name, most in limits.items()]
     for what, numbers, most in (("kernel is", kernel, largest), *given):
@@ -210,10 +220,10 @@ def _batch_norm(node: NodeProto, attributes: Mapping[str, Any], types: ValueType
     yield from _flags(node, attributes, types, use)
 
 
-def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
+def _pad(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
     if len(node.input) > 3 and node.input[3]:
         yield Obstacle.PAD_AXES, f"it has the input axes '{node.input[3]}'"
-    pads = types.numbers(node.input[1]) if len(node.input) > 1 else None
+    pads = types.numbers(node.input[1]) if len(node.input) > 1 else attributes.get("pads")
     if pads is not None and min(pads, default=0) < 0:
         yield Obstacle.NEGATIVE_PADS, f"its pads are {pads}"
 
@@ -225,6 +235,11 @@ _OF_RANK = {"GlobalMaxPool": None, "LogSoftmax": "axis", "Transpose": "perm"}
 def _rank(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, _: Use) -> Found:
     if _OF_RANK[node.op_type] not in attributes and node.input[0] not in types.ranks:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
+
+
+def _resize(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, _: Use) -> Found:
+    if attributes.get("mode", b"nearest") != b"nearest" and types.elements.get(node.input[0]) == TensorProto.BFLOAT16:
+        yield Obstacle.KERNEL_TYPE, f"'{node.input[0]}' is bfloat16, and its mode is not nearest"
 
 
 def _scatter_nd(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
@@ -260,6 +275,7 @@ _CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], 
     "Gemm": _gemm,
     "MaxPool": _max_pool,
     "Pad": _pad,
+    "Resize": _resize,
     "ScatterND": _scatter_nd,
     **dict.fromkeys(_OF_RANK, _rank),
 }

@@ -88,7 +88,7 @@ def _constant(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) ->
 def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """ConvTranspose needs kernel_shape, Conv one of four attributes, over three axes of three that have its layout.
 
-    Pads of SAME_LOWER become those of SAME.
+    Pads of SAME_LOWER become those of SAME. CANN has no output_padding over three axes: it is less padding at the end.
     """
     kernel = kernel_of(node, attributes, writer.types)
     if kernel is None:
@@ -96,8 +96,13 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer)
     wanted: dict[str, Any] = {} if "kernel_shape" in attributes else {"kernel_shape": kernel}
     if node.op_type == "Conv":
         wanted |= _written_pads(node, {**attributes, "kernel_shape": kernel}, writer.types)
-        if len(kernel) == _VOLUME and {"strides", "dilations", "pads"}.isdisjoint({**attributes, **wanted}):
+        if len(kernel) == _VOLUME and {"strides", "dilations", "pads"}.isdisjoint([*attributes, *wanted]):
             wanted["strides"] = [1] * _VOLUME
+    elif len(kernel) == _VOLUME and {"auto_pad", "output_shape"}.isdisjoint(attributes):
+        extra, pads = attributes.get("output_padding", ()), attributes.get("pads", ())
+        ends = [pad - more for pad, more in zip(pads[_VOLUME:], extra, strict=False)]
+        if any(extra) and ends and min(ends) >= 0:
+            wanted |= {"pads": [*pads[:_VOLUME], *ends], "output_padding": [0] * _VOLUME}
     return writer.change(node, wanted)
 
 

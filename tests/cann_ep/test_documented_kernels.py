@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from poolgrad_lowering import export_cann
 from tests.cann_ep.test_graph_engine import SAME, model_of, outcome
 from tests.harness.cann.graph_engine import SOC_VERSION, GraphEngine
 from tests.harness.ge.faults import GeError
@@ -131,8 +132,8 @@ CONSTANTS: dict[str, Array] = {
 }
 
 
-def refusal(soc: str, inputs: str, node: str) -> str:
-    """Why an engine for the SoC builds no model of one node; empty if it builds one."""
+def model_of_node(inputs: str, node: str) -> onnx.ModelProto:
+    """The model of a node, with those of the inputs that it reads."""
     opset = 10 if "pads=[0,0" in node and "Pad <" in node else 18
     model = onnx.parser.parse_model(f"{head(opset)} model ({inputs}) => (float y) {{ [a_node] y = {node} }}")
     model.graph.output[0].ClearField("type")
@@ -140,6 +141,11 @@ def refusal(soc: str, inputs: str, node: str) -> str:
     for value in [value for value in model.graph.input if value.name not in read]:
         model.graph.input.remove(value)
     model.graph.initializer.extend(numpy_helper.from_array(CONSTANTS[name], name) for name in read if name in CONSTANTS)
+    return model
+
+
+def refusal(soc: str, model: onnx.ModelProto) -> str:
+    """Why an engine for the SoC builds no model; empty if it builds one."""
     engine = GraphEngine()
     engine.initialize({SOC_VERSION: soc, "ge.exec.precision_mode": "must_keep_origin_dtype"})
     number = engine.parse(model.SerializeToString())
@@ -154,9 +160,17 @@ def refusal(soc: str, inputs: str, node: str) -> str:
 @pytest.mark.parametrize("name", RULES)
 def test_a_build_is_refused_or_not(name: str) -> None:
     soc, inputs, message, refused, taken = RULES[name]
-    found = refusal(soc, inputs, refused)
+    found = refusal(soc, model_of_node(inputs, refused))
     assert found.startswith(message), found
-    assert refusal(soc, inputs, taken) == ""
+    assert refusal(soc, model_of_node(inputs, taken)) == ""
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_is_refused_is_named_or_written_otherwise(name: str) -> None:
+    """By the export that `create_session` makes."""
+    soc, inputs, _, refused, _ = RULES[name]
+    export = export_cann(model_of_node(inputs, refused), target=soc)
+    assert export.report.obstacles or refusal(soc, export.model) == ""
 
 
 @pytest.mark.parametrize(
@@ -164,7 +178,7 @@ def test_a_build_is_refused_or_not(name: str) -> None:
 )
 def test_ascend_950_takes_what_atlas_a2_does_not(name: str) -> None:
     _, inputs, _, refused, _ = RULES[name]
-    assert refusal(NEW, inputs, refused) == ""
+    assert refusal(NEW, model_of_node(inputs, refused)) == ""
 
 
 def check_negative_pads() -> str:

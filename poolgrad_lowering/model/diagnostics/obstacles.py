@@ -85,8 +85,8 @@ class Obstacle(Diagnostic):
         Severity.WARNING,
     )
     LARGE_KERNEL = (
-        "The windows of a convolution or an average pool are larger than CANN documents: a kernel of 255 along an axis,"
-        " over three axes 511, a stride of 63, pads and dilations of 255, an average of 255 elements.",
+        "The windows of a convolution or a pool are larger than CANN documents: a kernel of 255 along an axis, over "
+        "three axes 511 on Atlas A2 and A3, a stride of 63, pads and dilations of 255, a pool of 255 elements.",
         'Of a training step out of PyTorch, leave `weight_gradient` at "by_shape".',
         Severity.WARNING,
     )
@@ -159,6 +159,12 @@ class Obstacle(Diagnostic):
         "A BatchNormalization has training_mode 1, and its operands are not all float32, or of unknown rank. The "
         "plugin drops its momentum: the running statistics become those of the batch.",
         "Export the model with torch's decompositions, as `poolgrad_lowering.torch` does.",
+    )
+    TRANSPOSED_VOLUME = (
+        "A ConvTranspose over three axes has dilations, or more output_padding than padding at the end. CANN documents "
+        "neither in a graph.",
+        "Write the dilations into the weight, as zeros; cut or pad the result by a node of its own.",
+        Severity.WARNING,
     )
     UNKNOWN_RANK = (
         "An operator of the dialect needs tensors of rank 5, and the rank of its input is not known.",

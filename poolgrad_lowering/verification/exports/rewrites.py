@@ -66,6 +66,11 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         yield NodeRewrite([same_but(node, **written)])
     if node.op_type == "Conv" and {"strides", "dilations", "pads"}.isdisjoint(held):
         yield NodeRewrite([same_but(node, **written, strides=[1] * len({**held, **written}["kernel_shape"]))])
+    if any(held.get("output_padding", ())) and {"auto_pad", "output_shape"}.isdisjoint(held) and "pads" in held:
+        axes = len(held["output_padding"])  # a row more at the end is a row less of padding there
+        fewer = [pad - more for pad, more in zip(held["pads"][axes:], held["output_padding"], strict=True)]
+        moved = {"pads": [*held["pads"][:axes], *fewer], "output_padding": [0] * axes}
+        yield NodeRewrite([same_but(node, **written, **moved)])
     sizes = context.sizes(node.input[0], 2)
     if held.get("auto_pad") != b"SAME_LOWER" or sizes is None:
         return

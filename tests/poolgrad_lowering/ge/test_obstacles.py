@@ -175,6 +175,8 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
     "negative pads of edges": (
         parse('g (float[4] X) => (Y) <int64[2] P = {-1, 0}> { [pad] Y = Pad<mode = "edge">(X, P) }'), "pad", "Pad",
         "negative-pads"),
+    "negative pads of an old opset": (
+        parse("g (float[4] X) => (Y) { [pad] Y = Pad<pads = [-1, 0]>(X) }", opset=10), "pad", "Pad", "negative-pads"),
     "a sum into unknown sizes": (
         parse(
             """g (float[N] X, int64[2,1] I, float[2] U) => (float[N] Y) {
@@ -216,6 +218,23 @@ WEAK = {
     "a large average": (
         parse("g (float[1,1,16,16] X) => (Y) { [pool] Y = AveragePool<kernel_shape = [16, 16]>(X) }"), "pool",
         "AveragePool", "large-kernel"),
+    "dilations of a transposed convolution over three axes": (
+        parse("g (float[1,1,3,3,3] X, float[1,1,2,2,2] W) => (Y) { [up] Y = ConvTranspose<dilations=[2,1,1]>(X, W) }"),
+        "up", "ConvTranspose", "transposed-volume"),
+    "more output_padding than pads": (
+        parse("g (float[1,1,3,3,3] X, float[1,1,2,2,2] W) => (Y) { "
+              "[up] Y = ConvTranspose<strides = [2,2,2], output_padding = [1,0,0]>(X, W) }"),
+        "up", "ConvTranspose", "transposed-volume"),
+    "a large maximum over three axes": (
+        parse("g (float[1,1,64,2,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [33, 2, 4]>(X) }"), "pool",
+        "MaxPool", "large-kernel"),
+    "bfloat16 of a maximum over three axes": (
+        parse("g (bfloat16[1,1,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2]>(X) }"), "pool",
+        "MaxPool", "kernel-type"),
+    "bfloat16 of a linear Resize": (
+        parse('g (bfloat16[1,1,2,2] X, float[0] r) => (Y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { '
+              '[up] Y = Resize<mode = "linear">(X, r, s) }', opset=13),
+        "up", "Resize", "kernel-type"),
     "nine axes": (
         parse("g (float[1,1,1,1,1,1,1,2,3] X) => (Y) { [deep] Y = Relu(X) }"), "deep", "Relu", "large-rank"),
     "a product of seven axes": (

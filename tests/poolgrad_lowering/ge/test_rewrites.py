@@ -28,6 +28,13 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
         parse("g (float[1,2,4,5,3] X, float[3,2,2,3,1] W) => (Y) { Y = Conv<kernel_shape = [2, 3, 1]>(X, W) }"),
         ["Conv"],
     ),
+    "output_padding over three axes": (
+        parse(
+            "g (float[1,2,4,5,3] X, float[2,3,3,3,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [3, 3, 3], "
+            "strides = [2, 2, 2], pads = [1, 1, 1, 1, 1, 1], output_padding = [1, 0, 1]>(X, W) }"
+        ),
+        ["ConvTranspose"],
+    ),
     "a constant of numbers": (
         parse("g (float[2,3] X) => (Y) { S = Constant<value_ints = [3, 2]>() Y = Reshape(X, S) }"),
         ["Constant", "Reshape"],
