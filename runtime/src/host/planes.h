@@ -24,7 +24,10 @@ struct Planes {
   int64_t plane_size() const { return dims[0] * dims[1] * dims[2]; }
 
   // Offset in the storage of the first element of plane `plane`, counted n * C + c.
-  int64_t PlaneOffset(int64_t plane) const { return offset + plane / c * n_stride + plane % c * c_stride; }
+  int64_t PlaneOffset(int64_t plane) const {
+    if (n_stride == c * c_stride) return offset + plane * c_stride;  // divisions take longer than small planes
+    return offset + plane / c * n_stride + plane % c * c_stride;
+  }
 
   // Whether the elements of a plane are contiguous in row-major order.
   bool PlaneIsContiguous() const;

@@ -27,6 +27,8 @@ AverageGradient Flattened(AverageGradient work) {
     x.dims[axis] = 1;
     work.windows[axis] = {1, {{0, 1}}};
     work.windows[2] = {1, {{0, x.dims[2]}}};
+    if (axis > 0) work.common[axis - 1] = WindowAxis{1, 1, 0, 1};
+    work.common[1] = WindowAxis{x.dims[2], x.dims[2], 0, 1};
   }
   return work;
 }
@@ -35,17 +37,14 @@ template <typename T, template <typename> class Computer>
 void ComputePlanes(const AveragePlan<T>& plan) {
   const Planes& x = plan.work.grad_input;
   const int64_t cost = x.plane_size() + plan.work.grad_output.plane_size();
-  ForRanges(x.count(), cost, [&](int64_t begin, int64_t end) {
-    Computer<T> computer(plan);
-    for (int64_t plane = begin; plane < end; ++plane) computer.Compute(plane);
-  });
+  ForRanges(x.count(), cost, [&](int64_t begin, int64_t end) { Computer<T>(plan).Compute(begin, end); });
 }
 
 template <typename T>
 void AveragePlanes(const AverageGradient& work) {
   const AverageGradient flattened = Flattened(work);
   const AveragePlan<T> plan(flattened);
-  const bool by_blocks = work.common[0] && work.common[1] && flattened.grad_output.dims[2] > 1;
+  const bool by_blocks = flattened.common[0] && flattened.common[1];
   by_blocks ? ComputePlanes<T, AverageBlocks>(plan) : ComputePlanes<T, AverageRows>(plan);
 }
 

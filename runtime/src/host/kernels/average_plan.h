@@ -10,68 +10,89 @@
 #include <vector>
 
 #include "host/kernels/average_gradient.h"
-#include "host/kernels/float_planes.h"
+#include "host/kernels/half.h"
+#include "host/kernels/plane_access.h"
+#include "host/kernels/simd/operations.h"
 #include "host/kernels/term_rows.h"
 
 namespace poolgrad::host {
+
+inline const simd::AverageOperations<float>& AverageVectors(float /*of*/) { return simd::Vectors().average_float; }
+inline const simd::AverageOperations<Float16>& AverageVectors(Float16 /*of*/) {
+  return simd::Vectors().average_float16;
+}
+inline const simd::AverageOperations<BFloat16>& AverageVectors(BFloat16 /*of*/) {
+  return simd::Vectors().average_bfloat16;
+}
 
 template <typename T>
 struct AveragePlan {
   explicit AveragePlan(const AverageGradient& average)
       : work(average), depths(WindowsOfElements(work.windows[0], work.grad_input.dims[0])) {
     for (const double depth : work.counts[0]) {
-      for (const double height : work.counts[1]) operands.push_back(&OperandsOf(depth * height));
+      for (const double height : work.counts[1]) operands_.push_back(OperandsOf(depth * height).data());
     }
   }
 
-  // Writes the terms of row `row` of the windows of a plane, whose gradients are contiguous. `floats` has room for it.
-  void WriteTerms(const T* grads, int64_t row, float* floats, float* to) const {
-    const simd::Operations& vectors = simd::Vectors();
+  // Writes the terms of rows of the windows of a plane, whose gradients are contiguous.
+  void WriteTerms(const simd::Plane<T>& grads, Range rows, int64_t pitch, float* to) const {
     const int64_t width = work.grad_output.dims[2];
-    const float* const from = AsFloats(grads + row * width, width, floats);
-    const auto combine = work.arithmetic.divides ? vectors.divide : vectors.multiply;
-    combine(from, operands[static_cast<size_t>(row)]->data(), width, to);
+    const int64_t first = rows.first * width;
+    const simd::Terms<T> terms = {grads.data + first,      grads.readable - first, operands_.data() + rows.first,
+                                  work.arithmetic.divides, rows.count(),           width};
+    AverageVectors(T{}).terms(terms, pitch, to);
   }
 
   const AverageGradient& work;
-  std::vector<Range> depths;                        // the windows of each element along D
-  std::vector<const std::vector<float>*> operands;  // of each row of windows
+  std::vector<Range> depths;  // the windows of each element along D
 
  private:
-  // The gradients as floats. Halves are converted into `floats`.
-  static const float* AsFloats(const float* grads, int64_t /*count*/, float* /*floats*/) { return grads; }
-
-  template <typename Half>
-  static const float* AsFloats(const Half* grads, int64_t count, float* floats) {
-    Widen(grads, count, floats);
-    return floats;
-  }
-
   float OperandOf(double divisor) const {
     const auto number = static_cast<float>(std::min<double>(divisor, std::numeric_limits<float>::max()));
     const float operand = work.arithmetic.divides ? number : 1.0f / number;
     return work.arithmetic.rounds_operand ? ToFloat(FromFloat<T>(operand)) : operand;
   }
 
-  // Those of a row of windows that count so many elements along D and H.
+  // Those of a row of windows that count so many elements along D and H, to a whole vector.
   const std::vector<float>& OperandsOf(double counted) {
-    std::vector<float>& row = operands_[work.divisor == 0 ? counted : 1];
+    std::vector<float>& row = rows_of_operands_[work.divisor == 0 ? counted : 1];
     if (!row.empty()) return row;
     for (const double width : work.counts[2]) {
       row.push_back(OperandOf(work.divisor == 0 ? counted * width : static_cast<double>(work.divisor)));
     }
+    row.resize(row.size() + simd::kMostLanes, 1.0f);
     return row;
   }
 
-  std::map<double, std::vector<float>> operands_;
+  std::map<double, std::vector<float>> rows_of_operands_;
+  std::vector<const float*> operands_;  // of each row of windows
 };
 
-// Rounds a row of sums into a row of x.
+// Writes rows of x from sums.
 template <typename T>
-void WriteSums(const float* sums, int64_t width, int64_t stride, T* to) {
-  if (stride == 1 || width == 1) return Round(sums, width, to);
-  for (int64_t i = 0; i < width; ++i) to[i * stride] = FromFloat<T>(sums[i]);
-}
+class RowWriter {
+ public:
+  // Up to `most` rows at once.
+  RowWriter(const Planes& x, int64_t most) : x_(x) {
+    if (x.strides[2] != 1 || x.strides[1] != x.dims[2]) scattered_.resize(static_cast<size_t>(most * x.dims[2]));
+  }
+
+  // Rows of a slice, in ascending order. `offset` is that of their sums.
+  void Write(const simd::SumsOfRows& sums, int64_t offset, Range rows, T* slice) {
+    T* to = slice + rows.first * x_.strides[1];
+    const auto write = AverageVectors(T{}).rows;
+    if (scattered_.empty()) return write(sums, offset, rows.count(), to, slice + x_.dims[1] * x_.dims[2]);
+    const T* next = scattered_.data();
+    write(sums, offset, rows.count(), scattered_.data(), next + rows.count() * x_.dims[2]);
+    for (int64_t h = rows.first; h < rows.end; ++h, to += x_.strides[1]) {
+      for (int64_t w = 0; w < x_.dims[2]; ++w) to[w * x_.strides[2]] = *next++;
+    }
+  }
+
+ private:
+  const Planes& x_;
+  std::vector<T> scattered_;  // if they do not follow each other
+};
 
 }  // namespace poolgrad::host
 

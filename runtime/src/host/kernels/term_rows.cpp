@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "host/kernels/simd/operations.h"
-
 namespace poolgrad::host {
 namespace {
 
@@ -42,31 +40,39 @@ int64_t LargestCount(const std::vector<Range>& ranges) {
   return most;
 }
 
-TermTables TermTables::Of(const AxisSpans& axis, int64_t width) {
+std::vector<std::vector<int32_t>> TermTables(const AxisSpans& axis, int64_t width, int64_t rows, int64_t distance) {
   const auto windows = static_cast<int64_t>(axis.spans.size());
-  const auto zero = static_cast<int32_t>(windows);
   const std::vector<Range> elements = WindowsOfElements(axis, width);
-  TermTables rows{windows + simd::kMostLanes, {}};
-  for (int64_t i = 0; i < LargestCount(elements); ++i) {
-    std::vector<int32_t>& table = rows.tables.emplace_back();
-    for (const Range& range : elements) {
-      table.push_back(i < range.count() ? static_cast<int32_t>(range.first + i) : zero);
+  std::vector<std::vector<int32_t>> tables(static_cast<size_t>(LargestCount(elements)));
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const auto number = static_cast<int64_t>(i);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (const Range& range : elements) {
+        const int64_t window = number < range.count() ? range.first + number : windows;
+        tables[i].push_back(static_cast<int32_t>(row * distance + window));
+      }
     }
   }
-  return rows;
+  return tables;
 }
 
 // Window w begins at element w stride - padding.
 TermShifts TermShifts::Of(int64_t elements, int64_t windows, const WindowAxis& given) {
   const WindowAxis window = Shortest(elements, windows, given);
-  const int64_t stride = window.stride;
-  const int64_t begin = CeilDivide(window.kernel, stride);
-  const int64_t last = (elements - 1) / stride + (stride - 1 + window.padding) / stride;
-  TermShifts rows{begin, begin + std::max(windows, last + 1), stride, {}};
-  for (int64_t r = 0; r < std::min(stride, elements); ++r) {
-    const int64_t first = CeilDivide(r + window.padding - window.kernel + 1, stride);
-    rows.shifts.push_back({begin + first, begin + (r + window.padding) / stride + 1});
+  const int64_t stride = std::min(window.stride, elements);
+  const auto windows_of = [&](int64_t r) {
+    return Range{CeilDivide(r + window.padding - window.kernel + 1, window.stride),
+                 (r + window.padding) / window.stride + 1};
+  };
+  TermShifts rows{std::max<int64_t>(-windows_of(0).first, 0), 0, stride, {}, {}};
+  const int64_t steps = rows.Steps(elements);
+  const int64_t zeros_after = steps - 1 + windows_of(stride - 1).end - windows;
+  rows.size = std::max(windows + std::max(rows.begin, zeros_after), steps);
+  for (int64_t r = 0; r < stride; ++r) {
+    if (r == 0 || !(windows_of(r) == windows_of(r - 1))) rows.parts.push_back({windows_of(r), r});
+    rows.parts.back().end = r + 1;
   }
+  for (const TermPart& part : rows.parts) rows.ends.push_back(part.end);
   return rows;
 }
 

@@ -25,24 +25,33 @@ std::vector<Range> WindowsOfElements(const AxisSpans& axis, int64_t size);
 
 int64_t LargestCount(const std::vector<Range>& ranges);
 
-// By table: the terms of a row of windows are followed by zeros. Of the windows that contain element x, the term of
-// number i is at position tables[i][x], or there is a zero.
-struct TermTables {
-  int64_t size;  // of terms and zeros
-  std::vector<std::vector<int32_t>> tables;
+// By table: a row of terms is followed by a zero, and `rows` of these begin `distance` apart. Of the windows that
+// contain element x of a row, the term of number i is at position tables[i][x], or there is a zero.
+std::vector<std::vector<int32_t>> TermTables(const AxisSpans& axis, int64_t width, int64_t rows, int64_t distance);
 
-  static TermTables Of(const AxisSpans& axis, int64_t width);
+// Residues with the same windows: those from the end of the part before on.
+struct TermPart {
+  Range windows;
+  int64_t end;
 };
 
 // By shifts, for windows of one size and distance: the terms are stored from position `begin` on, between zeros, in
-// `size` positions. Element x = q stride + r is the sum of those at positions q + shifts[r].
+// `size` positions; the zeros at the begin of a row are also those at the end of the row before. Element
+// x = q stride + r is the sum of those at positions q + the `windows` of r.
 struct TermShifts {
   int64_t begin;
   int64_t size;
-  int64_t stride;
-  std::vector<Range> shifts;  // of residues r < min(stride, elements), in ascending order
+  int64_t stride;               // no more than there are elements
+  std::vector<TermPart> parts;  // of residues r < stride, in ascending order
+  std::vector<int64_t> ends;    // of the parts
 
   static TermShifts Of(int64_t elements, int64_t windows, const WindowAxis& window);
+
+  // The number of elements with the same residue, or one more.
+  int64_t Steps(int64_t elements) const { return (elements - 1) / stride + 1; }
+
+  // The windows of all elements with the same q, without the first.
+  int64_t overlap() const { return parts.back().windows.end - parts[0].windows.first - 1; }
 };
 
 }  // namespace poolgrad::host

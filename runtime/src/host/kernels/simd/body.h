@@ -85,69 +85,11 @@ void WidenIndices(const int32_t* __restrict from, int64_t count, int64_t* __rest
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-void Divide(const float* __restrict from, const float* __restrict by, int64_t count, float* __restrict to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i] / by[i] + 0.0f;
-}
-
-void Multiply(const float* __restrict from, const float* __restrict by, int64_t count, float* __restrict to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i] * by[i] + 0.0f;
-}
-
 void Gather(const float* __restrict from, const int32_t* __restrict source, int64_t count, float* __restrict to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[source[i]];
 }
 
-void AddTo(const float* from, Floats& sums) {
-  Floats addends;
-  Load(from, addends);
-  sums += addends;
-}
-
-// Four vectors at once, since each addition waits for the one before.
-void SumFour(const float* const* rows, int64_t count, int64_t first, float* to) {
-  Floats a = {}, b = {}, c = {}, d = {};
-  for (int64_t row = 0; row < count; ++row) {
-    const float* const from = rows[row] + first;
-    AddTo(from, a);
-    AddTo(from + kLanes, b);
-    AddTo(from + 2 * kLanes, c);
-    AddTo(from + 3 * kLanes, d);
-  }
-  Store(a, to + first);
-  Store(b, to + first + kLanes);
-  Store(c, to + first + 2 * kLanes);
-  Store(d, to + first + 3 * kLanes);
-}
-
-void Sum(const float* const* rows, int64_t count, int64_t width, float* to) {
-  int64_t first = 0;
-  for (; first + 4 * kLanes <= width; first += 4 * kLanes) SumFour(rows, count, first, to);
-  for (; first < width; first += kLanes) {
-    Floats sums = {};
-    for (int64_t row = 0; row < count; ++row) AddTo(rows[row] + first, sums);
-    Store(sums, to + first);
-  }
-}
-
-template <int64_t kStride>
-void InterleaveRows(const float* const* rows, int64_t count, float* to) {
-  using Vectors = Interleaved<std::make_index_sequence<kLanes>>;
-  constexpr int64_t kStep = kStride * kLanes;
-  int64_t begin = 0;
-  for (; begin + kStep <= count; begin += kStep) Vectors::template Write<kStride>(rows, begin / kStride, to + begin);
-  if (begin == count) return;
-  float last[kStep];
-  Vectors::template Write<kStride>(rows, begin / kStride, last);
-  __builtin_memcpy(to + begin, last, static_cast<size_t>(count - begin) * sizeof(float));
-}
-
-void Interleave(const float* const* rows, int64_t stride, int64_t count, float* to) {
-  if (stride == 2) return InterleaveRows<2>(rows, count, to);
-  if (stride == 3) return InterleaveRows<3>(rows, count, to);
-  for (int64_t r = 0; r < stride; ++r) {
-    for (int64_t q = 0; q * stride + r < count; ++q) to[q * stride + r] = rows[r][q];
-  }
-}
+#include "host/kernels/simd/average_vectors.h"
 
 bool Any(const Ints& mask) {
   int32_t any = 0;
@@ -276,11 +218,11 @@ constexpr Operations kOperations = {Convert<Float16, float>,
                                     ConvertAndClear<Float16>,
                                     ConvertAndClear<BFloat16>,
                                     WidenIndices,
-                                    Divide,
-                                    Multiply,
                                     Gather,
                                     Sum,
-                                    Interleave,
+                                    {ComputeTerms<float>, StoreRows<float>},
+                                    {ComputeTerms<Float16>, StoreRows<Float16>},
+                                    {ComputeTerms<BFloat16>, StoreRows<BFloat16>},
                                     Pool<float>,
                                     Pool<Float16>,
                                     Pool<BFloat16>};

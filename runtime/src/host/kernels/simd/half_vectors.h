@@ -75,3 +75,12 @@ void LoadFloats(const Float16* from, Floats& to) {
 void StoreFloats(const Floats& from, Float16* to) { StoreWords(RoundToFloat16<Words>(from), to); }
 
 #endif
+
+// Stores a vector, or those of its elements that lie before `end`.
+template <typename T>
+void StoreBefore(const T* end, const Floats& from, T* to) {
+  if (end - to >= kLanes) return StoreFloats(from, to);
+  T some[kLanes];
+  StoreFloats(from, some);
+  __builtin_memcpy(to, some, static_cast<size_t>(end - to) * sizeof(T));
+}

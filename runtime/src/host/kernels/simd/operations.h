@@ -31,7 +31,7 @@ struct RowWindows {
   int64_t count;  // of windows
 };
 
-// Longer strides need a table.
+// Maxima of windows with longer strides need a table.
 constexpr int64_t kLongestStride = 4;
 
 // Values and their indices in the plane, in separate arrays.
@@ -65,6 +65,48 @@ template <typename T>
 using PoolRows = uint32_t (*)(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count,
                               const Maxima& columns, const Maxima& arranged, const Maxima& maxima);
 
+// The terms of `count` rows of `width` gradients, which follow each other: gradient / operand or gradient * operand. A
+// term of -0 is +0, as in a sum that begins with 0. `readable` gradients may be read, and whole vectors of operands.
+template <typename T>
+struct Terms {
+  const T* grads;
+  int64_t readable;
+  const float* const* operands;  // a row for each
+  bool divides;
+  int64_t count, width;
+};
+
+// Writes rows of terms `pitch` apart, each with zeros up to a whole vector, which the next row may overwrite.
+template <typename T>
+using WriteTerms = void (*)(const Terms<T>& terms, int64_t pitch, float* to);
+
+// Positions 0 ... stride - 1 in `count` parts of consecutive ones: part i ends before ends[i].
+struct Parts {
+  int64_t stride;
+  const int64_t* ends;
+  int64_t count;
+};
+
+// The sums that rows of x consist of: element (q heights.stride + r, p widths.stride + s) is
+// columns[i][q pitch + p], where i counts the pairs of the parts of r and s.
+struct SumsOfRows {
+  const float* const* columns;
+  Parts heights, widths;
+  int64_t pitch;
+  int64_t width;  // of a row of x
+};
+
+// Writes `rows` rows of x, which follow each other, in ascending order. Whole vectors are written, but nothing from
+// `end` on. `offset` is added to the columns, of which whole vectors are read.
+template <typename T>
+using WriteRows = void (*)(const SumsOfRows& sums, int64_t offset, int64_t rows, T* to, const T* end);
+
+template <typename T>
+struct AverageOperations {
+  WriteTerms<T> terms;
+  WriteRows<T> rows;
+};
+
 struct Operations {
   void (*widen_float16)(const Float16* from, int64_t count, float* to);
   void (*widen_bfloat16)(const BFloat16* from, int64_t count, float* to);
@@ -74,15 +116,14 @@ struct Operations {
   void (*round_and_clear_bfloat16)(float* from, int64_t count, BFloat16* to);
   void (*widen_indices)(const int32_t* from, int64_t count, int64_t* to);
 
-  // A result of -0 is +0, as in a sum that begins with 0.
-  void (*divide)(const float* from, const float* by, int64_t count, float* to);
-  void (*multiply)(const float* from, const float* by, int64_t count, float* to);
   void (*gather)(const float* from, const int32_t* source, int64_t count, float* to);  // to[i] = from[source[i]]
-  // Computes `width` sums of `count` rows, each in the order of the rows and from 0 on. Whole vectors are read and
+  // Computes `width` sums of `count` rows, at least one, each in the order of the rows. Whole vectors are read and
   // written.
   void (*sum)(const float* const* rows, int64_t count, int64_t width, float* to);
-  // to[i] = rows[i % stride][i / stride]. Whole vectors are read.
-  void (*interleave)(const float* const* rows, int64_t stride, int64_t count, float* to);
+
+  AverageOperations<float> average_float;
+  AverageOperations<Float16> average_float16;
+  AverageOperations<BFloat16> average_bfloat16;
 
   // Null if windows are computed element by element.
   PoolRows<float> pool_float;

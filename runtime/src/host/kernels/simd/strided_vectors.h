@@ -59,12 +59,33 @@ struct Interleaved<std::index_sequence<kLane...>> {
     if constexpr (kRow + 1 < kStride) Take<kStride, kPart, kRow + 1>(rows, first, to);
   }
 
-  // Writes kStride vectors: element q kStride + r is rows[r][first + q].
-  template <int64_t kStride, int64_t kPart = 0>
-  static void Write(const float* const* rows, int64_t first, float* to) {
-    Floats part = {};
-    Take<kStride, kPart, 0>(rows, first, part);
-    Store(part, to + kPart * kLanes);
-    if constexpr (kPart + 1 < kStride) Write<kStride, kPart + 1>(rows, first, to);
+  // Element q kStride + r of all is rows[r][q]: the vector from element `begin` on.
+  template <int64_t kStride>
+  static Floats At(const float* const* rows, int64_t begin) {
+    const float* turned[kStride];
+    for (int64_t i = 0; i < kStride; ++i) turned[i] = rows[(begin + i) % kStride] + (begin + i) / kStride;
+    Floats elements = {};
+    Take<kStride, 0, 0>(turned, 0, elements);
+    return elements;
+  }
+
+  // Calls store(vector, begin) for kStride vectors from element `begin`, a multiple of their elements, on.
+  template <int64_t kStride, int64_t kPart = 0, typename StoreVector>
+  static void ForVectors(const float* const* rows, int64_t begin, const StoreVector& store) {
+    Floats elements = {};
+    Take<kStride, kPart, 0>(rows, begin / kStride, elements);
+    store(elements, begin + kPart * kLanes);
+    if constexpr (kPart + 1 < kStride) ForVectors<kStride, kPart + 1>(rows, begin, store);
+  }
+
+  // Calls store(vector, begin) for vectors of all `count` elements, at least one vector. The last may overlap the
+  // others.
+  template <int64_t kStride, typename StoreVector>
+  static void ForAll(const float* const* rows, int64_t count, const StoreVector& store) {
+    constexpr int64_t kStep = kStride * kLanes;
+    int64_t i = 0;
+    for (; i + kStep <= count; i += kStep) ForVectors<kStride>(rows, i, store);
+    for (; i + kLanes < count; i += kLanes) store(At<kStride>(rows, i), i);
+    if (i < count) store(At<kStride>(rows, count - kLanes), count - kLanes);
   }
 };

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The operations of gradients of average pools. Part of body.h.
+
+// Computes the terms of a vector of gradients; those from `count` on are zeros.
+template <bool kDivides>
+void StoreTerms(const Floats& grads, const float* operands, int64_t count, float* to) {
+  Floats by;
+  Load(operands, by);
+  const Floats terms = (kDivides ? grads / by : grads * by) + 0.0f;
+  if (count >= kLanes) return Store(terms, to);
+  Ints lanes;
+  Load(kLaneNumbers, lanes);
+  Store(lanes < static_cast<int32_t>(count) ? terms : Floats{}, to);
+}
+
+template <bool kDivides, typename T>
+void TermsOfRows(const Terms<T>& terms, int64_t pitch, float* to) {
+  const T* from = terms.grads;
+  const T* const end = from + terms.readable;
+  const int64_t width = terms.width;
+  for (int64_t row = 0; row < terms.count; ++row, from += width, to += pitch) {
+    const float* const operands = terms.operands[row];
+    for (int64_t i = 0; i < width; i += kLanes) {
+      Floats grads;
+      if (end - from - i >= kLanes) {
+        LoadFloats(from + i, grads);
+      } else {
+        LoadSome(from + i, end - from - i, grads);
+      }
+      StoreTerms<kDivides>(grads, operands + i, width - i, to + i);
+    }
+  }
+}
+
+template <typename T>
+void ComputeTerms(const Terms<T>& terms, int64_t pitch, float* to) {
+  terms.divides ? TermsOfRows<true>(terms, pitch, to) : TermsOfRows<false>(terms, pitch, to);
+}
+
+void AddTo(const float* from, Floats& sums) {
+  Floats addends;
+  Load(from, addends);
+  sums += addends;
+}
+
+// Four vectors at once, since each addition waits for the one before.
+void SumFour(const float* const* rows, int64_t count, int64_t first, float* to) {
+  Floats a, b, c, d;
+  Load(rows[0] + first, a);
+  Load(rows[0] + first + kLanes, b);
+  Load(rows[0] + first + 2 * kLanes, c);
+  Load(rows[0] + first + 3 * kLanes, d);
+  for (int64_t row = 1; row < count; ++row) {
+    const float* const from = rows[row] + first;
+    AddTo(from, a);
+    AddTo(from + kLanes, b);
+    AddTo(from + 2 * kLanes, c);
+    AddTo(from + 3 * kLanes, d);
+  }
+  Store(a, to + first);
+  Store(b, to + first + kLanes);
+  Store(c, to + first + 2 * kLanes);
+  Store(d, to + first + 3 * kLanes);
+}
+
+void Sum(const float* const* rows, int64_t count, int64_t width, float* to) {
+  int64_t first = 0;
+  for (; first + 4 * kLanes <= width; first += 4 * kLanes) SumFour(rows, count, first, to);
+  for (; first < width; first += kLanes) {
+    Floats sums;
+    Load(rows[0] + first, sums);
+    for (int64_t row = 1; row < count; ++row) AddTo(rows[row] + first, sums);
+    Store(sums, to + first);
+  }
+}
+
+// Equal rows of x, which follow each other, in ascending order; nothing is written from `end` on.
+template <typename T>
+struct EqualRows {
+  T* to;
+  int64_t count, width;
+  const T* end;
+};
+
+// Writes the elements of kStride rows of sums by turns.
+template <int64_t kStride, typename T>
+void InterleaveRows(const Parts& parts, const float* const* columns, int64_t offset, const EqualRows<T>& to) {
+  using Vectors = Interleaved<std::make_index_sequence<kLanes>>;
+  const float* rows[kStride];
+  for (int64_t part = 0, s = 0; s < kStride; ++s) {
+    if (s == parts.ends[part]) ++part;
+    rows[s] = columns[part] + offset;
+  }
+  if (to.width < kLanes) {
+    const Floats all = Vectors::template At<kStride>(rows, 0);
+    for (int64_t row = 0; row < to.count; ++row) StoreBefore(to.end, all, to.to + row * to.width);
+    return;
+  }
+  const auto store = [to](const Floats& elements, int64_t begin) { StoreFloats(elements, to.to + begin); };
+  if (to.count == 1) return Vectors::template ForAll<kStride>(rows, to.width, store);
+  Vectors::template ForAll<kStride>(rows, to.width, [to, store](const Floats& elements, int64_t begin) {
+    for (int64_t row = 0; row < to.count; ++row) store(elements, begin + row * to.width);
+  });
+}
+
+// The same for any stride: each sum is repeated as often as its part is long.
+template <typename T>
+void RepeatInRows(const Parts& parts, const float* const* columns, int64_t offset, const EqualRows<T>& to) {
+  for (int64_t begin = 0; begin < to.width; begin += parts.stride, ++offset) {
+    for (int64_t part = 0, s = 0; part < parts.count; ++part) {
+      const Floats sum = Floats{} + columns[part][offset];
+      for (; s < parts.ends[part] && begin + s < to.width; s += kLanes) StoreBefore(to.end, sum, to.to + begin + s);
+      s = parts.ends[part];
+    }
+  }
+  for (int64_t row = 1; row < to.count; ++row) {
+    __builtin_memcpy(to.to + row * to.width, to.to, static_cast<size_t>(to.width) * sizeof(T));
+  }
+}
+
+template <typename T, auto kStoreEqualRows>
+void StoreRowsBy(const SumsOfRows& sums, int64_t offset, int64_t rows, T* to, const T* end) {
+  const Parts heights = sums.heights, widths = sums.widths;
+  const int64_t width = sums.width;
+  for (int64_t row = 0; row < rows; offset += sums.pitch) {
+    const float* const* columns = sums.columns;
+    for (int64_t part = 0, r = 0; part < heights.count && row < rows; ++part, columns += widths.count) {
+      const int64_t part_rows = heights.ends[part] - r, left = rows - row;
+      const int64_t count = part_rows < left ? part_rows : left;
+      kStoreEqualRows(widths, columns, offset, {to, count, width, end});
+      r += count;
+      row += count;
+      to += count * width;
+    }
+  }
+}
+
+template <typename T>
+void StoreRows(const SumsOfRows& sums, int64_t offset, int64_t rows, T* to, const T* end) {
+  switch (sums.widths.stride) {
+    case 1:
+      return StoreRowsBy<T, InterleaveRows<1, T>>(sums, offset, rows, to, end);
+    case 2:
+      return StoreRowsBy<T, InterleaveRows<2, T>>(sums, offset, rows, to, end);
+    case 3:
+      return StoreRowsBy<T, InterleaveRows<3, T>>(sums, offset, rows, to, end);
+    case 4:
+      return StoreRowsBy<T, InterleaveRows<4, T>>(sums, offset, rows, to, end);
+    default:
+      return StoreRowsBy<T, RepeatInRows<T>>(sums, offset, rows, to, end);
+  }
+}
