@@ -47,6 +47,10 @@ FURTHER = {
         AVERAGE_2D, (1, 2, 20, 20), (7, 7), (1, 1), (3, 3), count_include_pad=True, divisor_override=256
     ),
     "long": AverageCase(AVERAGE_3D, (1, 2, 70), (29,), (3,), (14,), ceil_mode=True),
+    "several blocks of small planes": AverageCase(AVERAGE_2D, (3, 40, 7, 7), (3, 3), (1, 1), (1, 1)),
+    "planes that continue each other": AverageCase(AVERAGE_2D, (3, 12, 14, 10), (2, 2), (2, 2), (0, 0)),
+    "one window for each of many planes": AverageCase(AVERAGE_2D, (3, 48, 7, 7), (7, 7), (7, 7), (0, 0)),
+    "several blocks of uneven windows": AverageCase(ADAPTIVE_3D, (2, 24, 15, 13), output_size=(7, 7)),
     "a window each": AverageCase(ADAPTIVE_3D, (1, 2, 6, 9), output_size=(6, 9)),
 }
 

@@ -33,6 +33,34 @@ AverageGradient Flattened(AverageGradient work) {
   return work;
 }
 
+// Planes with fewer elements take longer to begin with than to compute.
+constexpr int64_t kSmallPlane = 4096;
+
+// The same work with fewer and larger planes, if windows fill the axis H without an overlap and planes follow each
+// other: a plane continues the one before.
+AverageGradient Stacked(AverageGradient work) {
+  Planes &grads = work.grad_output, &x = work.grad_input;
+  const std::optional<WindowAxis>& window = work.common[0];
+  if (!window || window->kernel != window->stride || window->padding != 0) return work;
+  if (x.dims[1] % window->kernel != 0 || x.dims[1] / window->kernel != grads.dims[1]) return work;
+  const auto follow = [](Planes& planes) {
+    if (planes.dims[1] == 1) planes.strides[1] = planes.c_stride;
+    return planes.dims[0] == 1 && planes.c_stride == planes.dims[1] * planes.strides[1];
+  };
+  for (; x.plane_size() < kSmallPlane && x.c % 2 == 0 && follow(grads) && follow(x);) {
+    for (Planes* planes : {&grads, &x}) {
+      planes->c /= 2;
+      planes->c_stride *= 2;
+      planes->dims[1] *= 2;
+    }
+  }
+  for (auto next = static_cast<int64_t>(work.counts[1].size()); next < grads.dims[1]; ++next) {
+    work.windows[1].spans.push_back({next * window->kernel, window->kernel});
+    work.counts[1].push_back(work.counts[1].front());
+  }
+  return work;
+}
+
 template <typename T, template <typename> class Computer>
 void ComputePlanes(const AveragePlan<T>& plan) {
   const Planes& x = plan.work.grad_input;
@@ -42,7 +70,7 @@ void ComputePlanes(const AveragePlan<T>& plan) {
 
 template <typename T>
 void AveragePlanes(const AverageGradient& work) {
-  const AverageGradient flattened = Flattened(work);
+  const AverageGradient flattened = Stacked(Flattened(work));
   const AveragePlan<T> plan(flattened);
   const bool by_blocks = flattened.common[0] && flattened.common[1];
   by_blocks ? ComputePlanes<T, AverageBlocks>(plan) : ComputePlanes<T, AverageRows>(plan);

@@ -74,7 +74,8 @@ class RowWriter {
  public:
   // Up to `most` rows at once.
   RowWriter(const Planes& x, int64_t most) : x_(x) {
-    if (x.strides[2] != 1 || x.strides[1] != x.dims[2]) scattered_.resize(static_cast<size_t>(most * x.dims[2]));
+    const bool follow = x.strides[2] == 1 && (x.dims[1] == 1 || x.strides[1] == x.dims[2]);
+    if (!follow) scattered_.resize(static_cast<size_t>(most * x.dims[2]));
   }
 
   // Rows of a slice, in ascending order. `offset` is that of their sums.
