@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "host/kernels/float_planes.h"
@@ -52,14 +53,22 @@ void WriteIndices(const int32_t* from, const Planes& planes, int64_t plane) {
   ForOffsets(planes, [&](int64_t offset) { indices[offset] = *from++; });
 }
 
+// A plane of the result, if it is contiguous and of the type that vectors write; else null.
+template <typename Written, typename Element>
+Written* Directly(const Planes& planes, int64_t plane) {
+  if constexpr (!std::is_same_v<Written, Element>) return nullptr;
+  return planes.PlaneIsContiguous() ? PlaneData<Written>(planes, plane) : nullptr;
+}
+
 template <typename T, typename Index>
 void PoolByRows(const MaxPool& work, const RowPlan& plan, int64_t begin, int64_t end) {
   PlaneReader<T> reader(work.self);
   RowPool<T> pool(work, plan, VectorPool(T{}));
   for (int64_t plane = begin; plane < end; ++plane) {
-    pool.Pool({reader.Read(plane), reader.Readable(plane)});
-    WriteRounded<T>(pool.values(), work.out, plane);
-    WriteIndices<Index>(pool.indices(), work.indices, plane);
+    const simd::Maxima to = {Directly<float, T>(work.out, plane), Directly<int32_t, Index>(work.indices, plane)};
+    pool.Pool({reader.Read(plane), reader.Readable(plane)}, to);
+    if (to.values == nullptr) WriteRounded<T>(pool.values(), work.out, plane);
+    if (to.indices == nullptr) WriteIndices<Index>(pool.indices(), work.indices, plane);
   }
 }
 

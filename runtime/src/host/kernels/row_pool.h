@@ -30,17 +30,24 @@ class RowPool {
     ListRows();
   }
 
-  // Finds all maxima of a contiguous plane.
-  void Pool(const simd::Plane<T>& plane) {
+  // Finds all maxima of a contiguous plane and writes them to `to`, or where there is none to values() and indices().
+  void Pool(const simd::Plane<T>& plane, const simd::Maxima& to) {
     const auto count = static_cast<int64_t>(rows_.size());
     for (int64_t first = 0; first < count; first += simd::kMostRows) {
-      const simd::Maxima maxima = {values_.data() + first * windows_.count, indices_.data() + first * windows_.count};
-      const uint32_t nan = pool_(windows_, plane, rows_.data() + first, std::min(simd::kMostRows, count - first),
-                                 {column_values_.data(), column_indices_.data()},
-                                 {arranged_values_.data(), arranged_indices_.data()}, maxima);
+      const int64_t rows = std::min(simd::kMostRows, count - first);
+      const int64_t begin = first * windows_.count, end = (first + rows) * windows_.count;
+      // Whole vectors are written: the last ones to where there is room for them.
+      const bool fits = end + simd::kMostLanes <= count * windows_.count;
+      const simd::Maxima maxima = {(fits && to.values != nullptr ? to.values : values_.data()) + begin,
+                                   (fits && to.indices != nullptr ? to.indices : indices_.data()) + begin};
+      const uint32_t nan =
+          pool_(windows_, plane, rows_.data() + first, rows, {column_values_.data(), column_indices_.data()},
+                {arranged_values_.data(), arranged_indices_.data()}, maxima);
       for (int64_t row = 0; nan >> row != 0; ++row) {
-        if ((nan >> row & 1u) != 0) PoolByElements(plane.data, first + row);
+        if ((nan >> row & 1u) != 0) PoolByElements(plane.data, first + row, maxima, row * windows_.count);
       }
+      if (!fits && to.values != nullptr) std::copy_n(maxima.values, end - begin, to.values + begin);
+      if (!fits && to.indices != nullptr) std::copy_n(maxima.indices, end - begin, to.indices + begin);
     }
   }
 
@@ -71,15 +78,15 @@ class RowPool {
     }
   }
 
-  void PoolByElements(const T* plane, int64_t row) {
+  // Writes from `next` on.
+  void PoolByElements(const T* plane, int64_t row, const simd::Maxima& to, int64_t next) {
     const WindowMaximum maximum(work_, plane);
     const Span& d = work_.axes[0].spans[static_cast<size_t>(row / work_.out.dims[1])];
     const Span& h = work_.axes[1].spans[static_cast<size_t>(row % work_.out.dims[1])];
-    auto next = static_cast<size_t>(row * windows_.count);
     for (const Span& w : work_.axes[2].spans) {
       const Maximum found = maximum.Of(d, h, w);
-      values_[next] = found.value;
-      indices_[next++] = static_cast<int32_t>(found.index);
+      to.values[next] = found.value;
+      to.indices[next++] = static_cast<int32_t>(found.index);
     }
   }
 

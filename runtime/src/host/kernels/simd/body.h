@@ -97,25 +97,41 @@ bool Any(const Ints& mask) {
   return any != 0;
 }
 
-// Computes the maxima of kLanes columns from `column` on. Returns a mask of the columns with a NaN.
-template <typename LoadElements>
+// Calls body(0), body(1), ... with constants, so that arrays of vectors are registers.
+template <int64_t kCount, int64_t kFirst = 0, typename Body>
+POOLGRAD_INLINE void Unrolled(const Body& body) {
+  body(kFirst);
+  if constexpr (kFirst + 1 < kCount) Unrolled<kCount, kFirst + 1>(body);
+}
+
+// Computes the maxima of kVectors vectors of columns from `column` on. Returns a mask of the lanes with a NaN.
+template <int64_t kVectors, typename LoadElements>
 Ints PoolSomeColumns(Rows rows, int64_t column, const LoadElements& load, const Maxima& to) {
-  Floats best;
-  load(rows.begins[0] + column, best);
-  Ints best_row = Ints{} + static_cast<int32_t>(rows.begins[0]);
-  Ints nan = best != best;
+  Floats best[kVectors];
+  Ints best_row[kVectors];
+  Ints nan = {};
+  Unrolled<kVectors>([&](int64_t i) {
+    load(rows.begins[0] + column + i * kLanes, best[i]);
+    best_row[i] = Ints{} + static_cast<int32_t>(rows.begins[0]);
+    nan |= best[i] != best[i];
+  });
   for (int64_t row = 1; row < rows.count; ++row) {
-    Floats values;
-    load(rows.begins[row] + column, values);
-    const Ints greater = values > best;
-    best_row = greater ? Ints{} + static_cast<int32_t>(rows.begins[row]) : best_row;
-    best = greater ? values : best;
-    nan |= values != values;
+    const Ints this_row = Ints{} + static_cast<int32_t>(rows.begins[row]);
+    Unrolled<kVectors>([&](int64_t i) {
+      Floats values;
+      load(rows.begins[row] + column + i * kLanes, values);
+      const Ints greater = values > best[i];
+      best_row[i] = greater ? this_row : best_row[i];
+      best[i] = greater ? values : best[i];
+      nan |= values != values;
+    });
   }
   Ints lanes;
   Load(kLaneNumbers, lanes);
-  Store(best, to.values + column);
-  Store(best_row + static_cast<int32_t>(column) + lanes, to.indices + column);
+  Unrolled<kVectors>([&](int64_t i) {
+    Store(best[i], to.values + column + i * kLanes);
+    Store(best_row[i] + static_cast<int32_t>(column + i * kLanes) + lanes, to.indices + column + i * kLanes);
+  });
   return nan;
 }
 
@@ -134,10 +150,11 @@ Ints PoolColumns(Plane<T> plane, Rows rows, int64_t width, const Maxima& to) {
   const int64_t last_row = rows.begins[rows.count - 1];
   Ints nan = {};
   int64_t column = 0;
+  for (; column + 4 * kLanes <= width; column += 4 * kLanes) nan |= PoolSomeColumns<4>(rows, column, load, to);
   for (; column < width && last_row + column + kLanes <= plane.readable; column += kLanes) {
-    nan |= PoolSomeColumns(rows, column, load, to);
+    nan |= PoolSomeColumns<1>(rows, column, load, to);
   }
-  if (column < width) nan |= PoolSomeColumns(rows, column, load_readable, to);
+  if (column < width) nan |= PoolSomeColumns<1>(rows, column, load_readable, to);
   Store(Floats{} - __builtin_inff(), to.values + width);
   Store(Ints{} + kNoIndex, to.indices + width);
   return nan;
@@ -161,17 +178,19 @@ void PoolWindows(const RowWindows& windows, Maxima elements, Maxima to) {
   for (int64_t first = 0; first < count; first += kLanes) {
     Floats best;
     Ints best_index;
-    LoadStrided<kStride>(elements.values + *offsets + first * kStride, best);
-    LoadStrided<kStride>(elements.indices + *offsets + first * kStride, best_index);
+    LoadUnordered<kStride>(elements.values + *offsets + first * kStride, best);
+    LoadUnordered<kStride>(elements.indices + *offsets + first * kStride, best_index);
     for (const int64_t* offset = offsets + 1; offset < end; ++offset) {
       Floats values;
       Ints indices;
-      LoadStrided<kStride>(elements.values + *offset + first * kStride, values);
-      LoadStrided<kStride>(elements.indices + *offset + first * kStride, indices);
+      LoadUnordered<kStride>(elements.values + *offset + first * kStride, values);
+      LoadUnordered<kStride>(elements.indices + *offset + first * kStride, indices);
       const Ints better = (values > best) | ((values == best) & (indices < best_index));
       best = better ? values : best;
       best_index = better ? indices : best_index;
     }
+    Order<kStride>(best);
+    Order<kStride>(best_index);
     Store(best, to.values + first);
     Store(best_index, to.indices + first);
   }

@@ -36,6 +36,59 @@ void LoadStrided(const Element* from, Vector& to) {
 }
 
 template <typename Lanes>
+struct EverySecond;
+
+// Shuffles within blocks of four lanes are faster than others: every second element of two vectors, in another order,
+// and the same in its own order.
+template <size_t... kLane>
+struct EverySecond<std::index_sequence<kLane...>> {
+  static constexpr int32_t Taken(int64_t lane) {
+    return static_cast<int32_t>(lane / 4 * 4 + lane % 2 * 2 + (lane % 4 < 2 ? 0 : kLanes));
+  }
+
+  static constexpr int32_t Ordered(int64_t lane) {
+    const int64_t in_half = lane % (kLanes / 2);
+    return static_cast<int32_t>(in_half / 2 * 4 + in_half % 2 + (lane < kLanes / 2 ? 0 : 2));
+  }
+
+  template <typename Vector, typename Element>
+  static void Take(const Element* from, Vector& to) {
+    Vector next;
+    Load(from, to);
+    Load(from + kLanes, next);
+#ifdef __clang__
+    to = __builtin_shufflevector(to, next, Taken(kLane)...);
+#else
+    to = __builtin_shuffle(to, next, Ints{Taken(kLane)...});
+#endif
+  }
+
+  template <typename Vector>
+  static void Order(Vector& vector) {
+#ifdef __clang__
+    vector = __builtin_shufflevector(vector, vector, Ordered(kLane)...);
+#else
+    vector = __builtin_shuffle(vector, Ints{Ordered(kLane)...});
+#endif
+  }
+};
+
+// As LoadStrided, in an order of its own. Puts vectors of this order in order.
+template <int64_t kStride, typename Vector, typename Element>
+void LoadUnordered(const Element* from, Vector& to) {
+  if constexpr (kStride == 2) {
+    EverySecond<std::make_index_sequence<kLanes>>::Take(from, to);
+  } else {
+    LoadStrided<kStride>(from, to);
+  }
+}
+
+template <int64_t kStride, typename Vector>
+void Order(Vector& vector) {
+  if constexpr (kStride == 2) EverySecond<std::make_index_sequence<kLanes>>::Order(vector);
+}
+
+template <typename Lanes>
 struct Interleaved;
 
 template <size_t... kLane>
