@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 8_200,
     "dialect": 2_400,
-    "entry": 4_010,
-    "ge": 3_200,
-    "model": 6_920,
+    "entry": 4_040,
+    "ge": 3_210,
+    "model": 6_970,
     "report": 2_100,
     "standard": 3_300,
-    "torch": 5_040,
+    "torch": 5_340,
     "verification": 7_115,
 }
 """The most lines of each room's Python."""

@@ -38,6 +38,7 @@ def test_each_call_of_threads(soc: str, run: str) -> None:
     check_all(soc, f"sweep(Sessions({run}, threads=4))")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", RUNS)
 def test_waits_that_fail_again(run: str) -> None:
     """The first wait, those that follow it to end the stream, and the stream's destruction."""
@@ -45,6 +46,7 @@ def test_waits_that_fail_again(run: str) -> None:
     check_all(SOCS[0], f"[one for times in (2, 3, 4) for destroyed in (True, False) for one in {sweep}]")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [2, 3])
 def test_waits_of_threads_that_fail_again(times: int) -> None:
     check_all(SOCS[1], f"sweep_waits(Sessions(run_fetched, threads=3), times={times}, destroyed=True)")

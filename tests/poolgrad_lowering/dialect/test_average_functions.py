@@ -36,7 +36,9 @@ def oldest(case: AverageCase) -> int:
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
-@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize(
+    "opset", [pytest.param(each, marks=pytest.mark.long if each in {12, 14, 15, 21} else ()) for each in OPSETS]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_every_case(name: str, opset: int, symbolic: bool) -> None:
     case = CASES[name]

@@ -18,7 +18,7 @@ from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_models import ADAPTIVE, CASES, PoolCase, pool_model
 
-OPSETS = [12, 13, 15, 18, 20]
+OPSETS = [12, 13, pytest.param(15, marks=pytest.mark.long), 18, pytest.param(20, marks=pytest.mark.long)]
 DTYPES: dict[int, Any] = {
     TensorProto.FLOAT: np.float32,
     TensorProto.FLOAT16: np.float16,

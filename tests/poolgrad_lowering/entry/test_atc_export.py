@@ -271,7 +271,7 @@ VERIFIED = [
 ]
 
 
-@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+@pytest.mark.parametrize("target", ["atlas-a2", pytest.param("ascend950", marks=pytest.mark.long)])
 @pytest.mark.parametrize("path", VERIFIED, ids=lambda path: path.stem)
 def test_verify_proves_the_export_against_the_original(path: Path, target: str) -> None:
     original = onnx.load(path)
