@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from sympy import Eq, Symbol
+from sympy.logic.boolalg import Boolean
 from torch import Tensor, fx
 from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
@@ -138,7 +139,7 @@ class _Symbols:
         for guard in self._shapes.guards:
             place = guard.sloc.framework_loc
             is_of_the_model = isinstance(place, FrameSummary) and is_of_a_model(place)
-            if not (is_of_the_model or isinstance(guard.expr, Eq)) or all(guard.expr.xreplace(each) for each in tried):
+            if not (is_of_the_model or isinstance(guard.expr, Eq)) or all(_holds(guard.expr, each) for each in tried):
                 continue
             asked = guard.expr.xreplace({own: Symbol(symbol.name) for own, symbol in self._symbols.items()})
             condition = f"{asked.lhs} = {asked.rhs}" if isinstance(asked, Eq) else str(asked)
@@ -156,6 +157,14 @@ class _Symbols:
         for _ in range(_TRIED):
             drawn = {own: symbol.least + int(2 ** random.uniform(0, 20)) for own, symbol in self._symbols.items()}
             yield {own: min(value, self._symbols[own].most or value) for own, value in drawn.items()}
+
+
+def _holds(condition: Boolean, sizes: Mapping[Symbol, int]) -> bool:
+    """Whether a condition holds for sizes, or says nothing of them, since they leave a tensor without elements."""
+    try:
+        return bool(condition.xreplace(sizes))
+    except ZeroDivisionError:
+        return True
 
 
 @contextmanager

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import onnx
 import pytest
 
 from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.entry.cli.arguments import Argument
+from poolgrad_lowering.entry.cli.export_torch import COMMANDS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
 from poolgrad_lowering.torch import StepMismatchError, TrainingStep  # noqa: E402
+from poolgrad_lowering.torch.groups import OptimizerName  # noqa: E402
 
 SOURCE = """
 import torch
@@ -23,6 +27,10 @@ from torch import nn
 
 def pools():
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 2))
+    return model, nn.functional.cross_entropy, (torch.randn(2, 1, 8, 8), torch.tensor([0, 1]))
+
+def means():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return model, nn.functional.cross_entropy, (torch.randn(2, 1, 8, 8), torch.tensor([0, 1]))
 
 def evaluated():
@@ -99,3 +107,20 @@ def test_a_step_is_compared_unless_it_is_left_out(
     assert not source.with_name("out.onnx").exists()
     assert main([*command, "--no-check"]) == 0
     assert source.with_name("out.onnx").exists()
+
+
+def test_symbolic_sizes(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = source.with_name("out.onnx")
+    command = ["export-torch", f"{source}:means", "-o", str(out), "--dynamic-batch", "--dynamic-shapes"]
+    for wrong in ("{", "[2]", '{"input": {"height": "h"}}', '{"input": 2}'):
+        assert main([*command, wrong]) == 2
+        assert 'is no JSON of the form {"x": {"2": "height", "3": "16*width"}}' in capsys.readouterr().err
+    assert main([*command, '{"input": {"2": "h"}}']) == 0
+    [given] = [value for value in onnx.load(out).graph.input if value.name == "input"]
+    assert [dim.dim_param or dim.dim_value for dim in given.type.tensor_type.shape.dim] == ["batch", 1, "h", 8]
+
+
+def test_the_optimizers_of_the_command_are_those_of_torch() -> None:
+    arguments = [each for each in COMMANDS["export-torch"].arguments if isinstance(each, Argument)]
+    [optimizer] = [each for each in arguments if "--optimizer" in each.names]
+    assert set(optimizer.options["choices"]) == set(get_args(OptimizerName))

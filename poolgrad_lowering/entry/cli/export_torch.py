@@ -118,7 +118,8 @@ COMMANDS = {
             argument(
                 "--optimizer",
                 choices=("adagrad", "adam", "adamw", "lion", "nadam", "rmsprop", "sgd"),
-                help="with the optimizer in the graph",
+                metavar="NAME",
+                help="with an optimizer in the graph: %(choices)s",
             ),
             flag(
                 "--dynamic-batch",
