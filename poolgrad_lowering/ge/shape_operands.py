@@ -74,7 +74,8 @@ def _fill(
     """
     own = [1] * (len(shape) - len(source)) + list(source)
     wanted = [theirs if size == 1 else size for size, theirs in zip(shape, own, strict=False)]
-    factors = [_factors(size) for size in wanted]
+    held = {size for _, sizes in _inputs(writer) for size in sizes}
+    factors = [[size] if size in held else _factors(size) for size in wanted]
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
     if len(own) > len(shape) or (is_split and (set(own) != {1} or sum(isinstance(size, str) for size in shape) > 1)):

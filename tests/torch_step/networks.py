@@ -327,7 +327,7 @@ class Tokens(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         patches = self.patches(x).flatten(2).transpose(1, 2)
-        tokens = torch.cat([self.token.expand(len(x), -1, -1), patches], 1)
+        tokens = torch.cat([self.token.expand(x.shape[0], -1, -1), patches], 1)
         return self.head(self.encoder(tokens)[:, 0])
 
 
@@ -343,7 +343,8 @@ def labels(count: int, *sizes: int) -> Callable[[], Tensor]:
 class Network:
     """A network, its input and target, and the numbers of its max pools and of its average pools with windows.
 
-    `shapes` are the symbolic sizes of its step.
+    `shapes` are the symbolic sizes of its step. `computes_shapes`: they include the two of a Reshape that divides an
+    axis, which no numbers can say.
     """
 
     build: Callable[[], nn.Module]
@@ -352,6 +353,7 @@ class Network:
     pools: int
     averages: int = 0
     shapes: Mapping[str, Any] | None = None
+    computes_shapes: bool = False
     loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=nn.CrossEntropyLoss)
 
     def make(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor], tuple[Tensor, Tensor]]:
@@ -402,5 +404,6 @@ NETWORKS = {
         labels(4),
         1,
         shapes={"words": {0: "batch", 1: "2*length"}, "target": {0: "batch"}},
+        computes_shapes=True,
     ),
 }
