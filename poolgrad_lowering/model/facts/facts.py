@@ -284,7 +284,7 @@ class Facts(Memo):
         found = derived
         if rule is None or (derived is None and node.is_a("Conv", "ConvTranspose", "Resize", "Tile", "Upsample")):
             found = self._inference.shape(self, value)
-            if node.op[0] and node.op[0] == self._believed:
+            if node.op[0] == self._believed:
                 return named(found, self.declared_shape(value))
         if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
             return found

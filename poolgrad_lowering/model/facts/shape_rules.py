@@ -223,22 +223,21 @@ def _transposed_convolution(known: Known, node: Node, value: Value) -> Shape | N
     """
     source, weights = known.shape(node.input(0)), known.shape(node.input(1))
     window, group = known.pool(node), integer(node, "group", 1)
-    if source is None or weights is None or window is None or group is None or window.auto_pad != "NOTSET":
+    if source is None or weights is None or window is None or group is None:
+        return None
+    if window.auto_pad != "NOTSET" or "output_shape" in node.attributes:
         return None
     more = integers(node, "output_padding", [0] * len(window.kernel))
     if not len(source) == len(weights) == len(window.kernel) + 2 or more is None or len(more) != len(window.kernel):
         return None
-    if "output_shape" in node.attributes:
-        return None
     dims = [source[0], size((Dim(group), weights[1]))]
     for number, dim in enumerate(source[2:]):
-        axis = window.axis(number, dim)
-        added = -1 if axis is None else more[number] + axis.extent - axis.begin - axis.end - axis.stride
-        extent = None if dim.static is None else dim.static * window.strides[number] + added
-        if extent is not None:
-            dims.append(Dim(max(extent, 0)))
+        stride, pads = window.strides[number], window.begins[number] + window.ends[number]
+        added = more[number] + window.dilations[number] * (window.kernel[number] - 1) + 1 - pads - stride
+        if dim.static is not None:
+            dims.append(Dim(max(dim.static * stride + added, 0)))
         else:
-            dims.append(size((Dim(window.strides[number]), dim)) if added == 0 else opaque(value, number + 2))
+            dims.append(size((Dim(stride), dim)) if added == 0 else opaque(value, number + 2))
     return tuple(dims)
 
 
