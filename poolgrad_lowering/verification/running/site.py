@@ -8,6 +8,7 @@ Such data is written with both sides as a reproducer.
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -62,9 +63,12 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_RUNS = 9
 """The number of kinds of data, so that a site with one plane gets each of them."""
-LARGE = 1 << 21
-"""The number of input elements above which a site of fixed size is large: one run has every kind of data."""
+LARGE = 1 << 18
+"""The number of input elements above which a site of fixed size is large: as a rule one run has every kind of data."""
 LARGE_RUNS = 2
+"""The fewest runs of a large site. One with fewer planes than kinds of data runs until each kind was drawn."""
+_MOST_ELEMENTS = 1 << 21
+"""The number of input elements above which no further values of symbolic sizes are tried."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,9 @@ class DifferentialTest:
         if not usable:
             raise UnprovenError(reason)
         runs = self._settings.runs or max(DEFAULT_RUNS, len(usable))
-        if len(usable) == 1 and element_count(usable[0]) > LARGE:
-            runs = min(runs, LARGE_RUNS)
+        if not self._settings.runs and len(usable) == 1 and element_count(usable[0]) > LARGE:
+            planes = min((math.prod(shape[:2]) for shape in usable[0].values() if len(shape) > 2), default=1)
+            runs = max(LARGE_RUNS, -(-DEFAULT_RUNS // max(planes, 1)))
         for run in range(runs):
             failure = self._run(run, usable[run % len(usable)])
             if failure is not None:
@@ -143,7 +148,7 @@ class DifferentialTest:
         for chosen in choices(symbols(self._types, self._cut), windows, bound):
             try:
                 found = shapes(self._cut, self._sources, self._types, chosen)
-                if usable and element_count(found) > LARGE:
+                if usable and element_count(found) > _MOST_ELEMENTS:
                     break
                 if chosen:
                     self._expect(self._feeds(0, found))

@@ -175,6 +175,15 @@ def test_one_run_finds_sizes_that_fit() -> None:
     assert site.runs == 9
 
 
+@pytest.mark.parametrize(("shape", "runs"), [((2, 64, 48, 48), 2), ((1, 3, 320, 320), 3), ((1, 1, 520, 520), 9)])
+def test_a_large_site_runs_until_each_kind_of_data_was_drawn(shape: tuple[int, ...], runs: int) -> None:
+    model = ort_gradient(list(shape), kernel_shape=[2, 2], strides=[2, 2])
+    [site] = check(model).sites
+    assert (site.status, site.runs) == ("proven", runs)
+    [site] = verify(model, lower(model), whole_model=False, runs=4).sites
+    assert site.runs == 4
+
+
 def test_constants_in_external_files(tmp_path: Path) -> None:
     model = ModelProto()
     model.CopyFrom(POOL)
