@@ -93,6 +93,15 @@ def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Ten
     return state
 
 
+def update_names(groups: Sequence[Group]) -> list[str]:
+    """Return the input names of what `update` returns a new value of."""
+    found = [names.STEPS] if any(group.optimizer.COUNTS_STEPS for group in groups) else []
+    for group in groups:
+        for name in group.parameters:
+            found += [names.weight(name), *(names.state(slot, name) for slot in group.optimizer.slots)]
+    return found
+
+
 def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Mapping[str, Tensor]) -> Tensors:
     """Return the new weights and the new state, by input name. `values` has weights, state and rates."""
     results = {}

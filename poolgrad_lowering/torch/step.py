@@ -29,7 +29,7 @@ from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
-from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update
+from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update_names
 from poolgrad_lowering.torch.internals import has_gradient_hooks, run_annotated
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
 from poolgrad_lowering.torch.progress import Progress
@@ -201,7 +201,7 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
         **{group.rate: torch.tensor(0.0) for group in groups},
     }
 
-    outputs = list(map(names.new, update(groups, inputs, weights)))
+    outputs = list(map(names.new, update_names(groups)))
     model = empty(opset)
     write_updates(model, groups, inputs, weights, outputs, partial(translated, opset=opset))
     finish(model)
@@ -251,10 +251,7 @@ def _exported(
     model = translated(step, joint.inputs, outputs, opset=opset, sizes=sizes)
     if groups:
         weights = {name: joint.inputs[names.weight(name)] for name in joint.trained}
-        results = [
-            *(name for name in outputs if name not in gradients),
-            *map(names.new, update(groups, inputs, weights)),
-        ]
+        results = [*(name for name in outputs if name not in gradients), *map(names.new, update_names(groups))]
         write_updates(model, groups, inputs, weights, list(dict.fromkeys(results)), partial(translated, opset=opset))
     return model
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graphs import fresh, names_of
 from poolgrad_lowering.torch.arrays import to_array
-from poolgrad_lowering.torch.groups import Group, update
+from poolgrad_lowering.torch.groups import Group, update, update_names
 
 Export = Callable[[Callable[..., Sequence[Tensor]], Mapping[str, Tensor], Sequence[str]], onnx.ModelProto]
 """Returns the model of a function of named tensors, with named results."""
@@ -131,12 +131,13 @@ def _template(group: Group, examples: Mapping[str, Tensor], export: Export) -> _
         scalars[names.STEPS] = torch.zeros(())
     inputs = {**examples, **scalars}
     one = [replace(group, parameters=(_ONE,))]
+    outputs = update_names(one)
 
     def run(*values: Tensor) -> list[Tensor]:
         given = dict(zip(inputs, values, strict=True))
-        return list(update(one, given, {_ONE: given[names.gradient(_ONE)]}).values())
+        found = update(one, given, {_ONE: given[names.gradient(_ONE)]})
+        return [found[name] for name in outputs]
 
-    outputs = update(one, inputs, {_ONE: examples[names.gradient(_ONE)]})
     return _Template(export(run, inputs, list(map(names.new, outputs))).graph, list(scalars))
 
 
