@@ -28,6 +28,7 @@ from poolgrad_lowering.torch.explanations import explanation, sentence
 from poolgrad_lowering.torch.exporter_internals import quick_program
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.transposes import join_transposes
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -84,6 +85,7 @@ def empty(opset: int) -> onnx.ModelProto:
 def finish(exported: onnx.ModelProto) -> None:
     """Correct and arrange what torch's exporter wrote. Raises `TorchExportError` if it is not valid ONNX then."""
     correct(exported)
+    join_transposes(exported.graph)
     arrange(exported.graph)
     try:
         onnx.checker.check_model(exported, full_check=True)
