@@ -29,7 +29,6 @@ from poolgrad_lowering.torch.internals import (
     run_annotated,
     trace,
     uncompiled,
-    without_one_dnn,
 )
 from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.joint import module_of
@@ -87,7 +86,7 @@ def export_forward(
     forward = _Forward(model, arguments, count=len(values))
     try:
         # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
-        with restored(model), torch.enable_grad(), without_one_dnn(), scopes.recorded(model):
+        with restored(model), torch.enable_grad(), scopes.recorded(model):
             model.eval()
             graph = trace(forward, inputs, sizes, decompositions("by_shape"), INTERPOLATIONS)
     except Exception as error:

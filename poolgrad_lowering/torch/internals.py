@@ -79,9 +79,10 @@ def trace(
     symbols = _Symbols(mode.shape_env)
     fakes = [_fake(mode, name, tensor, sizes.get(name, {}), symbols) for name, tensor in inputs.items()]
     # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
-    # attention has no translation to ONNX, that of its formula does.
+    # attention has no translation to ONNX, that of its formula does; neither has oneDNN's operator of an LSTM.
     with (
         mode,
+        without_one_dnn(),
         enable_python_dispatcher(),
         _decomposed(differentiated),
         sdpa_kernel(SDPBackend.MATH),

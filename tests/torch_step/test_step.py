@@ -538,3 +538,27 @@ def test_arguments() -> None:
         export_training_step(model, LOSS, (X, LABELS), weights="both")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="example_inputs"):
         export_training_step(model, LOSS, (X,))
+
+
+class Recurrent(nn.Module):
+    """A recurrent layer that reads what the step is given, and so needs no gradient."""
+
+    def __init__(self, layer: type[nn.RNNBase], **options: Any) -> None:
+        super().__init__()
+        self.layer, self.head = layer(6, 8, batch_first=True, **options), nn.LazyLinear(3)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(self.layer(x)[0][:, -1])
+
+
+@pytest.mark.parametrize(
+    ("layer", "options"),
+    [(nn.LSTM, {}), (nn.LSTM, {"num_layers": 2, "bidirectional": True, "proj_size": 4}), (nn.GRU, {}), (nn.RNN, {})],
+)
+def test_a_recurrent_layer_on_an_example_input(layer: type[nn.RNNBase], options: dict[str, Any]) -> None:
+    """torch runs an LSTM whose input needs no gradient in oneDNN, by an operator without a translation to ONNX."""
+    torch.manual_seed(0)
+    model, batch = Recurrent(layer, **options), (torch.randn(4, 5, 6), torch.randint(3, (4,)))
+    model(batch[0])
+    step = export_training_step(model, nn.functional.cross_entropy, batch, optimizer="adam", dynamic_batch=True)
+    step.check(steps=2)
