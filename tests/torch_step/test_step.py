@@ -543,7 +543,7 @@ def test_arguments() -> None:
 class Recurrent(nn.Module):
     """A recurrent layer that reads what the step is given, and so needs no gradient."""
 
-    def __init__(self, layer: type[nn.RNNBase], **options: Any) -> None:
+    def __init__(self, layer: Callable[..., nn.Module], **options: Any) -> None:
         super().__init__()
         self.layer, self.head = layer(6, 8, batch_first=True, **options), nn.LazyLinear(3)
 
@@ -555,7 +555,7 @@ class Recurrent(nn.Module):
     ("layer", "options"),
     [(nn.LSTM, {}), (nn.LSTM, {"num_layers": 2, "bidirectional": True, "proj_size": 4}), (nn.GRU, {}), (nn.RNN, {})],
 )
-def test_a_recurrent_layer_on_an_example_input(layer: type[nn.RNNBase], options: dict[str, Any]) -> None:
+def test_a_recurrent_layer_on_an_example_input(layer: Callable[..., nn.Module], options: dict[str, Any]) -> None:
     """torch runs an LSTM whose input needs no gradient in oneDNN, by an operator without a translation to ONNX."""
     torch.manual_seed(0)
     model, batch = Recurrent(layer, **options), (torch.randn(4, 5, 6), torch.randint(3, (4,)))
