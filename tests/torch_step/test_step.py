@@ -540,7 +540,7 @@ def test_arguments() -> None:
         export_training_step(model, LOSS, (X,))
 
 
-class Recurrent(nn.Module):
+class OnSequences(nn.Module):
     """A recurrent layer that reads what the step is given, and so needs no gradient."""
 
     def __init__(self, layer: Callable[..., nn.Module], **options: Any) -> None:
@@ -558,7 +558,7 @@ class Recurrent(nn.Module):
 def test_a_recurrent_layer_on_an_example_input(layer: Callable[..., nn.Module], options: dict[str, Any]) -> None:
     """torch runs an LSTM whose input needs no gradient in oneDNN, by an operator without a translation to ONNX."""
     torch.manual_seed(0)
-    model, batch = Recurrent(layer, **options), (torch.randn(4, 5, 6), torch.randint(3, (4,)))
+    model, batch = OnSequences(layer, **options), (torch.randn(4, 5, 6), torch.randint(3, (4,)))
     model(batch[0])
     step = export_training_step(model, nn.functional.cross_entropy, batch, optimizer="adam", dynamic_batch=True)
     step.check(steps=2)
