@@ -13,7 +13,7 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
 from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_loss_backward
-from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers, vector_norm
+from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers, trilinear, vector_norm
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
 from poolgrad_lowering.torch.internals import decompositions_of
@@ -65,6 +65,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.scatter_reduce.two: _scatter_reduce,
         **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
         aten.log1p.default: log1p,
+        aten._trilinear.default: trilinear,  # noqa: SLF001 - as above
         aten.tan.default: lambda x: x.sin() / x.cos(),  # onnxruntime's CANN provider has no Tan
         aten.expm1.default: expm1,
         aten.special_erfcx.default: erfcx,

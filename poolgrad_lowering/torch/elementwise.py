@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bounds, extremes, norms and running products, in operators that torch's ONNX exporter can translate."""
+"""Bounds, extremes, norms and products, in operators that torch's ONNX exporter can translate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import torch
@@ -80,6 +82,22 @@ def of_numbers(extreme: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., t
         return values.to(torch.bool), positions
 
     return find
+
+
+def trilinear(  # noqa: PLR0917 - the operator's signature
+    one: Tensor,
+    two: Tensor,
+    three: Tensor,
+    expand_one: Sequence[int],
+    expand_two: Sequence[int],
+    expand_three: Sequence[int],
+    summed: Sequence[int],
+    unroll_dim: int = 1,  # noqa: ARG001 - the axis along which torch computes it in parts
+) -> Tensor:
+    """Return the product of three tensors, each with further axes of size 1, summed over axes."""
+    given = (one, expand_one), (two, expand_two), (three, expand_three)
+    product = reduce(mul, (reduce(Tensor.unsqueeze, axes, factor) for factor, axes in given))
+    return product.sum(list(summed)) if summed else product
 
 
 def vector_norm(

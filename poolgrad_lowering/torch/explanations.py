@@ -74,6 +74,7 @@ _KNOWN: tuple[tuple[str, Callable[[re.Match[str], list[BaseException]], str]], .
         lambda found, causes: f"torch's translation to ONNX of the operator {found[1]} fails: {sentence(causes[-1])}",
     ),
     (r"data-dependent|_local_scalar_dense|unbacked symbols", _value_of_a_tensor),
+    (r"'lengths' argument|failed to unpack .* got FakeTensor", _value_of_a_tensor),  # of packed sequences
     (
         r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,",
         lambda found, _: (

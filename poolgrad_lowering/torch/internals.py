@@ -83,6 +83,7 @@ def trace(
     with (
         mode,
         without_one_dnn(),
+        _masks_as_they_are(),
         enable_python_dispatcher(),
         _decomposed(differentiated),
         sdpa_kernel(SDPBackend.MATH),
@@ -166,6 +167,18 @@ def _holds(condition: Boolean, sizes: Mapping[Symbol, int]) -> bool:
         return bool(condition.xreplace(sizes))
     except ZeroDivisionError:
         return True
+
+
+@contextmanager
+def _masks_as_they_are() -> Iterator[None]:
+    """While it is active, transformer layers do not ask whether a mask is the causal one, which is faster in torch."""
+    layers = torch.nn.modules.transformer
+    kept = layers._detect_is_causal_mask  # noqa: SLF001 - there is no other way
+    try:
+        layers._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True  # noqa: SLF001, ARG005
+        yield
+    finally:
+        layers._detect_is_causal_mask = kept  # noqa: SLF001
 
 
 @contextmanager

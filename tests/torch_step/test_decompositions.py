@@ -218,6 +218,39 @@ def test_layers(name: str) -> None:
     step.check(steps=2)
 
 
+class OfTwo(nn.Module):
+    """A layer of two tensors, of which both are computed."""
+
+    def __init__(self, layer: Any, second: Any) -> None:
+        super().__init__()
+        self.first, self.layer, self.second = nn.Linear(4, 4), layer, second
+
+    def forward(self, x: Any) -> Any:
+        y = self.first(x)
+        return self.layer(y, *self.second(y))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(lambda: OfTwo(nn.Bilinear(4, 4, 3), lambda y: [y.tanh()]), id="bilinear"),
+        pytest.param(
+            lambda: OfTwo(
+                nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8, 0.0, batch_first=True), 1),
+                lambda y: [y, nn.Transformer.generate_square_subsequent_mask(5)],
+            ),
+            id="a decoder with the causal mask",
+        ),
+    ],
+)
+def test_layers_of_two_tensors(model: Any) -> None:
+    """torch has a bilinear form as one operator, and asks whether the numbers of a mask are those of the causal one."""
+    torch.manual_seed(0)
+    batch = torch.randn(2, 5, 4), torch.zeros(2, 5, 1)
+    step = export_training_step(model(), lambda y, target: (y - target).pow(2).mean(), batch, optimizer="sgd")
+    step.check(steps=2)
+
+
 @pytest.mark.parametrize(
     ("function", "operator"),
     [

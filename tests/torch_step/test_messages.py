@@ -18,6 +18,7 @@ pytest.importorskip("onnxscript")
 
 import onnxruntime  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
+from torch.nn.utils.rnn import pack_padded_sequence  # noqa: E402
 
 from poolgrad_lowering import lower  # noqa: E402
 from poolgrad_lowering.runtime import SessionError, TrainingLoop, create_session  # noqa: E402
@@ -48,6 +49,10 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         r"in <lambda> \(test_messages\.py, line \d+\).*torch\.where",
     ),
     "int()": (lambda: Of(lambda y: y[:, int(y.argmax()) % 3]), r"depends on the numbers in a tensor, in <lambda>"),
+    "packed sequences": (
+        lambda: Of(lambda y: pack_padded_sequence(y.flatten(2), torch.tensor([3, 1]), batch_first=True).data),
+        "depends on the numbers in a tensor, in",
+    ),
     "a view": (lambda: Of(lambda y: (z := y.clone(), z.diagonal().zero_())[0]), "changes what `diagonal` returns"),
     "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
     "no operator": (
