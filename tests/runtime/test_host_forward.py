@@ -180,28 +180,6 @@ def test_empty(aclnn: Either, api: str, x_shape: tuple[int, ...], y_shape: tuple
     assert (indices == -7).all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("axes", [2, 3])
-def test_torch(aclnn: Either, axes: int, dtype: str) -> None:
-    torch = pytest.importorskip("torch")
-    forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
-    api, value_type = {2: FORWARD_2D, 3: FORWARD_3D}[axes], {str(v): v for v in VALUES}[dtype]
-    for *lists, ceil_mode in WINDOWS:
-        named = dict(
-            zip(
-                ("kernel_size", "stride", "padding", "dilation"),
-                lists if axes == 2 else [[values[1], *values] for values in lists],
-                strict=True,
-            )
-        )
-        x = values_with_ties((2, 3, 8, 9, 14)[: axes + 2], value_type)
-        given = torch.from_numpy(x.astype(np.float32)).to(getattr(torch, dtype))
-        expected, argmax = forward(given, return_indices=True, ceil_mode=ceil_mode, **named)
-        y, indices = pooled(aclnn, api, x, expected.shape, np.int64, ceil_mode=ceil_mode, **named)
-        assert_same_bits(y, expected.float().numpy().astype(value_type))
-        assert_same_bits(indices, argmax.numpy())
-
-
 # -- what fails in phase 2
 
 

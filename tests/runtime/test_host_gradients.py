@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -216,59 +215,6 @@ def test_empty_leaves_grad_input_as_it_is(
     grad, indices = np.zeros(y_shape, np.float32), np.zeros(y_shape, np.int32)
     result = gradient(either, api, np.zeros(x_shape, np.float32), grad, indices, kernel_size=[2], stride=[2])
     assert (result == 7).all()
-
-
-# kernel, stride, padding and dilation along H and W, and ceil_mode
-WINDOWS = [
-    ([2, 2], [2, 2], [0, 0], [1, 1], False),
-    ([3, 3], [2, 2], [1, 1], [1, 1], False),
-    ([3, 2], [1, 2], [1, 0], [1, 1], False),
-    ([5, 3], [2, 3], [2, 1], [1, 2], True),
-    ([3, 3], [2, 2], [1, 1], [2, 2], True),
-    ([2, 2], [3, 3], [1, 1], [1, 1], True),
-    ([1, 1], [1, 1], [0, 0], [1, 1], False),
-]
-SIZES = [(7, 7), (12, 11), (9, 14)]
-
-
-def torch_gradient(forward: Any, x: Array, dtype: Any, **options: Any) -> tuple[Array, Array, Array]:
-    """Return torch's gradient, indices, and the incoming gradient: small integers, whose sums are exact."""
-    torch = pytest.importorskip("torch")
-    leaf = torch.from_numpy(x).to(dtype).requires_grad_(True)
-    y, indices = forward(leaf, return_indices=True, **options)
-    grad = torch.randint(-8, 9, y.shape, generator=torch.Generator().manual_seed(0)).to(dtype)
-    y.backward(grad)
-    return leaf.grad.float().numpy(), indices.numpy(), grad.float().numpy()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("axes", [2, 3])
-def test_torch_max_pool(either: Either, axes: int, dtype: str) -> None:
-    torch = pytest.importorskip("torch")
-    forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
-    api, value_type = {2: POOL_2D, 3: POOL_3D}[axes], {str(v): v for v in VALUES}[dtype]
-    rng = np.random.default_rng(4)
-    for (*lists, ceil_mode), size in itertools.product(WINDOWS, SIZES):
-        along_axes = [values if axes == 2 else [values[1], *values] for values in lists]
-        windows = dict(zip(("kernel_size", "stride", "padding", "dilation"), along_axes, strict=True))
-        x = rng.integers(-3, 4, (2, 3, *size) if axes == 2 else (2, 3, 8, *size)).astype(np.float32)  # many ties
-        expected, indices, grad = torch_gradient(forward, x, getattr(torch, dtype), ceil_mode=ceil_mode, **windows)
-        x, grad = x.astype(value_type), grad.astype(value_type)
-        actual = gradient(either, api, x, grad, indices, ceil_mode=ceil_mode, **windows)
-        assert_same_bits(actual, expected.astype(value_type))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("axes", [2, 3])
-def test_torch_adaptive_max_pool(either: Either, axes: int, dtype: str) -> None:
-    torch = pytest.importorskip("torch")
-    forward = {2: torch.nn.functional.adaptive_max_pool2d, 3: torch.nn.functional.adaptive_max_pool3d}[axes]
-    api, value_type = {2: ADAPTIVE_2D, 3: ADAPTIVE_3D}[axes], {str(v): v for v in VALUES}[dtype]
-    x = np.random.default_rng(5).integers(-3, 4, (2, 3, 10, 7, 9)[: axes + 2]).astype(np.float32)
-    for output_size in ([5, 7, 3], [4, 3, 9], [1, 1, 1], [12, 20, 8]):
-        expected, indices, grad = torch_gradient(forward, x, getattr(torch, dtype), output_size=output_size[:axes])
-        actual = gradient(either, api, x.astype(value_type), grad.astype(value_type), indices)
-        assert_same_bits(actual, expected.astype(value_type))
 
 
 @pytest.mark.parametrize("axes", [2, 3])

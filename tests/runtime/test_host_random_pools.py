@@ -28,8 +28,8 @@ from tests.runtime.aclnn_ctypes import (
     Aclnn,
     Backward,
     Forward,
-    current_device,
 )
+from tests.runtime.strict_device import MODES, StrictDevice, either_device
 
 Array = npt.NDArray[Any]
 WINDOWED = {2: (FORWARD_2D, POOL_2D, "max_pool2d"), 3: (FORWARD_3D, POOL_3D, "max_pool3d")}
@@ -47,10 +47,13 @@ SOME = settings(
 MANY = settings(SOME, max_examples=5000)
 
 
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    with current_device() as library:
-        yield library
+Either = Aclnn | StrictDevice
+
+
+@pytest.fixture(params=MODES)
+def aclnn(request: pytest.FixtureRequest) -> Iterator[Either]:
+    with either_device(request.param) as either:
+        yield either
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def arguments(windows: PoolWindows | AdaptiveWindows) -> dict[str, Any]:
     return {**lists, "padding": windows.pads[:rank], "ceil_mode": windows.ceil}
 
 
-def check(aclnn: Aclnn, case: Case) -> None:
+def check(aclnn: Either, case: Case) -> None:
     torch = pytest.importorskip("torch")
     adaptive = isinstance(case.windows, AdaptiveWindows)
     forward, backward, name = (ADAPTIVE if adaptive else WINDOWED)[len(case.shape) - 2]
@@ -112,12 +115,12 @@ def check(aclnn: Aclnn, case: Case) -> None:
 
 @SOME
 @given(cases())
-def test_random_pools(aclnn: Aclnn, case: Case) -> None:
+def test_random_pools(aclnn: Either, case: Case) -> None:
     check(aclnn, case)
 
 
 @pytest.mark.long
 @MANY
 @given(cases())
-def test_many_random_pools(aclnn: Aclnn, case: Case) -> None:
+def test_many_random_pools(aclnn: Either, case: Case) -> None:
     check(aclnn, case)
