@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -67,12 +66,6 @@ def legal(api: str) -> Backward:
 
 GRADS = ("grad_output", "self_", "grad_input")
 ALL = (*GRADS, "indices")
-
-
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    with current_device() as library:
-        yield library
 
 
 @pytest.mark.parametrize("api", APIS)

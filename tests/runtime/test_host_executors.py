@@ -5,21 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
-from tests.runtime.aclnn_ctypes import POOL_2D, Aclnn, Backward, Tensor, current_device, int64s
+from tests.runtime.aclnn_ctypes import POOL_2D, Aclnn, Backward, Tensor, int64s
 
 NULLPTR, RUNTIME, INNER_NULLPTR, FAULT = 161001, 361001, 561103, 507015
-
-
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    with current_device() as library:
-        yield library
 
 
 def example() -> tuple[Backward, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.aclnn_ctypes import Aclnn, current_device
-from tests.runtime.strict_device import StrictDevice, strict_device
+from tests.runtime.strict_device import StrictDevice
 
 FAILURE, INVALID, AICORE = 507899, 100000, 507015
 BODY = ctypes.CFUNCTYPE(c_int32, c_void_p, ctypes.POINTER(c_char_p))
@@ -78,12 +78,6 @@ def aclnn(request: pytest.FixtureRequest) -> Iterator[Aclnn]:
         library.c.aclnnHostReset()
         yield library
         library.c.aclnnHostReset()
-
-
-@pytest.fixture
-def device() -> Iterator[StrictDevice]:
-    with strict_device() as strict:
-        yield strict
 
 
 def test_code_and_message_of_a_call(aclnn: Aclnn) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,6 @@ FIND_KERNEL, INNER_NULLPTR, FAULT, OUT_OF_MEMORY = 561003, 561103, 507015, 20000
 A950, A2, A3 = "Ascend950PR_9599", "Ascend910B1", "Ascend910_9391"
 SIZES = {POOL_3D: (4, 6, 8), POOL_2D: (6, 8), ADAPTIVE_2D: (6, 8), ADAPTIVE_3D: (4, 6, 8)}
 CANARY = 64
-
-
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    with current_device() as library:
-        yield library
 
 
 def legal(api: str, index_type: Any = np.int32, value_type: Any = np.float32) -> tuple[Backward, Any, Any]:

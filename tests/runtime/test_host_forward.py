@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from tests.runtime.aclnn_ctypes import (
     Forward,
     bfloat16,
 )
-from tests.runtime.strict_device import MODES, StrictDevice, either_device
+from tests.runtime.strict_device import StrictDevice
 
 Array = npt.NDArray[Any]
 AXES = {FORWARD_3D: 3, FORWARD_2D: 2, ADAPTIVE_FORWARD_2D: 2, ADAPTIVE_FORWARD_3D: 3}
@@ -50,12 +50,6 @@ SIZES = [(7, 7), (12, 11), (9, 14)]
 Either = Aclnn | StrictDevice
 
 
-@pytest.fixture(params=MODES)
-def aclnn(request: pytest.FixtureRequest) -> Iterator[Either]:
-    with either_device(request.param) as either:
-        yield either
-
-
 def values_with_ties(shape: Sequence[int], dtype: np.dtype[Any], seed: int = 0) -> Array:
     """Few distinct values, zeros of both signs, infinities and NaN among them; some windows are all -inf."""
     rng = np.random.default_rng(seed)
@@ -66,18 +60,18 @@ def values_with_ties(shape: Sequence[int], dtype: np.dtype[Any], seed: int = 0) 
 
 
 def pooled(
-    aclnn: Either, api: str, x: Array, y_shape: Sequence[int], index_type: npt.DTypeLike, **lists: Any
+    either: Either, api: str, x: Array, y_shape: Sequence[int], index_type: npt.DTypeLike, **lists: Any
 ) -> tuple[Array, Array]:
     """Run both phases on outputs full of a value that must not survive."""
     y, indices = np.full(y_shape, 7, x.dtype), np.full(y_shape, -7, index_type)
-    assert aclnn.run(api, Forward.of(x, y, indices, **lists)) == 0, aclnn.message()
+    assert either.run(api, Forward.of(x, y, indices, **lists)) == 0, either.message()
     return y, indices
 
 
 @pytest.mark.parametrize("index_type", INDICES, ids=str)
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
 @pytest.mark.parametrize("api", [FORWARD_2D, FORWARD_3D])
-def test_windows(aclnn: Either, api: str, value_type: np.dtype[Any], index_type: np.dtype[Any]) -> None:
+def test_windows(either: Either, api: str, value_type: np.dtype[Any], index_type: np.dtype[Any]) -> None:
     for number, ((*along_plane, ceil_mode), size) in enumerate(itertools.product(WINDOWS, SIZES)):
         spatial = size if api == FORWARD_2D else (8, *size)
         lists = along_plane if api == FORWARD_2D else [[values[1], *values] for values in along_plane]
@@ -85,7 +79,7 @@ def test_windows(aclnn: Either, api: str, value_type: np.dtype[Any], index_type:
         windows = [pool_windows(*axis, ceil_mode=ceil_mode) for axis in zip(spatial, *lists, strict=True)]
         expected, argmax = ascend_pool(x, windows)
         named = dict(zip(("kernel_size", "stride", "padding", "dilation"), lists, strict=True))
-        y, indices = pooled(aclnn, api, x, expected.shape, index_type, ceil_mode=ceil_mode, **named)
+        y, indices = pooled(either, api, x, expected.shape, index_type, ceil_mode=ceil_mode, **named)
         assert_same_bits(y, expected)
         assert_same_bits(indices, argmax.astype(index_type))
 
@@ -94,46 +88,46 @@ def test_windows(aclnn: Either, api: str, value_type: np.dtype[Any], index_type:
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
 @pytest.mark.parametrize("out", [(4, 3, 9), (5, 7, 3), (1, 1, 1), (7, 10, 13)])
 def test_adaptive_windows(
-    aclnn: Either, out: tuple[int, ...], value_type: np.dtype[Any], index_type: np.dtype[Any]
+    either: Either, out: tuple[int, ...], value_type: np.dtype[Any], index_type: np.dtype[Any]
 ) -> None:
     for api, axes in ((ADAPTIVE_FORWARD_2D, 2), (ADAPTIVE_FORWARD_3D, 3)):
         x = values_with_ties((2, 3, 5, 7, 9)[: axes + 2], value_type)
         windows = [adaptive_windows(*axis) for axis in zip(x.shape[2:], out[:axes], strict=True)]
         expected, argmax = ascend_pool(x, windows)
         given = index_type if api == ADAPTIVE_FORWARD_3D else np.dtype(np.int64)
-        y, indices = pooled(aclnn, api, x, expected.shape, given, output_size=out[:axes])
+        y, indices = pooled(either, api, x, expected.shape, given, output_size=out[:axes])
         assert_same_bits(y, expected)
         assert_same_bits(indices, argmax.astype(given))
 
 
 @pytest.mark.parametrize("api", AXES)
-def test_without_batch(aclnn: Either, api: str) -> None:
+def test_without_batch(either: Either, api: str) -> None:
     axes = AXES[api]
     x = values_with_ties((3, *(6,) * axes), np.dtype(np.float32))
     expected, argmax = ascend_pool(x[None], [pool_windows(6, 2, 2, 0, 1, ceil_mode=False)] * axes)
-    y, indices = pooled(aclnn, api, x, expected.shape[1:], np.int64, kernel_size=[2], output_size=[3] * axes)
+    y, indices = pooled(either, api, x, expected.shape[1:], np.int64, kernel_size=[2], output_size=[3] * axes)
     assert_same_bits(y, expected[0])
     assert_same_bits(indices, argmax[0])
 
 
-def test_short_output_sizes(aclnn: Either) -> None:
+def test_short_output_sizes(either: Either) -> None:
     """On Ascend950 one value applies to all axes, and an empty list keeps the sizes."""
     x = values_with_ties((1, 2, 4, 5, 6), np.dtype(np.float32))
     for output_size, out in (([3], (3, 3, 3)), ([], (4, 5, 6))):
         expected, argmax = ascend_pool(x, [adaptive_windows(*axis) for axis in zip((4, 5, 6), out, strict=True)])
-        y, indices = pooled(aclnn, ADAPTIVE_FORWARD_3D, x, expected.shape, np.int64, output_size=output_size)
+        y, indices = pooled(either, ADAPTIVE_FORWARD_3D, x, expected.shape, np.int64, output_size=output_size)
         assert_same_bits(y, expected)
         assert_same_bits(indices, argmax)
 
 
-def test_views(aclnn: Either) -> None:
+def test_views(either: Either) -> None:
     """Channels-last memory, reversed axes, gaps; bytes between the elements of the outputs do not change."""
     x = values_with_ties((2, 6, 8, 3), np.dtype(np.float16)).transpose(0, 3, 1, 2)[:, :, ::-1]
     expected, argmax = ascend_pool(x, [pool_windows(size, 2, 2, 0, 1, ceil_mode=False) for size in (6, 8)])
     canvas, places = np.full((2, 3, 5, 9), 7, np.float16), np.full((2, 3, 8, 3), -7, np.int32)
     y, indices = canvas[:, :, 1:4, ::2][..., :4], places.transpose(0, 3, 2, 1)[:, :, ::2, ::1].transpose(0, 1, 3, 2)
     call = Forward.of(x, y, indices, kernel_size=[2], format=ND)
-    assert aclnn.run(FORWARD_2D, call) == 0, aclnn.message()
+    assert either.run(FORWARD_2D, call) == 0, either.message()
     assert_same_bits(np.ascontiguousarray(y), expected)
     assert_same_bits(np.ascontiguousarray(indices), argmax.astype(np.int32))
     assert (canvas[:, :, 0] == 7).all()
@@ -142,22 +136,22 @@ def test_views(aclnn: Either) -> None:
 
 
 @pytest.mark.parametrize(("api", "format_"), [(FORWARD_2D, NHWC), (FORWARD_3D, NDHWC)])
-def test_channels_last_format(aclnn: Either, api: str, format_: int) -> None:
+def test_channels_last_format(either: Either, api: str, format_: int) -> None:
     spatial = (4, 6, 8)[-AXES[api] :]
     x = values_with_ties((2, 3, *spatial), np.dtype(np.float32))
     expected, argmax = ascend_pool(x, [pool_windows(size, 2, 2, 0, 1, ceil_mode=False) for size in spatial])
     last = np.ascontiguousarray(np.moveaxis(x, 1, -1))
     y_shape = (2, *expected.shape[2:], 3)
     y, indices = np.full(y_shape, 7, np.float32), np.full(y_shape, -7, np.int64)
-    assert aclnn.run(api, Forward.of(last, y, indices, format=format_, kernel_size=[2])) == 0, aclnn.message()
+    assert either.run(api, Forward.of(last, y, indices, format=format_, kernel_size=[2])) == 0, either.message()
     assert_same_bits(np.ascontiguousarray(np.moveaxis(y, -1, 1)), expected)
     assert_same_bits(np.ascontiguousarray(np.moveaxis(indices, -1, 1)), argmax)
 
 
-def test_all_cores(aclnn: Either) -> None:
+def test_all_cores(either: Either) -> None:
     x = np.random.default_rng(3).integers(-9, 9, (16, 16, 64, 64)).astype(np.float32)
     expected, argmax = ascend_pool(x, [pool_windows(64, 3, 2, 1, 1, ceil_mode=False)] * 2)
-    y, indices = pooled(aclnn, FORWARD_2D, x, expected.shape, np.int32, kernel_size=[3], stride=[2], padding=[1])
+    y, indices = pooled(either, FORWARD_2D, x, expected.shape, np.int32, kernel_size=[3], stride=[2], padding=[1])
     assert_same_bits(y, expected)
     assert_same_bits(indices, argmax.astype(np.int32))
 
@@ -172,10 +166,10 @@ def test_all_cores(aclnn: Either) -> None:
         (ADAPTIVE_FORWARD_3D, (0, 2, 4, 4, 4), (0, 2, 2, 2, 2)),
     ],
 )
-def test_empty(aclnn: Either, api: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> None:
+def test_empty(either: Either, api: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> None:
     x = np.zeros(x_shape, np.float32)
     output_size = [2] * AXES[api]
-    y, indices = pooled(aclnn, api, x, y_shape, np.int64, kernel_size=[2], output_size=output_size)
+    y, indices = pooled(either, api, x, y_shape, np.int64, kernel_size=[2], output_size=output_size)
     assert (y == 7).all()
     assert (indices == -7).all()
 
@@ -199,11 +193,11 @@ def example() -> tuple[Forward, Array, Array]:
         ({"strides": (10**9, 48, 8, 1)}, "outside of its storage"),
     ],
 )
-def test_memory_that_may_not_be_touched(aclnn: Either, name: str, change: dict[str, Any], message: str) -> None:
+def test_memory_that_may_not_be_touched(either: Either, name: str, change: dict[str, Any], message: str) -> None:
     call, y, indices = example()
     changed = dataclasses.replace(getattr(call, name), **change)
-    assert aclnn.run(FORWARD_2D, dataclasses.replace(call, **{name: changed})) == 507015
-    text = aclnn.message() or ""
+    assert either.run(FORWARD_2D, dataclasses.replace(call, **{name: changed})) == 507015
+    text = either.message() or ""
     assert message in text
     assert name.rstrip("_") in text
     assert (y == 7).all()
@@ -211,29 +205,29 @@ def test_memory_that_may_not_be_touched(aclnn: Either, name: str, change: dict[s
 
 
 @pytest.mark.parametrize("name", ["out", "indices"])
-def test_outputs_whose_elements_share_memory(aclnn: Either, name: str) -> None:
+def test_outputs_whose_elements_share_memory(either: Either, name: str) -> None:
     call, *_ = example()
     shared = dataclasses.replace(getattr(call, name), strides=(0, 0, 0, 0))
-    assert aclnn.run(FORWARD_2D, dataclasses.replace(call, **{name: shared})) == 507015
-    assert "share memory" in (aclnn.message() or "")
+    assert either.run(FORWARD_2D, dataclasses.replace(call, **{name: shared})) == 507015
+    assert "share memory" in (either.message() or "")
 
 
-def test_window_without_an_element(aclnn: Either) -> None:
+def test_window_without_an_element(either: Either) -> None:
     x, y = np.zeros((1, 1, 1, 4), np.float32), np.zeros((1, 1, 1, 4), np.float32)
     call = Forward.of(x, y, y.astype(np.int64), kernel_size=[2, 1], stride=[1], padding=[1, 0], dilation=[2, 1])
-    assert aclnn.run(FORWARD_2D, call) == 507015
-    assert "lies in the padding altogether" in (aclnn.message() or "")
+    assert either.run(FORWARD_2D, call) == 507015
+    assert "lies in the padding altogether" in (either.message() or "")
 
 
-def test_dilation_that_ascend950_does_not_check(aclnn: Either) -> None:
+def test_dilation_that_ascend950_does_not_check(either: Either) -> None:
     x, y = np.zeros((1, 1, 4, 4, 4), np.float32), np.zeros((1, 1, 2, 2, 2), np.float32)
     call = Forward.of(x, y, y.astype(np.int64), kernel_size=[3], stride=[2], dilation=[0])
-    assert aclnn.run(FORWARD_3D, call) == 507015
-    assert "dilation holds 0" in (aclnn.message() or "")
+    assert either.run(FORWARD_3D, call) == 507015
+    assert "dilation holds 0" in (either.message() or "")
 
 
-def test_no_kernel_for_double(aclnn: Either) -> None:
+def test_no_kernel_for_double(either: Either) -> None:
     x, y = np.zeros((1, 1, 4, 4)), np.zeros((1, 1, 2, 2))
     call = Forward.of(x, y, y.astype(np.int64), output_size=[2, 2])
-    assert aclnn.run(ADAPTIVE_FORWARD_2D, call) == 561003
-    assert "no kernel for DOUBLE" in (aclnn.message() or "")
+    assert either.run(ADAPTIVE_FORWARD_2D, call) == 561003
+    assert "no kernel for DOUBLE" in (either.message() or "")

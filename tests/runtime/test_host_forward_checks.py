@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import pytest
 
@@ -64,12 +63,6 @@ def legal(api: str) -> Forward:
     x, y = (Tensor((2, 3) + (size,) * axes, FLOAT, format=format_) for size in (8, 4))
     indices = dataclasses.replace(y, dtype=INT64 if api == ADAPTIVE_FORWARD_2D else INT32)
     return Forward(x, y, indices, kernel_size=[2] * axes, output_size=[4] * axes)
-
-
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    with current_device() as library:
-        yield library
 
 
 @pytest.mark.parametrize("api", APIS)

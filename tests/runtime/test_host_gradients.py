@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,9 +24,8 @@ from tests.runtime.aclnn_ctypes import (
     Backward,
     Tensor,
     bfloat16,
-    current_device,
 )
-from tests.runtime.strict_device import MODES, StrictDevice, either_device
+from tests.runtime.strict_device import StrictDevice
 
 Array = npt.NDArray[Any]
 AXES = {POOL_3D: 3, POOL_2D: 2, ADAPTIVE_2D: 2, ADAPTIVE_3D: 3}
@@ -35,20 +34,6 @@ INDICES = [np.dtype(np.int32), np.dtype(np.int64)]
 
 
 Either = Aclnn | StrictDevice
-
-
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    """For indices anywhere in the plane, which only the lenient library accepts."""
-    with current_device() as library:
-        yield library
-
-
-@pytest.fixture(params=MODES)
-def either(request: pytest.FixtureRequest) -> Iterator[Either]:
-    """For indices in their windows, and sums that are exact: strict mode adds in another order."""
-    with either_device(request.param) as either_library:
-        yield either_library
 
 
 def expected_gradient(x_shape: Sequence[int], axes: int, grad: Array, indices: Array) -> Array:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
 from ctypes import c_int32, c_int64, c_uint32, c_void_p
 
 import pytest
@@ -16,12 +15,6 @@ from tests.runtime.aclnn_ctypes import Aclnn, current_device, initialized, int64
 INVALID, UNINITIALIZED, REPEATED = 100000, 100001, 100002
 PARAM_INVALID, INVALID_DEVICE, NO_CONTEXT, NOT_SET = 107000, 107001, 107002, 107021
 NO_DEVICE, UNSUPPORTED, NO_MEMORY = 207004, 207000, 207001
-
-
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    with current_device() as library:
-        yield library
 
 
 def test_initialization_is_once_until_finalized() -> None:

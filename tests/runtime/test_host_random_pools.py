@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +28,7 @@ from tests.runtime.aclnn_ctypes import (
     Backward,
     Forward,
 )
-from tests.runtime.strict_device import MODES, StrictDevice, either_device
+from tests.runtime.strict_device import StrictDevice
 
 Array = npt.NDArray[Any]
 WINDOWED = {2: (FORWARD_2D, POOL_2D, "max_pool2d"), 3: (FORWARD_3D, POOL_3D, "max_pool3d")}
@@ -48,12 +47,6 @@ MANY = settings(SOME, max_examples=5000)
 
 
 Either = Aclnn | StrictDevice
-
-
-@pytest.fixture(params=MODES)
-def aclnn(request: pytest.FixtureRequest) -> Iterator[Either]:
-    with either_device(request.param) as either:
-        yield either
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ def arguments(windows: PoolWindows | AdaptiveWindows) -> dict[str, Any]:
     return {**lists, "padding": windows.pads[:rank], "ceil_mode": windows.ceil}
 
 
-def check(aclnn: Either, case: Case) -> None:
+def check(either: Either, case: Case) -> None:
     torch = pytest.importorskip("torch")
     adaptive = isinstance(case.windows, AdaptiveWindows)
     forward, backward, name = (ADAPTIVE if adaptive else WINDOWED)[len(case.shape) - 2]
@@ -104,23 +97,23 @@ def check(aclnn: Either, case: Case) -> None:
     x, dy = x.astype(dtype), dy.astype(dtype)
     index_type = np.int64 if forward == ADAPTIVE_FORWARD_2D else np.int32
     y, indices = np.full(dy.shape, 7, dtype), np.full(dy.shape, -7, index_type)
-    assert aclnn.run(forward, Forward.of(x, y, indices, **told)) == 0, aclnn.message()
+    assert either.run(forward, Forward.of(x, y, indices, **told)) == 0, either.message()
     assert_same_bits(y, pooled.detach().float().numpy().astype(dtype))
     assert_same_bits(indices.astype(np.int64), recorded.numpy())
     dx = np.full_like(x, 7)
     lists = {} if adaptive else told
-    assert aclnn.run(backward, Backward.of(dy, x, indices, dx, **lists)) == 0, aclnn.message()
+    assert either.run(backward, Backward.of(dy, x, indices, dx, **lists)) == 0, either.message()
     assert_same_bits(dx, leaf.grad.float().numpy().astype(dtype))
 
 
 @SOME
 @given(cases())
-def test_random_pools(aclnn: Either, case: Case) -> None:
-    check(aclnn, case)
+def test_random_pools(either: Either, case: Case) -> None:
+    check(either, case)
 
 
 @pytest.mark.long
 @MANY
 @given(cases())
-def test_many_random_pools(aclnn: Either, case: Case) -> None:
-    check(aclnn, case)
+def test_many_random_pools(either: Either, case: Case) -> None:
+    check(either, case)

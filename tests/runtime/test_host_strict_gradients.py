@@ -9,7 +9,6 @@ strict library should have made of the call.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -72,12 +71,6 @@ POOLS = {
     "adaptive2d-larger": Pool(ADAPTIVE_2D, (3, 5), out=(7, 8)),
     "adaptive3d": Pool(ADAPTIVE_3D, (5, 7, 9), out=(3, 4, 5)),
 }
-
-
-@pytest.fixture
-def lenient() -> Iterator[Aclnn]:
-    with current_device() as aclnn:
-        yield aclnn
 
 
 def operands(pool: Pool, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
@@ -150,7 +143,7 @@ def test_atlas_a2_adds_large_windows_and_those_with_gaps_in_row_major_order(pool
 
 
 @pytest.mark.parametrize("name", POOLS)
-def test_index_outside_of_its_window(lenient: Aclnn, name: str) -> None:
+def test_index_outside_of_its_window(aclnn: Aclnn, name: str) -> None:
     """Its gradient is left out. The plane's first element is in the first window only, or in few."""
     pool = POOLS[name]
     x, indices, grad = operands(pool, VALUES["float32"])
@@ -160,7 +153,7 @@ def test_index_outside_of_its_window(lenient: Aclnn, name: str) -> None:
     with strict_device() as device:
         device.check(device.c.aclrtCtxSetSysParamOpt(0, 1))
         actual = gradient(device, pool, x, grad, indices)
-    assert_same_bits(actual, gradient(lenient, pool, x, left_out, indices))
+    assert_same_bits(actual, gradient(aclnn, pool, x, left_out, indices))
 
 
 @pytest.mark.parametrize("bad", [-1, None])
@@ -190,7 +183,7 @@ def test_windows_of_one_element(soc: str, copies: bool, values: str) -> None:
     assert_same_bits(np.ascontiguousarray(result), grad if copies else grad + VALUES[values].type(0))
 
 
-def test_views(lenient: Aclnn) -> None:
+def test_views(aclnn: Aclnn) -> None:
     """Strided operands at offsets, poisoned and written in their elements only. Sums of small integers are exact."""
     pool = POOLS["2d"]
     x, indices, grad = operands(pool, VALUES["float32"])
@@ -202,7 +195,7 @@ def test_views(lenient: Aclnn) -> None:
     with strict_device() as device:
         call = pool.call(grad[..., ::-1][..., ::-1], x, apart[..., 1], result)
         assert device.run(pool.api, call) == 0, device.message()
-    assert_same_bits(np.ascontiguousarray(result), gradient(lenient, pool, x, grad, indices))
+    assert_same_bits(np.ascontiguousarray(result), gradient(aclnn, pool, x, grad, indices))
     mask = np.ones(canvas.shape, bool)
     mask[:, 1:-1, 2:-1, :3] = False
     assert (canvas[mask] == 7).all()

@@ -23,12 +23,6 @@ A2 = "Ascend910B1"
 ONES = np.array([[[[1, 0], [0, 0]]]] * 2, np.float32)
 
 
-@pytest.fixture
-def device() -> Iterator[StrictDevice]:
-    with strict_device() as strict:
-        yield strict
-
-
 @dataclass
 class Prepared:
     """A call between its phases. Its result is ones at the start of each plane."""

@@ -8,21 +8,14 @@ import ctypes
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from tests.runtime.aclnn_ctypes import POOL_2D, Backward
-from tests.runtime.strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
+from tests.runtime.strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice
 
 PARAM_INVALID, DRIVER, FAULT = 107000, 507899, 507015
-
-
-@pytest.fixture
-def device() -> Iterator[StrictDevice]:
-    with strict_device() as strict:
-        yield strict
 
 
 def test_the_process_is_a_host(device: StrictDevice) -> None:

@@ -6,22 +6,15 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from tests.runtime.aclnn_ctypes import POOL_2D, Backward
-from tests.runtime.strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
+from tests.runtime.strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice
 
 PARAM_INVALID, NO_CONTEXT, OTHER_CONTEXT, STALE, FAULT = 107000, 107002, 107003, 107017, 507015
 POISON = b"\xff" * 8
-
-
-@pytest.fixture
-def device() -> Iterator[StrictDevice]:
-    with strict_device() as strict:
-        yield strict
 
 
 def read(device: StrictDevice, address: int) -> bytes:
