@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,14 @@ def random_feeds(model: ModelProto, seed: int = 0) -> dict[str, Array]:
         )
         for value in model.graph.input
     }
+
+
+GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
+
+
+def saved(path: Path, model: ModelProto = GRADIENT) -> Path:
+    """Write a model to a file, whose folder is made; return the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(model.SerializeToString())
+    return path

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from onnx import ModelProto
 
 from poolgrad_lowering import FileError, lower, lower_file
 from poolgrad_lowering.entry.cli import main
@@ -17,20 +16,12 @@ from poolgrad_lowering.entry.files import inspect_file
 from tests.external_models import DATA, external, onto_zeros
 from tests.harness.processes import environment
 from tests.html_report.pages import parsed, text_of
-from tests.pool_graphs import parse, torch_gradient
-
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
-REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
+from tests.pool_graphs import GRADIENT, REFUSED, saved
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     return saved(tmp_path / "<in>.onnx", GRADIENT)
-
-
-def saved(path: Path, model: ModelProto) -> Path:
-    path.write_bytes(model.SerializeToString())
-    return path
 
 
 def names(folder: Path) -> set[str]:

@@ -21,10 +21,9 @@ import poolgrad_lowering
 from docs.api_reference import TASKS, reference
 from poolgrad_lowering import Limits, inspect, lower, lower_file, verify
 from poolgrad_lowering.model.diagnostics.text import MAX_ROWS, html_table
-from tests.pool_graphs import parse, torch_gradient
+from tests.pool_graphs import GRADIENT, parse
 
 LENET = Path(__file__).parents[2] / "models" / "built" / "torch" / "lenet.onnx"
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] dY, int64[2,3,4] I) => (dX) { [name] dX = MaxPoolGrad(dY, I) }")
 
 

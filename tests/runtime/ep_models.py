@@ -16,6 +16,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from poolgrad_lowering.runtime import assignment, get_ep_name
 from tests.oracles import max_pool_indices, pool_gradient
 
 Array = npt.NDArray[Any]
@@ -151,3 +152,8 @@ def adaptive_indices(x: Array, out: Sequence[int]) -> Array:
         chosen = windows.argmax(axis=-1)[..., None]
         indices[both + position] = np.take_along_axis(of_window, chosen, axis=-1)[..., 0]
     return indices
+
+
+def claimed(session: Any) -> list[str]:
+    """The operators of the provider's nodes."""
+    return [node.op_type for node in assignment(session) if node.provider == get_ep_name()]

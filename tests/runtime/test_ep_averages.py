@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto
 
-from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from poolgrad_lowering.runtime import create_session
 from tests.average_models import (
     ADAPTIVE_2D,
     ADAPTIVE_3D,
@@ -29,7 +29,7 @@ from tests.harness.sessions.device_process import STRICT
 from tests.harness.sessions.ep_process import run_python
 from tests.oracles import assert_same_bits
 from tests.runtime.average_calls import A2, A950, AverageCall
-from tests.runtime.ep_models import OPSET, VALUE_TYPES
+from tests.runtime.ep_models import OPSET, VALUE_TYPES, claimed
 
 Array = npt.NDArray[Any]
 
@@ -37,11 +37,6 @@ LARGER = "adaptive 2d larger"  # more windows than elements along an axis, which
 CLAIMED = {name: case for name, case in CASES.items() if name != LARGER}
 CASE = CASES["2d"]
 NODE = "site"
-
-
-def claimed(session: Any) -> list[str]:
-    """The operators of the provider's nodes."""
-    return [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
 
 
 def gradients(case: AverageCase, values: str = "float32", seed: int = 0) -> Array:

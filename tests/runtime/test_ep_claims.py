@@ -12,18 +12,13 @@ import pytest
 from onnx import TensorProto, parser
 
 from poolgrad_lowering.dialect import function_body
-from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from poolgrad_lowering.runtime import create_session
 from tests.heads import head
 from tests.oracles import assert_same_bits
-from tests.runtime.ep_models import NODE, OPSET, Case, make_feeds, make_model, window
+from tests.runtime.ep_models import NODE, OPSET, Case, claimed, make_feeds, make_model, window
 
 POOL = Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1]))
 POOL_2D = Case("MaxPoolGradWithArgmaxV3", (2, 3, 6, 6), window([2, 2], [2, 2], [0, 0], [1, 1]))
-
-
-def claimed(session: Any) -> list[str]:
-    """The operators of the provider's nodes."""
-    return [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
 
 
 def model_of(case: Case, **changed: Any) -> onnx.ModelProto:

@@ -11,9 +11,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from poolgrad_lowering.dialect import function_body
-from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from poolgrad_lowering.runtime import create_session
 from tests.oracles import assert_same_bits, pool_gradient
 from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
+from tests.runtime.ep_models import claimed
 
 OPSET = 20
 VALUES = {
@@ -24,11 +25,6 @@ VALUES = {
 INDICES = {"int32": TensorProto.INT32, "int64": TensorProto.INT64}
 PLAIN = PoolCase(POOL_2D, (2, 3, 6, 6), (2, 2), (2, 2), (0, 0), (1, 1))
 EVEN = PoolCase(ADAPTIVE, (2, 3, 6, 6), output_size=(3, 2))
-
-
-def claimed(session: Any) -> list[str]:
-    """The operators of the provider's nodes."""
-    return [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
 
 
 def open_session(case: PoolCase, x_shape: Any = None, **changed: Any) -> Any:

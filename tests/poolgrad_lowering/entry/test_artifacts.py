@@ -16,12 +16,11 @@ from poolgrad_lowering import FileError, InvalidModelError, lower, lower_artifac
 from poolgrad_lowering.entry.cli import main
 from tests import external_models
 from tests.external_models import external, onto_zeros
-from tests.pool_graphs import ort_gradient, parse
+from tests.pool_graphs import REFUSED, ort_gradient, parse
 
 TRAINING = ort_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 EVAL = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
 OPTIMIZER = parse("g (float[2] W) => (float[2] V) { V = Neg(W) }", ir=onnx.IR_VERSION)
-REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
 
 
 def write_artifacts(folder: Path, prefix: str = "", training: ModelProto = TRAINING) -> Path:

@@ -13,18 +13,10 @@ from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import FileError, InvalidModelError, PoolgradError, UnknownTargetError, lower, lower_file
 from poolgrad_lowering.entry.files import inspect_file
-from tests.pool_graphs import parse, torch_gradient
+from tests.pool_graphs import GRADIENT, REFUSED, parse, saved
 
 OLD = b"what was there before"
 PLAIN = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
-REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
-
-
-def saved(path: Path, model: ModelProto = GRADIENT) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(model.SerializeToString())
-    return path
 
 
 def contents(folder: Path) -> dict[str, bytes]:

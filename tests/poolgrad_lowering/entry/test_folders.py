@@ -18,23 +18,13 @@ from urllib.parse import unquote
 
 import html5lib
 import pytest
-from onnx import ModelProto
 
 from poolgrad_lowering import FileError, UnknownTargetError, lower, lower_folder
 from poolgrad_lowering.entry import folders
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from tests.harness.processes import environment
-from tests.pool_graphs import parse, torch_gradient
-
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
-REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
-
-
-def saved(path: Path, model: ModelProto) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(model.SerializeToString())
-    return path
+from tests.pool_graphs import GRADIENT, REFUSED, parse, saved
 
 
 @pytest.fixture

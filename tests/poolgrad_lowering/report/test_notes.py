@@ -19,11 +19,10 @@ from poolgrad_lowering import export_cann, inspect, lower
 from poolgrad_lowering.dialect import OPS, function_body
 from poolgrad_lowering.dialect.op import Op
 from poolgrad_lowering.dialect.targets import TARGETS, Support
-from tests.pool_graphs import ort_gradient, parse, torch_gradient
+from tests.pool_graphs import GRADIENT, ort_gradient, parse
 from tests.texts import Says
 
 BUILT = Path(__file__).parents[3] / "models" / "built" / "spellings"
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 LOWERED = lower(GRADIENT).model
 
 

@@ -22,11 +22,8 @@ from poolgrad_lowering.patterns import all_forms
 from tests.external_models import DATA, external, onto_zeros
 from tests.harness.processes import environment
 from tests.html_report.page_models import BUILT
-from tests.pool_graphs import parse, torch_gradient
+from tests.pool_graphs import GRADIENT, REFUSED, parse, saved, torch_gradient
 from tests.poolgrad_lowering.report.test_notes import AVERAGE
-
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
-REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
 
 
 @pytest.fixture
@@ -44,11 +41,6 @@ def scattered_to(name: str) -> ModelProto:
     model = ModelProto.FromString(GRADIENT.SerializeToString())
     model.graph.node[-2].output[0] = model.graph.node[-1].input[0] = name
     return model
-
-
-def saved(path: Path, model: ModelProto) -> Path:
-    path.write_bytes(model.SerializeToString())
-    return path
 
 
 def process(*arguments: object, **options: str) -> subprocess.CompletedProcess[str]:

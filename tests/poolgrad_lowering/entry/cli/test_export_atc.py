@@ -11,24 +11,17 @@ from pathlib import Path
 import onnx
 import onnxruntime
 import pytest
-from onnx import ModelProto
 
 from poolgrad_lowering import export_atc, export_atc_file, lower
 from poolgrad_lowering.entry.cli import main
-from tests.pool_graphs import ort_gradient, parse, torch_gradient
+from tests.pool_graphs import GRADIENT, ort_gradient, parse, saved
 
 STORED = Path(__file__).parents[4] / "models" / "built" / "torch_external" / "lenet.onnx"
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 STOPPED = parse(
     """g (float[1,1,H,4] X) => (float[1,1,P,2] Y, int64[1,1,P,2] I) {
         [pool] Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
     }"""
 )
-
-
-def saved(path: Path, model: ModelProto) -> Path:
-    path.write_bytes(model.SerializeToString())
-    return path
 
 
 def test_a_model_that_converts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,10 +21,9 @@ from onnx import ModelProto
 from poolgrad_lowering.entry.cli import build_parser, main
 from poolgrad_lowering.entry.cli.exit_codes import MEANINGS, ExitCode
 from tests.harness.processes import environment
-from tests.pool_graphs import torch_gradient
+from tests.pool_graphs import GRADIENT
 
 COMMAND = [sys.executable, "-m", "poolgrad_lowering.entry.cli"]
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 COMMANDS = build_parser().commands
 
 

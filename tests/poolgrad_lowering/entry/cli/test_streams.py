@@ -17,10 +17,9 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from tests.harness.processes import environment
-from tests.pool_graphs import parse, torch_gradient
+from tests.pool_graphs import GRADIENT, parse
 
 COMMAND = [sys.executable, "-m", "poolgrad_lowering.entry.cli"]
-GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 BYTES = GRADIENT.SerializeToString()
 
 
