@@ -61,16 +61,6 @@ def test_the_node() -> None:
     assert nodes[2].input[1] == "dy"
 
 
-def test_the_node_of_ascend_950() -> None:
-    check_average(
-        gradient(),
-        of_pool((2, 3, 9, 12), (3, 3), (2, 2), (1, 1, 1, 1)),
-        op="AvgPoolV2Grad",
-        target="ascend950",
-        attributes={"ksize": [1, 1, 3, 3], "strides": [1, 1, 2, 2], "pads": [1, 1, 1, 1], "exclusive": 1},
-    )
-
-
 def windows(
     kernel: str, strides: str, pads: str, pooled: str, expected: Any, *, shape: str = "2,3,9,12", more: str = ""
 ) -> tuple[str, Any]:

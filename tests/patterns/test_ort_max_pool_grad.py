@@ -12,22 +12,6 @@ from tests.patterns.lookalikes.maxpoolgrad import gradient
 from tests.patterns.lowering_checks import check_lowered
 
 
-def test_as_the_gradient_builder_writes_it(written: Written) -> None:
-    lowered = check_lowered(
-        head(17)
-        + """
-        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx) {
-            y, i = MaxPool <storage_order=0, auto_pad="NOTSET", ceil_mode=0, dilations=[1,1],
-                kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]> (x)
-            dx = MaxPoolGrad <storage_order=0, auto_pad="NOTSET", ceil_mode=0, dilations=[1,1],
-                kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]> (dy, i)
-        }""",
-        written,
-    )
-    assert [(entry.domain, entry.version) for entry in lowered.opset_import] == [("", 17), ("npu", 1)]
-    assert [function.name for function in lowered.functions] == ["MaxPool3DGradWithArgmax"]
-
-
 def test_two_axes_on_ascend950(written: Written) -> None:
     check_lowered(gradient(), written, target="ascend950")
 

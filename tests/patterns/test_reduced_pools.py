@@ -125,21 +125,9 @@ def test_every_spelling_of_the_axes(opset: int) -> None:
     check_moves(model)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "counts"), [((25,), (7,)), ((7, 9), (3, 4)), ((4, 5, 6), (3, 2, 4)), ((6, 8), (3, 2)), ((7, 7), (7, 7))]
-)
-def test_windows_gathered_by_a_table(sizes: tuple[int, ...], counts: tuple[int, ...]) -> None:
-    check_moves(adaptive(sizes, counts))
-
-
 def test_a_table_without_a_mask() -> None:
     """Where makes +0.0 of −0.0 in onnxruntime, so the body must not have one either."""
     check_moves(adaptive((6, 8), (3, 2), mask="m = Identity (w)"))
-
-
-@pytest.mark.parametrize("kernel", [(2, 2), (4, 3), (8, 6), (1, 6)])
-def test_windows_gathered_by_coordinates(kernel: tuple[int, int]) -> None:
-    check_moves(pool((8, 6), kernel, kernel))
 
 
 @pytest.mark.parametrize("axis", [1, 2, 3])
@@ -171,20 +159,6 @@ def test_proven_on_the_cpu_and_the_host_library() -> None:
 
 def test_the_maxima_are_used_in_the_gradient_too() -> None:
     check_moves(parse_model(axis_max(updates="v = Mul (dy, y)\nu = Unsqueeze (v, axes)", scatter=ADDED.format(3))))
-
-
-@pytest.mark.parametrize("first", ["ReduceMax", "ArgMax"])
-def test_either_maximum_may_come_first(first: str) -> None:
-    model = maximum_over(3, (2, 3, 4, 5))
-    later = next(
-        node for node in model.graph.node if node.op_type == ("ArgMax" if first == "ReduceMax" else "ReduceMax")
-    )
-    if first == "ArgMax":  # behind the gradient, which does not use it
-        moved = onnx.NodeProto()
-        moved.CopyFrom(later)
-        model.graph.node.remove(later)
-        model.graph.node.append(moved)
-    check_moves(model)
 
 
 # -- what stays

@@ -7,33 +7,8 @@ from __future__ import annotations
 import pytest
 
 from tests.graphs import Written
-from tests.heads import head
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import check_lowered
-
-
-def test_as_exported(written: Written) -> None:
-    lowered = check_lowered(
-        head(18)
-        + """
-        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
-        <int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}, float zero = {0},
-         int64[2] row_shape = {6, 30}, int64[2] canvas_shape = {6, 108}, int64[4] x_shape = {2, 3, 9, 12}> {
-            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
-            y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
-            d = Slice (i1, starts, ends, axes)
-            p = Sub (i, d)
-            r = Reshape (p, row_shape)
-            u = Reshape (dy, row_shape)
-            z = Expand (zero, canvas_shape)
-            s = ScatterElements <axis=1, reduction="add"> (z, r, u)
-            dx = Reshape (s, x_shape)
-        }""",
-        written,
-    )
-    assert [tensor.name for tensor in lowered.graph.initializer] == ["starts", "ends", "axes"]
-    assert [(entry.domain, entry.version) for entry in lowered.opset_import] == [("", 18), ("npu", 1)]
-    assert [function.name for function in lowered.functions] == ["MaxPool3DGradWithArgmax"]
 
 
 def test_two_axes_on_ascend950(written: Written) -> None:

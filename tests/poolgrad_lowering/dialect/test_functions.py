@@ -24,10 +24,7 @@ from tests.poolgrad_lowering.dialect.dialect_models import (
     OP_RANKS,
     expected_y,
     gradient_model,
-    gradient_node,
     random_feeds,
-    shapes_of,
-    with_body,
 )
 
 if TYPE_CHECKING:
@@ -152,41 +149,6 @@ def test_one_session_serves_many_shapes(opset: int) -> None:
     for x_shape, grad_shape in [*shapes, *reversed(shapes)]:
         feeds = random_feeds(x_shape, grad_shape)
         assert_same_bits(session.run(["y"], feeds)[0], expected_y(feeds))
-
-
-@pytest.mark.parametrize("opset", GENERATIONS)
-@pytest.mark.parametrize("condition", [True, False])
-def test_two_sites_one_in_a_branch(opset: int, condition: bool) -> None:
-    pytest.importorskip("onnxruntime")
-    x_shape, grad_shape = shapes_of(4)
-    inner = gradient_node("AdaptiveMaxPool3DGrad")
-    inner.output[0] = "inner_y"
-    branch = helper.make_graph([inner], "site_branch", [], [_float("inner_y", x_shape)])
-    copy = helper.make_node("Identity", ["x"], ["copied"])
-    other = helper.make_graph([copy], "copy_branch", [], [_float("copied", x_shape)])
-    outer = gradient_node("AdaptiveMaxPool3DGrad")
-    outer.output[0] = "outer_y"
-    graph = helper.make_graph(
-        [
-            outer,
-            helper.make_node("If", ["condition"], ["chosen"], then_branch=branch, else_branch=other),
-            helper.make_node("Sub", ["outer_y", "chosen"], ["y"]),
-        ],
-        "two_sites",
-        [
-            _float("x", x_shape),
-            _float("grad", grad_shape),
-            helper.make_tensor_value_info("argmax", TensorProto.INT64, grad_shape),
-            helper.make_tensor_value_info("condition", TensorProto.BOOL, []),
-        ],
-        [_float("y", x_shape)],
-    )
-    model = with_body(graph, "AdaptiveMaxPool3DGrad", opset)
-    onnx.checker.check_model(model, full_check=True)
-    feeds = random_feeds((2, 3, 4, 5), (2, 3, 3, 4))
-    chosen = expected_y(feeds) if condition else feeds["x"]
-    actual = run_ort(model, {**feeds, "condition": np.array(condition)})["y"]
-    assert_same_bits(actual, expected_y(feeds) - chosen)
 
 
 class ScatterElements(OpRun):
@@ -332,10 +294,6 @@ def test_bodies_are_small(pool: str, gradient: str, opset: int) -> None:
 def test_no_body(opset: int, element_type: int, advice: str) -> None:
     with pytest.raises(NoFunctionBodyError, match=rf"^npu\.AdaptiveMaxPool3DGrad: no body for .*{advice}\.$"):
         function_body("AdaptiveMaxPool3DGrad", opset, [element_type])
-
-
-def _float(name: str, shape: list[str]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
 def _stored(default: int | str | tuple[int, ...] | None) -> Any:

@@ -43,14 +43,6 @@ def test_input_and_output_may_be_one_file(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"m.onnx": lower(GRADIENT).model.SerializeToString()}
 
 
-def test_inspect_writes_nothing(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.onnx")
-    before = path.stat().st_mtime_ns
-    assert len(inspect_file(path).lowered) == 1
-    assert contents(tmp_path) == {"m.onnx": GRADIENT.SerializeToString()}
-    assert path.stat().st_mtime_ns == before
-
-
 def test_without_sites_the_bytes_of_the_file_are_kept(tmp_path: Path) -> None:
     """The bytes are kept, even if protobuf would serialise the fields in another order."""
     data = (

@@ -88,19 +88,6 @@ def test_output_size(pads: tuple[int, int]) -> None:
         assert found == Dim(inferred - in_padding)
 
 
-def test_auto_pad_sizes() -> None:
-    for mode in MODES[1:]:
-        for size, kernel, stride, dilation, ceil in GRID:
-            attributes = {"kernel_shape": [kernel], "strides": [stride], "dilations": [dilation], "auto_pad": mode}
-            pool = read(**attributes, ceil_mode=int(ceil))
-            if pool.has_ambiguous_pads or (mode == "VALID" and dilation * (kernel - 1) + 1 > size):
-                continue
-            [found] = pooled_sizes(pool, (Dim(size),))
-            inferred = inferred_size(size, ceil_mode=int(ceil), **attributes)
-            in_padding = ceil and (inferred - 1) * stride >= size
-            assert found == Dim(inferred - (in_padding and mode == "VALID"))
-
-
 def inferred_size(size: int, **attributes: Any) -> int:
     model = parse(f"g (float[1,1,{size}] X) => (Y) {{ Y = MaxPool<{attribute_text(attributes)}>(X) }}")
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)

@@ -276,15 +276,3 @@ def test_a_target_that_refuses_everything() -> None:
         assert text.endswith(f"Did you mean {', '.join(first)} or {last}?")
     for name in ("Ascend910B1", "atlas-a3", "ascend950"):
         assert noted(GRADIENT, target=name) == {}
-
-
-def test_operators_are_counted_before_and_after() -> None:
-    result = lower(GRADIENT)
-    for number, model in enumerate((GRADIENT, result.model)):
-        expected: dict[tuple[str, str], int] = {}
-        for node in model.graph.node:
-            expected[node.domain, node.op_type] = expected.get((node.domain, node.op_type), 0) + 1
-        found = {(c.domain, c.op_type): (c.before, c.after)[number] for c in result.report.operators}
-        assert {op: count for op, count in found.items() if count} == expected
-    again = lower(result.model).report
-    assert {(c.domain, c.op_type): c.before for c in again.operators} == expected

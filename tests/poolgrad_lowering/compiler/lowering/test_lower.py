@@ -100,11 +100,6 @@ def test_totals(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_the_size_of_a_model_whose_every_gradient_is_lowered() -> None:
-    result = lower(ort_gradient([2, 3, 8, 8], **F1))
-    assert result.report.bytes_after == result.model.ByteSize()
-
-
 def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "poolgrad_lowering.compiler.lowering"):
         lowered, refused = lower(TWO).report.anchors

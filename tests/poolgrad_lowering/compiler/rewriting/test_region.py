@@ -33,27 +33,20 @@ def labels(region: Region) -> list[str]:
 DIAMOND = "A = Relu(X) B = Neg(A) C = Exp(A) D = Mul(B, C)"
 
 
-def test_what_only_the_root_used() -> None:
-    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(X) }}"), "D")
-    assert labels(region) == ["A", "B", "C", "D"]
-    assert [value.name for value in region.frontier] == ["X"]
+@pytest.mark.parametrize(
+    ("output", "last", "added", "dead", "frontier"),
+    [
+        pytest.param("Y", "Y = Relu(X)", (), "ABCD", "X", id="what only the root used"),
+        pytest.param("Y", "Y = Relu(B)", (), "CD", "AB", id="what others read is the frontier"),
+        pytest.param("C", "", (), "BD", "AC", id="outputs are readers"),
+        pytest.param("Y", "Y = Relu(X)", ("B",), "CD", "AB", id="added nodes are readers"),
+    ],
+)
+def test_a_diamond(output: str, last: str, added: tuple[str, ...], dead: str, frontier: str) -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] {output}) {{ {DIAMOND} {last} }}"), "D", added=added)
+    assert labels(region) == [*dead]
+    assert {value.name for value in region.frontier} == {*frontier}
     assert not region.initializers
-
-
-def test_what_others_read_is_the_frontier() -> None:
-    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(B) }}"), "D")
-    assert labels(region) == ["C", "D"]
-    assert {value.name for value in region.frontier} == {"A", "B"}
-
-
-def test_outputs_are_readers() -> None:
-    [region] = taken(parse(f"g (float[2] X) => (float[2] C) {{ {DIAMOND} }}"), "D")
-    assert labels(region) == ["B", "D"]
-
-
-def test_added_nodes_are_readers() -> None:
-    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(X) }}"), "D", added=("B",))
-    assert labels(region) == ["C", "D"]
 
 
 def test_a_value_that_is_read_twice_by_one_node() -> None:

@@ -23,15 +23,6 @@ def _enabled() -> Iterator[None]:
     gc.enable()
 
 
-def test_paused_and_on_again() -> None:
-    with collector_paused():
-        assert not gc.isenabled()
-        with collector_paused():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-
-
 def test_what_the_caller_turned_off_stays_off() -> None:
     gc.disable()
     with collector_paused():

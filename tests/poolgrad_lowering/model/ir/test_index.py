@@ -153,19 +153,6 @@ def test_by_op_is_in_order_and_by_domain() -> None:
     assert index.scopes[0].by_op == {("", "Relu"): [0, 2], ("other", "Relu"): [1]}
 
 
-def test_a_function_that_redefines_an_operator() -> None:
-    """A model's function takes precedence over the standard operator of the same name."""
-    index = ModelIndex(
-        parse(
-            "g (float[2] X) => (float[2] Y) { Y = Relu(X) }",
-            functions='<domain: "", opset_import: ["": 16]> Relu (P) => (Q) { Q = Neg(P) }',
-        )
-    )
-    node = index.scopes[0].node(0)
-    assert not node.is_a("Relu")
-    assert ("", "Relu") not in index.scopes[0].by_op
-
-
 @pytest.mark.parametrize("domain", ["", "other"])
 def test_only_the_operator_itself_is_redefined(domain: str) -> None:
     """A function of another domain redefines nothing, and a node of another domain is not redefined."""

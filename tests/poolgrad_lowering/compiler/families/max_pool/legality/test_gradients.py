@@ -124,14 +124,6 @@ def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
     assert planned_axes > 100
 
 
-def test_a_symbolic_count_is_as_little_known_as_a_symbolic_size() -> None:
-    """Plans and refusals are the same for each size that has a window."""
-    for axis in axes():
-        planned = attempt(select_op, gradient_of([axis], ["L"], ["M"]), A2)
-        for size in (axis.extent, axis.extent + 3):
-            assert attempt(select_op, gradient_of([axis], [size], ["M"]), A2) == planned
-
-
 @pytest.mark.parametrize("ceil", [False, True])
 @pytest.mark.parametrize("pads", [(0, 0), (0, 1), (2, 2)])
 def test_why_one_of_two_axes_has_no_plan(pads: tuple[int, int], ceil: bool) -> None:
@@ -176,14 +168,6 @@ ALONE = {
 @pytest.mark.parametrize(("axis", "size", "count", "code"), ALONE.values(), ids=ALONE)
 def test_one_axis(axis: Axis, size: int | str, count: int, code: Code | None) -> None:
     assert refusal_code(select_op, gradient_of([axis], [size], [count]), A2) is code
-
-
-def test_the_other_rounding_comes_before_a_canvas() -> None:
-    """ceil drops a third window that starts in the padding, which aclnn, with a left padding of 1, would keep."""
-    planned = attempt(select_op, gradient_of([Axis(2, 3, 1, 0, 1, ceil=True)], [6], [2]), A2)
-    assert isinstance(planned, LoweredOp)
-    assert planned.canvas == ()
-    assert planned.attributes["ceil_mode"] == 0
 
 
 def test_auto_pad_of_a_symbolic_size() -> None:
@@ -275,26 +259,6 @@ def test_the_operator_that_takes_the_element_type() -> None:
     for element_type, expected in ((TensorProto.FLOAT, MAX_POOL_2D_GRAD), (TensorProto.FLOAT16, MAX_POOL_3D_GRAD)):
         gradient = gradient_of([POOL, POOL], [8, 8], [4, 4], element_type=element_type)
         assert select_op(gradient, target).name == expected
-
-
-@pytest.mark.parametrize(
-    ("rank", "target", "expected"),
-    [
-        (1, A2, {"ksize": [1, 1, 3], "strides": [1, 1, 2], "pads": [0, 0, 1], "dilation": [1] * 3}),
-        (2, A2, {"ksize": [1, 3, 3], "strides": [1, 2, 2], "pads": [0, 1, 1], "dilation": [1] * 3}),
-        (3, ASCEND950, {"ksize": [3] * 3, "strides": [2] * 3, "pads": [1] * 3, "dilation": [1] * 3}),
-        (2, ASCEND950, {"ksize": [3] * 2, "strides": [2] * 2, "pads": [1] * 2, "dilation": [1] * 2, "dtype": 3}),
-    ],
-)
-def test_attributes_are_all_written_out(rank: int, target: object, expected: dict[str, object]) -> None:
-    stem = Axis(3, 2, 1, 1, 1, ceil=False)
-    assert target in (A2, ASCEND950)
-    planned = attempt(select_op, gradient_of([stem] * rank, [8] * rank, [4] * rank), A2 if target is A2 else ASCEND950)
-    layout = "NCHW" if "dtype" in expected else "NCDHW"
-    assert planned == LoweredOp(
-        MAX_POOL_2D_GRAD if "dtype" in expected else MAX_POOL_3D_GRAD,
-        expected | {"ceil_mode": 0, "data_format": layout},
-    )
 
 
 # -- planes

@@ -174,23 +174,6 @@ def test_a_product_is_its_table() -> None:
         assert refused.code is Code.TARGET
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
-def test_operators(rank: int) -> None:
-    gradient = gradient_of([POOL] * rank, [9] * rank, [5] * rank)
-    on_a2, on_950 = attempt(select_forward_op, gradient, A2), attempt(select_forward_op, gradient, ASCEND950)
-    three = {"ksize": [1] * (3 - rank) + [3] * rank, "strides": [1] * (3 - rank) + [2] * rank}
-    three |= {"pads": [0] * (3 - rank) + [1] * rank, "dilation": [1, 1, 1]}
-    common = {"ceil_mode": 0, "dtype": 3}
-    in_onnx = {"onnx_kernel_shape": [3] * rank, "onnx_strides": [2] * rank, "onnx_pads": [1] * 2 * rank}
-    in_onnx |= {"onnx_dilations": [1] * rank, "onnx_ceil_mode": 0}
-    wide = LoweredOp(MAX_POOL_3D, {**three, **common, "data_format": "NCDHW", **in_onnx})
-    flat = {name: values[-2:] for name, values in three.items()}
-    assert on_a2 == wide
-    assert on_950 == (
-        LoweredOp(MAX_POOL_2D, {**flat, **common, "data_format": "NCHW", **in_onnx}) if rank == 2 else wide
-    )
-
-
 def test_adaptive_pools() -> None:
     divides, other = adaptive_gradient([8, 6], [4, 2]), adaptive_gradient([8, 7], [4, 3])
     planned = attempt(select_forward_op, divides, A2)
