@@ -157,23 +157,3 @@ def test_same_anchors_in_random_graphs(plan: Plan) -> None:
         if anchor.status == "lowered" or anchor.code in (*BEHIND_THE_STRUCTURE, *SYMBOLIC)
     }
     assert by_isomorphism == by_compiler
-
-
-def test_isomorphism_finds_every_site() -> None:
-    """And of each form one gradient that is refused behind the structure: ort/column_major and torch/float64."""
-    models = [onnx.load(entry.file) for entry in catalogue.entries()]
-    found = [(anchors(g, MAX_POOL_GRAD), anchors(g, SCATTER_ADD)) for g in (contracted(m.graph) for m in models)]
-    assert sum(len(first) for first, _ in found) == sum(entry.sites.get("F1", 0) for entry in catalogue.entries()) + 1
-    assert sum(len(second) for _, second in found) == sum(entry.sites.get("F4", 0) for entry in catalogue.entries()) + 1
-
-
-def test_isomorphism_finds_what_overwrites() -> None:
-    graphs = [contracted(onnx.load(entry.file).graph) for entry in catalogue.entries()]
-    found = sum(len(anchors(graph, OVERWRITING)) for graph in graphs)
-    assert found == sum(entry.sites.get("F7", 0) for entry in catalogue.entries()) > 0
-
-
-def test_isomorphism_finds_the_maxima() -> None:
-    graphs = [contracted(onnx.load(entry.file).graph) for entry in catalogue.entries()]
-    found = [sum(len(anchors(graph, form)) for graph in graphs) for form in BY_ARG_MAX]
-    assert found == [sum(entry.sites.get(form, 0) for entry in catalogue.entries()) for form in ("F5", "F8")]
