@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -17,6 +18,12 @@ from tests.oracles import pool_gradient
 
 Array = npt.NDArray[Any]
 
+DTYPES: dict[int, Any] = {
+    TensorProto.FLOAT: np.float32,
+    TensorProto.FLOAT16: np.float16,
+    TensorProto.BFLOAT16: ml_dtypes.bfloat16,
+}
+INDEX_DTYPES: dict[int, Any] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
 OP_RANKS = [
     ("MaxPool3DGradWithArgmax", 3),
     ("MaxPool3DGradWithArgmax", 4),

@@ -21,6 +21,8 @@ from poolgrad_lowering.dialect.op import Maximum
 from tests.heads import head
 from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 from tests.poolgrad_lowering.dialect.dialect_models import (
+    DTYPES,
+    INDEX_DTYPES,
     OP_RANKS,
     expected_y,
     gradient_model,
@@ -37,12 +39,6 @@ OPSETS = range(9, onnx.defs.onnx_opset_version() + 1)
 _CHANGED = {9, 11, 13, 16, 18, OPSETS[-1]}
 EACH = [pytest.param(opset, marks=() if opset in _CHANGED else pytest.mark.long) for opset in OPSETS]
 """Those at which an operator of a body changed its form, the newest one, and, in the long tests, the others."""
-DTYPES: dict[int, Any] = {
-    TensorProto.FLOAT: np.float32,
-    TensorProto.FLOAT16: np.float16,
-    TensorProto.BFLOAT16: ml_dtypes.bfloat16,
-}
-INDEX_DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
 GENERATIONS = [9, 11, 13, 14, 15, 16, 18]
 """One opset of each spelling, and those where an operator of a spelling changed its form."""
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 import onnx.inliner
@@ -21,17 +20,12 @@ from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
 from tests.heads import head
 from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
+from tests.poolgrad_lowering.dialect.dialect_models import DTYPES, INDEX_DTYPES
 
 OPSETS = range(10, onnx.defs.onnx_opset_version() + 1)
 GENERATIONS = [10, 12, 13, 15, 18]
 """One opset of each spelling, and those where an operator of the bodies changed its form."""
 ADAPTIVE_GENERATIONS = GENERATIONS[1:]
-DTYPES: dict[int, Any] = {
-    TensorProto.FLOAT: np.float32,
-    TensorProto.FLOAT16: np.float16,
-    TensorProto.BFLOAT16: ml_dtypes.bfloat16,
-}
-INDEX_DTYPES: dict[int, Any] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
 
 FLAT = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (1, 1))
 DILATED = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (2, 3))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -17,13 +16,9 @@ from poolgrad_lowering.dialect.op import Maximum
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_models import ADAPTIVE, CASES, PoolCase, pool_model
+from tests.poolgrad_lowering.dialect.dialect_models import DTYPES
 
 OPSETS = [12, 13, pytest.param(15, marks=pytest.mark.long), 18, pytest.param(20, marks=pytest.mark.long)]
-DTYPES: dict[int, Any] = {
-    TensorProto.FLOAT: np.float32,
-    TensorProto.FLOAT16: np.float16,
-    TensorProto.BFLOAT16: ml_dtypes.bfloat16,
-}
 WHOLE = {
     "line": PoolCase(ADAPTIVE, (2, 3, 11), output_size=(1,)),
     "rows": PoolCase(ADAPTIVE, (2, 3, 5, 7), output_size=(5, 1)),
