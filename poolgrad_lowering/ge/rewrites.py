@@ -30,6 +30,7 @@ _MOST_AXES_OF_GLOBAL_MAX_POOL = 2
 """The plugin of GlobalMaxPool reduces axis 2 and the last one."""
 _VOLUME = 3
 """The axes of a convolution whose layout the plugin reads from strides, dilations or pads."""
+_UNSET = b"NOTSET"
 _AXIS_COERCED_UNTIL = 13
 """Below this opset Softmax and LogSoftmax normalise over all axes from `axis` on, which is 1 by default."""
 _EQUAL_OF_FLOATS_OPSET = 11
@@ -98,7 +99,7 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer)
         wanted |= _written_pads(node, {**attributes, "kernel_shape": kernel}, writer.types)
         if len(kernel) == _VOLUME and {"strides", "dilations", "pads"}.isdisjoint([*attributes, *wanted]):
             wanted["strides"] = [1] * _VOLUME
-    elif len(kernel) == _VOLUME and {"auto_pad", "output_shape"}.isdisjoint(attributes):
+    elif len(kernel) == _VOLUME and attributes.get("auto_pad", _UNSET) == _UNSET and "output_shape" not in attributes:
         extra, pads = attributes.get("output_padding", ()), attributes.get("pads", ())
         ends = [pad - more for pad, more in zip(pads[_VOLUME:], extra, strict=False)]
         if any(extra) and ends and min(ends) >= 0:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.windows import AxisWindow
@@ -32,6 +33,9 @@ WeightGradient = Literal["by_shape", "matmul", "convolution"]
 """
 
 aten = torch.ops.aten
+
+_VOLUME = 3
+"""The axes of a convolution over a volume."""
 
 
 class _Windows(NamedTuple):
@@ -96,7 +100,13 @@ def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *,
             for axis, size in enumerate(x.shape[2:], start=2):
                 dx = aten.slice(dx, axis, 0, size)
             return dx
-        output_padding = list(map(int, behind))
+        unread = list(map(int, behind))
+        # Over three axes CANN has no more output_padding than padding; elements that no window reaches are zeros.
+        output_padding = list(map(min, unread, padding)) if len(kernel) == _VOLUME else unread
+        if output_padding != unread:
+            dx = aten.convolution(dy, weight, None, stride, padding, dilation, True, output_padding, groups)
+            ends = [more - less for more, less in zip(unread, output_padding, strict=True)]
+            return functional.pad(dx, [amount for end in reversed(ends) for amount in (0, end)])
     dx = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
     return dx
 

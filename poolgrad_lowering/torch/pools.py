@@ -26,6 +26,9 @@ from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
 
+_MOST_ELEMENTS = 255
+"""Of a window of an average pool, and of a kernel along an axis, as CANN documents."""
+
 
 def max_pool_backward(axes: int, dy: Tensor, x: Tensor, *attributes_and_indices: Any) -> Tensor:
     """Return the gradient of a max pool over the last `axes` axes: dy scattered with addition onto zeros, by planes.
@@ -98,7 +101,8 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
     """Return an average pool as torch's exporter knows it.
 
     It has no divisor of its own, a number for each axis, and a batch, without which the exporter keeps no sizes.
-    Returns `NotImplemented` if it is one.
+    Windows that CANN has no average pool for are reduced if they lie side by side. Returns `NotImplemented` if it is
+    one that torch's exporter knows.
     """
     if x.ndim == axes + 1:
         others = kernel, stride, padding, ceil_mode, count_include_pad, divisor
@@ -106,6 +110,8 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
     operator = {2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}[axes]
     given = [list(kernel), list(stride), list(padding)]
     kernel, stride, padding = windows = _for_each_axis(axes, kernel, stride, padding)
+    if _are_large(kernel) and kernel == stride and not any(padding) and not ceil_mode:
+        return _reduced(x, kernel, divisor)
     if divisor is None:
         if any(len(numbers) == 1 and numbers != [0] for numbers in given):  # [0] is the default of the padding
             return operator(x, kernel, stride, padding, ceil_mode, count_include_pad)
@@ -113,6 +119,35 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
     averages: Tensor = operator(x.to(wide_type(x)), kernel, stride, padding, ceil_mode)
     counts = _elements(_mean_windows(x, averages, windows, padded=True), ceil=ceil_mode)
     return (averages * counts / divisor).to(x.dtype)
+
+
+def _are_large(kernel: Sequence[int]) -> bool:
+    """Return whether windows have more elements than CANN documents for an average pool over one or two axes."""
+    return all(map(is_number, kernel)) and math.prod(kernel) > _MOST_ELEMENTS
+
+
+def _reduced(x: Tensor, kernel: Sequence[int], divisor: int | None) -> Tensor:
+    """Return the averages of windows that lie side by side."""
+    first = x.ndim - len(kernel)
+    split = list(x.shape[:first])
+    for axis, size in enumerate(kernel, start=first):
+        count = x.shape[axis] // size
+        x = aten.slice(x, axis, 0, count * size)
+        split += [count, size]
+    sums = x.to(wide_type(x)).reshape(split).sum(list(range(first + 1, len(split), 2)))
+    return (sums / (divisor or math.prod(kernel))).to(x.dtype)
+
+
+def _spread(y: Tensor, kernel: Sequence[int], shape: Sequence[int]) -> Tensor:
+    """Return each element in all places of its window, and zeros behind the last windows."""
+    first = y.ndim - len(kernel)
+    split = list(y.shape[:first])
+    for count, size in zip(y.shape[first:], kernel, strict=True):
+        split += [count, size]
+    apart = [*split[:first], *(size for count in y.shape[first:] for size in (count, 1))]
+    behind = [size - count * step for size, count, step in zip(shape[first:], y.shape[first:], kernel, strict=True)]
+    whole = y.reshape(apart).expand(split).reshape(*shape[:first], *map(mul, y.shape[first:], kernel))
+    return functional.pad(whole, [amount for rest in reversed(behind) for amount in (0, rest)])
 
 
 def average_pool_backward(  # noqa: PLR0917 - the operator's signature
@@ -127,9 +162,11 @@ def average_pool_backward(  # noqa: PLR0917 - the operator's signature
     divisor: int | None,
 ) -> Tensor:
     """Return the gradient of an average pool: every element of dy, divided, is added to all elements of its window."""
-    kernel, stride, _ = numbers = _for_each_axis(axes, kernel, stride, padding)
+    kernel, stride, padding = numbers = _for_each_axis(axes, kernel, stride, padding)
     pool = _mean_windows(x, dy, numbers, padded=count_include_pad)
     divided = dy.to(wide_type(dy)) / (divisor or _elements(pool, ceil=ceil_mode))
+    if max(kernel) > _MOST_ELEMENTS and kernel == stride and not (any(padding) or ceil_mode):
+        return _spread(divided, kernel, x.shape).to(dy.dtype)
     none, one = [0] * axes, [1] * axes
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
     planes = divided.reshape(-1, 1, *pool.counts)
@@ -151,8 +188,12 @@ def adaptive_average_pool(x: Tensor, counts: Sequence[int]) -> Tensor:
     Returns `NotImplemented` if the sizes of a plane divide: torch has an average pool for them.
     """
     sizes = x.shape[-len(counts) :]
-    if len(counts) < 3 and all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
-        return NotImplemented
+    if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+        kernel = [size // count for size, count in zip(sizes, counts, strict=True)]
+        if _are_large(kernel):
+            return _reduced(x, kernel, None)
+        if len(counts) < 3:
+            return NotImplemented
     return along_axes(x, [_averages(*axis) for axis in zip(sizes, counts, strict=True)])
 
 

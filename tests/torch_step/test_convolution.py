@@ -12,6 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from poolgrad_lowering import export_atc  # noqa: E402
+from poolgrad_lowering.torch import export_training_step  # noqa: E402
 from poolgrad_lowering.torch.convolution import convolution_backward  # noqa: E402
 
 aten = torch.ops.aten
@@ -80,3 +82,13 @@ def test_only_what_is_asked_for(written: str) -> None:
     backward = convolution_backward(written)
     for mask in itertools.product((False, True), repeat=3):
         assert [value is not None for value in backward(dy, x, weight, [8], *settings, list(mask))] == list(mask)
+
+
+@pytest.mark.parametrize("kernel", [1, 3, (3, 1, 2)])
+def test_strided_volumes_are_without_obstacles(kernel: Any) -> None:
+    pytest.importorskip("onnxscript")
+    model = torch.nn.Sequential(torch.nn.Conv3d(1, 3, 1), torch.nn.Conv3d(3, 4, kernel, (2, 3, 2), padding=0))
+    x = torch.randn(2, 1, 6, 8, 8)
+    step = export_training_step(model, torch.nn.functional.mse_loss, (x, torch.randn_like(model(x))))
+    step.check()
+    assert not export_atc(step.model).report.obstacles

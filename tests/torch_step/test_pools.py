@@ -76,6 +76,27 @@ def test_average_pools(name: str, axes: int, batch: tuple[int, ...]) -> None:
         assert_close(average_pool(axes, x, *arguments), y)
 
 
+LARGE: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
+    "all of a plane": (nn.AvgPool2d(17), (2, 3, 17, 17)),
+    "with a rest": (nn.AvgPool2d((20, 15)), (2, 3, 43, 30)),
+    "with a divisor": (nn.AvgPool2d(16, divisor_override=3), (2, 3, 32, 16)),
+    "longer than a kernel": (nn.AvgPool1d(300), (2, 3, 650)),
+    "adaptive": (nn.AdaptiveAvgPool2d((2, 1)), (2, 3, 40, 20)),
+    "adaptive, three axes": (nn.AdaptiveAvgPool3d((1, 2, 1)), (2, 3, 8, 8, 16)),
+    "gradient of an interpolation": (nn.Upsample((16, 17)), (2, 3, 1, 1)),
+}
+
+
+@pytest.mark.parametrize(("pool", "shape"), LARGE.values(), ids=LARGE)
+def test_average_pools_over_the_limits_of_ascend(pool: nn.Module, shape: tuple[int, ...]) -> None:
+    model = nn.Sequential(CONVOLUTIONS[len(shape) - 2](3, 3, 1), pool, nn.Flatten(), nn.LazyLinear(2))
+    batch = drawn(*shape), drawn(2, 2)
+    model(batch[0])
+    step = export_training_step(model, nn.functional.mse_loss, batch)
+    step.check()
+    assert not export_atc(step.model).report.obstacles
+
+
 @pytest.mark.parametrize("axes", PLANES)
 @pytest.mark.parametrize("stride", [[2], []])
 def test_average_pools_with_one_number_for_all_axes(stride: list[int], axes: int) -> None:

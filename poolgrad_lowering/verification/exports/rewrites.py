@@ -66,7 +66,8 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         yield NodeRewrite([same_but(node, **written)])
     if node.op_type == "Conv" and {"strides", "dilations", "pads"}.isdisjoint(held):
         yield NodeRewrite([same_but(node, **written, strides=[1] * len({**held, **written}["kernel_shape"]))])
-    if any(held.get("output_padding", ())) and {"auto_pad", "output_shape"}.isdisjoint(held) and "pads" in held:
+    is_padded = held.get("auto_pad", b"NOTSET") == b"NOTSET" and "output_shape" not in held and "pads" in held
+    if is_padded and any(held.get("output_padding", ())):
         axes = len(held["output_padding"])  # a row more at the end is a row less of padding there
         fewer = [pad - more for pad, more in zip(held["pads"][axes:], held["output_padding"], strict=True)]
         moved = {"pads": [*held["pads"][:axes], *fewer], "output_padding": [0] * axes}

@@ -35,6 +35,14 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
         ),
         ["ConvTranspose"],
     ),
+    "output_padding over three axes, as torch writes it": (
+        parse(
+            'g (float[1,2,4,5,3] X, float[2,3,3,1,3] W) => (Y) { Y = ConvTranspose<auto_pad = "NOTSET", '
+            "kernel_shape = [3, 1, 3], strides = [2, 1, 2], pads = [1, 0, 1, 1, 0, 1], output_padding = [1, 0, 1]>"
+            "(X, W) }"
+        ),
+        ["ConvTranspose"],
+    ),
     "a constant of numbers": (
         parse("g (float[2,3] X) => (Y) { S = Constant<value_ints = [3, 2]>() Y = Reshape(X, S) }"),
         ["Constant", "Reshape"],
