@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from benchmarks.plots import Bar, bars
 from benchmarks.tables import memory, seconds, table
+from poolgrad_lowering.model.diagnostics.text import counted
 
 MICRO, MILLI = 1e-6, 1e-3
+PLACEMENTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "placements.json"
+EAGER = "eager PyTorch"
 REFERENCE, ORIGINAL = "Relu of onnxruntime", "original"
 
 OVERHEAD = """## What a node of the provider costs
@@ -37,9 +41,13 @@ the session and runs one step.
 
 EAGER_STEP = """## Training steps beside eager PyTorch
 
-A step with its optimizer, exported by `poolgrad_lowering.torch`, on the CPU with two threads, beside the same step of
-eager PyTorch. The optimizer is SGD with momentum where no other one is named. Weights and state stay in the session
-(`TrainingLoop`).
+Steps with their optimizers, exported by `poolgrad_lowering.torch`, beside the same steps of eager PyTorch, on the CPU
+with one thread and with two: times of eager PyTorch's step, lowered in plain onnxruntime (by function bodies, "plain")
+and with the execution provider on the host library. Weights and state stay in the session (`TrainingLoop`). The
+networks are of kinds that people train, and have few channels.
+
+Whole is a step of which no node is on the CPU, nothing is copied inside, and no rule of the device is broken, [beside
+onnxruntime's CANN provider](with-onnxruntime-cann.md#what-runs-where); parts are those that GE builds.
 """
 
 
@@ -88,30 +96,77 @@ def training_step(result: dict[str, Any], plots: Path) -> str:
 
 def eager_step(result: dict[str, Any], plots: Path) -> str:
     """The section on training steps beside eager PyTorch, as Markdown; writes its plot."""
-    return _beside(EAGER_STEP, result, plots / "eager_steps.svg", "eager PyTorch", "lowered")
+    entries = [
+        Bar(
+            f"{step['name']}, {counted(row['threads'], 'thread')}",
+            *(row["ratio"],) * 3,
+            f"{row['ratio']:.2f}",
+            own=True,
+        )
+        for step in result["steps"]
+        for row in step["rows"]
+        if row["name"] == "provider"
+    ]
+    (plots / "eager_steps.svg").write_text(bars("Time of a step, × eager PyTorch", entries), encoding="utf-8")
+    numbers = sorted({row["threads"] for step in result["steps"] for row in step["rows"]})
+    timed = (
+        cell for number in numbers for cell in (f"ms in eager, {counted(number, 'thread')}", "× plain", "× provider")
+    )
+    head = ("network", "input", "optimizer", "nodes", "whole", "parts", "s to export", *timed)
+    parts = [EAGER_STEP, "![Steps](benchmarks/eager_steps.svg)\n", table(head, map(_eager_cells, result["steps"]))]
+    return "\n".join([*parts, steps_sentence(result) + ".\n"])
+
+
+def _eager_cells(step: dict[str, Any]) -> tuple[str, ...]:
+    shape = " x ".join(map(str, step["shape"]))
+    found = placements().get(step["name"])
+    placed = ("–", "–") if found is None else (f"no: {why}" if (why := flaws(found)) else "yes", str(found["parts"]))
+    timed = (seconds(row, MILLI, 1) if row["name"] == EAGER else f"{row['ratio']:.2f}" for row in step["rows"])
+    return (step["name"], shape, step["optimizer"], f"{step['nodes']:,}", *placed, f"{step['export']:.1f}", *timed)
+
+
+def placements() -> dict[str, dict[str, Any]]:
+    """Where the nodes of these steps are beside the CANN provider, by network, as the session `coverage` measured."""
+    return {row["network"]: row for row in json.loads(PLACEMENTS.read_text(encoding="utf-8"))}
+
+
+def flaws(placed: dict[str, Any]) -> str:
+    """Why a step is not whole; empty if it is."""
+    keys = {"nodes on the CPU": "on_cpu", "copies": "copies", "broken rules": "violations", "refused parts": "refused"}
+    found = [f"{what}: {placed[key]}" for what, key in keys.items() if placed[key]]
+    return ", ".join([*found, *(["does not run"] if placed["error"] else [])])
+
+
+def steps_sentence(result: dict[str, Any]) -> str:
+    """The README's sentence on steps: how many are whole, and how long they take beside eager PyTorch."""
+    steps, placed = result["steps"], placements()
+    whole = sum(step["name"] in placed and not flaws(placed[step["name"]]) for step in steps)
+    found, verb = "all" if whole == len(steps) else whole, "runs" if whole == 1 else "run"
+    rows = [(row, step["name"]) for step in steps for row in step["rows"] if row["name"] == "provider"]
+    least, most = (choose(rows, key=lambda each: each[0]["ratio"]) for choose in (min, max))
+    return (
+        f"Of {len(steps)} networks' training steps out of PyTorch, {found} {verb} whole beside onnxruntime's CANN "
+        f"provider, over a stand-in for CANN; on a CPU they take {least[0]['ratio']:.1f} to {most[0]['ratio']:.1f} "
+        f"times as long as in eager PyTorch, the longest that of {most[1]} on {counted(most[0]['threads'], 'thread')}"
+    )
 
 
 def artifact_step(result: dict[str, Any], plots: Path) -> str:
     """The section on training steps of artifacts, as Markdown; writes its plot."""
-    return _beside(ARTIFACT_STEP, result, plots / "artifact_steps.svg", "onnxruntime-training", "standard step")
-
-
-def _beside(text: str, result: dict[str, Any], plot: Path, other: str, own_prefix: str) -> str:
-    """A section on steps beside another package's, as Markdown; writes its plot."""
     entries = [
-        Bar(f"{step['name']}: {row['name']}", row["ratio"], row["ratio"], row["ratio"], f"{row['ratio']:.2f}", own)
+        Bar(f"{step['name']}: {row['name']}", *(row["ratio"],) * 3, f"{row['ratio']:.2f}", own)
         for step in result["steps"]
         for row in step["rows"]
-        for own in [row["name"].startswith(own_prefix)]
+        for own in [row["name"].startswith("standard step")]
     ]
-    plot.write_text(bars(f"Time of a step, × {other}", entries), encoding="utf-8")
+    (plots / "artifact_steps.svg").write_text(bars("Time of a step, × onnxruntime-training", entries), encoding="utf-8")
     rows = (
         (step["name"], " x ".join(map(str, step["shape"])), row["name"], seconds(row, MILLI, 1), f"{row['ratio']:.2f}")
         for step in result["steps"]
         for row in step["rows"]
     )
-    parts = [text, f"![Steps](benchmarks/{plot.name})\n"]
-    return "\n".join([*parts, table(("network", "input", "", "ms", f"× {other.removesuffix(' PyTorch')}"), rows)])
+    parts = [ARTIFACT_STEP, "![Steps](benchmarks/artifact_steps.svg)\n"]
+    return "\n".join([*parts, table(("network", "input", "", "ms", "× onnxruntime-training"), rows)])
 
 
 def _overhead_bars(row: dict[str, Any]) -> list[Bar]:

@@ -1,86 +1,89 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How long does a training step take in onnxruntime on a CPU beside the same step in eager PyTorch?
+"""How long does a training step take in onnxruntime on a CPU beside the same step in eager PyTorch, and its export?
 
 The step has the optimizer.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import onnx
 import torch
 from torch import Tensor, nn
 
-from benchmarks.eager_networks import NETWORKS, make
+from benchmarks.eager_networks import NETWORKS, Network
 from benchmarks.measuring import interleaved
 from benchmarks.training_sessions import Session, cpu_session, provider_session
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop
 from poolgrad_lowering.torch import TrainingStep, export_training_step
+from poolgrad_lowering.torch.groups import in_torch
 
 ROUNDS = 15
 RATE = 1e-3
-THREADS = 2
+THREADS = (1, 2)
 """Of PyTorch and of each session."""
+EAGER = "eager PyTorch"
 
 
 def measure(_work: Path) -> dict[str, Any]:
-    """Per network and variant: seconds of a step, and the ratio to eager PyTorch."""
-    torch.set_num_threads(THREADS)
-    return {"steps": [{"name": name, "shape": NETWORKS[name][1], "rows": _rows(name)} for name in NETWORKS]}
+    """Per network: seconds of its export, and per number of threads and variant of a step with the ratio to eager."""
+    export_training_step(nn.Linear(2, 2), nn.functional.mse_loss, (torch.ones(2, 2), torch.ones(2, 2)))  # imports
+    return {"steps": [_step(name, network) for name, network in NETWORKS.items()]}
 
 
-def _rows(name: str) -> list[dict[str, Any]]:
-    model, loss, batch = make(name)
-    optimizer = NETWORKS[name][3]
-    step = export_training_step(model, loss, batch, optimizer=optimizer)
-    lowered = lower(step.model).model
+def _step(name: str, network: Network) -> dict[str, Any]:
+    model, loss, batch = network.make()
+    started = time.perf_counter()
+    step = export_training_step(model, loss, batch, optimizer=network.optimizer)
+    seconds = time.perf_counter() - started
+    rows = [{"threads": threads, **row} for threads in THREADS for row in _rows(step, model, loss, batch, threads)]
+    return {
+        "name": name,
+        "shape": list(batch[0].shape),
+        "optimizer": network.optimizer,
+        "nodes": len(step.model.graph.node),
+        "export": seconds,
+        "rows": rows,
+    }
+
+
+def _rows(
+    step: TrainingStep, model: nn.Module, loss: Callable[..., Tensor] | None, batch: tuple[Tensor, ...], threads: int
+) -> list[dict[str, Any]]:
+    torch.set_num_threads(threads)
+    lowered = lower(step.model).model.SerializeToString()
     timings = interleaved(
         {
-            "eager PyTorch": _eager(model, loss, batch, OPTIMIZERS[optimizer]),
-            "ONNX step": _loop(cpu_session, step),
-            "lowered, function bodies": _loop(cpu_session, step, lowered),
-            "lowered, provider": _loop(provider_session, step, lowered),
+            EAGER: _eager(step, model, loss, batch),
+            "function bodies": _loop(cpu_session(lowered, threads=threads), step),
+            "provider": _loop(provider_session(lowered, threads=threads), step),
         },
         ROUNDS,
     )
-    eager = timings["eager PyTorch"]
+    eager = timings[EAGER]
     return [{"name": key, **timing.to_dict(), "ratio": timing.ratio_to(eager)} for key, timing in timings.items()]
 
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "sgd": partial(torch.optim.SGD, lr=RATE, momentum=0.9),
-    "adam": partial(torch.optim.Adam, lr=RATE),
-    "adamw": partial(torch.optim.AdamW, lr=RATE),
-}
-
-
 def _eager(
-    model: nn.Module,
-    loss: Callable[[Tensor, Tensor], Tensor],
-    batch: tuple[Tensor, Tensor],
-    make_optimizer: Callable[..., torch.optim.Optimizer],
+    exported: TrainingStep, model: nn.Module, loss: Callable[..., Tensor] | None, batch: tuple[Tensor, ...]
 ) -> Callable[[], object]:
-    optimizer = make_optimizer(model.parameters())
+    optimizer = in_torch(exported.groups, dict(model.named_parameters()), {"learning_rate": RATE})
 
     def step() -> float:
         optimizer.zero_grad()
-        found = loss(model(batch[0]), batch[1])
+        found = model(*batch) if loss is None else loss(model(*batch[:-1]), batch[-1])
         found.backward()
         optimizer.step()
-        return found.item()
+        return float(found)
 
     return step
 
 
-def _loop(
-    open_session: Callable[[bytes], Session], step: TrainingStep, model: onnx.ModelProto | None = None
-) -> Callable[[], object]:
-    session = open_session((model or step.model).SerializeToString())
-    loop = TrainingLoop(session, step.values)
-    return partial(loop.step, **step.examples, learning_rate=RATE)
+def _loop(session: Session, step: TrainingStep) -> Callable[[], object]:
+    return partial(TrainingLoop(session, step.values).step, **step.examples, learning_rate=RATE)

@@ -21,14 +21,14 @@ Session = onnxruntime.InferenceSession
 Open = Callable[..., Session]
 
 
-def cpu_session(model: str, profile: Path | None = None) -> Session:
+def cpu_session(model: str | bytes, profile: Path | None = None, *, threads: int = 0) -> Session:
     """A session of onnxruntime's CPU provider, which inlines the function bodies of the dialect's nodes."""
-    return onnxruntime.InferenceSession(model, _options(profile), providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, _options(profile, threads), providers=["CPUExecutionProvider"])
 
 
-def provider_session(model: str, profile: Path | None = None) -> Session:
+def provider_session(model: str | bytes, profile: Path | None = None, *, threads: int = 0) -> Session:
     """A session of this project's execution provider with the host library."""
-    return create_session(model, backend="host", session_options=_options(profile))
+    return create_session(model, backend="host", session_options=_options(profile, threads))
 
 
 def load_feeds(path: str | Path) -> dict[str, np.ndarray]:
@@ -37,8 +37,9 @@ def load_feeds(path: str | Path) -> dict[str, np.ndarray]:
         return dict(archive)
 
 
-def _options(profile: Path | None) -> onnxruntime.SessionOptions:
+def _options(profile: Path | None, threads: int) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads  # 0: one per core
     options.log_severity_level = 3  # errors only: no warning about nodes that stay on the CPU
     # Spinning threads of one session would slow the other sessions.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from benchmarks import page_runtime
 from benchmarks.measuring import Timing
 from benchmarks.page_runtime import artifact_step, eager_step, overhead, training_step
 
@@ -40,12 +44,47 @@ def test_training_step(tmp_path: Path) -> None:
         assert len(list(ET.parse(plot).iter("{http://www.w3.org/2000/svg}rect"))) == 2
 
 
-def test_eager_step(tmp_path: Path) -> None:
-    eager = {"name": "eager PyTorch", **timing(2000), "ratio": 1.0}
-    rows = [eager, {"name": "lowered, provider", **timing(2600), "ratio": 1.3}]
-    text = eager_step({"steps": [{"name": "Net", "shape": [4, 3, 8, 8], "rows": rows}]}, tmp_path)
-    assert "| Net | 4 x 3 x 8 x 8 | lowered, provider | 2.6 (2.3–2.9) | 1.30 |" in text
-    assert len(list(ET.parse(tmp_path / "eager_steps.svg").iter("{http://www.w3.org/2000/svg}rect"))) == 2
+EAGER_STEPS = [
+    {
+        "name": name,
+        "shape": [4, 3, 8, 8],
+        "optimizer": "sgd",
+        "nodes": 1234,
+        "export": 2.34,
+        "rows": [
+            {"threads": threads, "name": variant, **timing(2000), "ratio": ratio * threads}
+            for threads in (1, 2)
+            for variant, ratio in (("eager PyTorch", 1.0), ("function bodies", 0.9), ("provider", slow))
+        ],
+    }
+    for name, slow in (("Net", 0.6), ("Slow", 0.7), ("New", 0.5))
+]
+
+
+def test_eager_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {"parts": 4, "on_cpu": 0, "copies": 0, "violations": 0, "refused": 0, "error": ""}
+    rows = [{"network": "Net", **whole}, {"network": "Slow", **whole, "on_cpu": 2, "refused": 1, "error": "Fail"}]
+    placed = tmp_path / "placements.json"
+    placed.write_text(json.dumps(rows), encoding="utf-8")
+    monkeypatch.setattr(page_runtime, "PLACEMENTS", placed)
+    text = eager_step({"steps": EAGER_STEPS}, tmp_path)
+    assert "| Net | 4 x 3 x 8 x 8 | sgd | 1,234 | yes | 4 | 2.3 | 2.0 (1.8–2.2) | 0.90 | 0.60 | 2.0" in text
+    assert (
+        "| Slow | 4 x 3 x 8 x 8 | sgd | 1,234 | no: nodes on the CPU: 2, refused parts: 1, does not run | 4 |" in text
+    )
+    assert "| New | 4 x 3 x 8 x 8 | sgd | 1,234 | – | – |" in text
+    assert "Of 3 networks' training steps out of PyTorch, 1 runs whole" in text
+    assert "they take 0.5 to 1.4 times as long as in eager PyTorch, the longest that of Slow on 2 threads." in text
+    assert len(list(ET.parse(tmp_path / "eager_steps.svg").iter("{http://www.w3.org/2000/svg}rect"))) == 6
+
+
+def test_every_network_of_the_table_was_placed() -> None:
+    results = json.loads((page_runtime.PLACEMENTS.parent / "results.json").read_text(encoding="utf-8"))
+    placed = page_runtime.placements()
+    assert {step["name"]: step["optimizer"] for step in results["eager_step"]["steps"]} == {
+        name: row["optimizer"] for name, row in placed.items()
+    }
+    assert {name: flaws for name, row in placed.items() if (flaws := page_runtime.flaws(row))} == {}
 
 
 def test_artifact_step(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from tests.cann_ep.placements import copies_inside
 from tests.harness.sessions.coverage import SOCS, Coverage, measure
 from tests.harness.sessions.standard_steps import OPTIMIZERS, standard_step
 
-_PAGE = Path(__file__).parents[2] / "docs" / "graph_mode.json"
+_DOCS = Path(__file__).parents[2] / "docs"
 _PROVIDERS = ("AclnnExecutionProvider", "CANNExecutionProvider")
 
 
@@ -50,20 +52,36 @@ def rounds_in_another_order(why: str, target: str) -> bool:
 
 
 def main() -> None:
-    """Measure the steps of a folder that are in float32, and the built artifacts as steps in standard ONNX."""
-    rows = []
-    for file in sorted(Path(sys.argv[1]).glob("*__float32.onnx")):
+    """Measure the steps of a folder that are in float32, and the built artifacts as steps in standard ONNX.
+
+    Those of the benchmarks' networks are for the table of the benchmarks.
+    """
+    folder = Path(sys.argv[1])
+    _write(_DOCS / "benchmarks" / "placements.json", _steps(folder / "trained"))
+    _write(_DOCS / "graph_mode.json", chain(_steps(folder), _artifacts()))
+
+
+def _steps(folder: Path) -> Iterator[dict[str, Any]]:
+    for file in sorted(folder.glob("*__float32.onnx")):
         model = lower(onnx.load(file), target="ascend950", keep_onnx=True).model
         feeds = {name[3:]: array for name, array in np.load(file.with_suffix(".npz")).items()}
-        rows.append(row(file.stem, model, measure(model, feeds, soc=SOCS["ascend950"])))
-        sys.stdout.write(f"{rows[-1]}\n")
+        yield row(file.name.removesuffix(".onnx"), model, measure(model, feeds, soc=SOCS["ascend950"]))
+
+
+def _artifacts() -> Iterator[dict[str, Any]]:
     for name in RUNS:
         with tempfile.TemporaryDirectory() as folder:
             model, feeds = standard_step(name, "ascend950", Path(folder, "step"))
         found = measure(model, feeds, soc=SOCS["ascend950"])
-        rows.append(row(f"{name}, artifacts__{OPTIMIZERS[name]}__float32", model, found))
-        sys.stdout.write(f"{rows[-1]}\n")
-    _PAGE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        yield row(f"{name}, artifacts__{OPTIMIZERS[name]}__float32", model, found)
+
+
+def _write(page: Path, rows: Iterable[dict[str, Any]]) -> None:
+    found = []
+    for each in rows:
+        found.append(each)
+        sys.stdout.write(f"{each}\n")
+    page.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
