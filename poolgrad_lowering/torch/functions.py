@@ -65,6 +65,40 @@ def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
     return {"mean": torch.mean, "sum": torch.sum, "none": lambda value: value}[reduction](loss)
 
 
+def _layer_by_layer(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs recurrent layers one by one, with dropout between: torch's decomposition has none.
+
+    Its arguments are those of torch's function, of tensors that are not packed.
+    """
+
+    def layers(  # noqa: PLR0917 - the function's signature
+        x: Tensor,
+        hidden: Any,
+        weights: Any,
+        has_biases: Any,
+        count: Any,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> Any:
+        others = has_biases, count, dropout, train, bidirectional, batch_first
+        if not (train and dropout) or isinstance(weights, Tensor) or count == 1:  # or packed
+            return run(x, hidden, weights, *others)
+        states = []
+        x = x.transpose(0, 1) if batch_first else x  # as torch draws the numbers
+        for layer in range(count):
+            each, directions = len(weights) // count, 2 if bidirectional else 1
+            mine, rows = (slice(layer * number, (layer + 1) * number) for number in (each, directions))
+            begun = hidden[rows] if isinstance(hidden, Tensor) else [state[rows] for state in hidden]
+            x = functional.dropout(x, dropout) if layer else x
+            x, *last = run(x, begun, weights[mine], has_biases, 1, 0.0, train, bidirectional, False)
+            states.append(last)
+        return x.transpose(0, 1) if batch_first else x, *(torch.cat(parts) for parts in zip(*states, strict=True))
+
+    return layers
+
+
 _PARAMETERS_OF_A_POOL = 7
 """Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""
 
@@ -73,6 +107,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
+    **{run: _layer_by_layer(run) for run in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)},
     **{
         pool: _in_order(pool)
         for pool in (
