@@ -26,6 +26,7 @@ from torch._dynamo import OptimizedModule
 from torch._dynamo.source import ConstantSource
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributions import Distribution
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
@@ -84,6 +85,7 @@ def trace(
         mode,
         without_one_dnn(),
         _masks_as_they_are(),
+        _unchecked_distributions(),
         enable_python_dispatcher(),
         _decomposed(differentiated),
         sdpa_kernel(SDPBackend.MATH),
@@ -94,6 +96,17 @@ def trace(
         )
     symbols.check_conditions()
     return graph
+
+
+@contextmanager
+def _unchecked_distributions() -> Iterator[None]:
+    """While it is active, torch.distributions does not ask whether its arguments are valid, which no graph can."""
+    before = Distribution._validate_args  # noqa: SLF001
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
 
 
 def _fake(

@@ -558,3 +558,46 @@ def test_an_lstm_on_an_example_input(options: dict[str, Any]) -> None:
     model, batch = OnSequences(**options), (torch.randn(4, 3, 6), torch.randint(3, (4,)))
     model(batch[0])
     export_training_step(model, nn.functional.cross_entropy, batch, optimizer="adam").check(steps=2)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_with_dropout_between(layer: type[nn.RNNBase], *, batch_first: bool) -> None:
+    """torch's decomposition leaves the dropout out."""
+    torch.manual_seed(0)
+
+    class Layers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = layer(6, 8, 3, batch_first=batch_first, dropout=0.4, bidirectional=batch_first)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y, last = self.layers(x)
+            last = last[0] * last[1] if isinstance(last, tuple) else last
+            return y.mean() + last.square().sum()
+
+    step = export_training_step(Layers(), None, (torch.randn(3, 2, 6),))
+    assert sum(node.op_type == "RandomUniformLike" for node in step.model.graph.node) == 2
+    step.check()
+
+
+class Policy(nn.Module):
+    """The loss of a policy whose actions are categorical and of a normal distribution, of products of two states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both, self.deviation = nn.Bilinear(4, 5, 3), nn.Parameter(torch.zeros(3))
+
+    def forward(self, x: Tensor, y: Tensor, actions: Tensor) -> Tensor:
+        scores = self.both(x, y)
+        found = torch.distributions.Categorical(logits=scores).log_prob(actions)
+        normal = torch.distributions.Normal(scores, self.deviation.exp())
+        return -found.mean() - normal.log_prob(x[:, :3]).mean() + normal.entropy().mean()
+
+
+def test_distributions_and_bilinear_layers() -> None:
+    torch.manual_seed(0)
+    checked = torch.distributions.Distribution._validate_args
+    step = export_training_step(Policy(), None, (torch.randn(6, 4), torch.randn(6, 5), torch.randint(3, (6,))))
+    assert torch.distributions.Distribution._validate_args == checked
+    step.check()
