@@ -63,6 +63,10 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,
         aten.scatter_reduce.two: _scatter_reduce,
+        aten.scatter.src: _scatter_of_numbers,
+        aten.scatter.value: _scatter_of_numbers,
+        aten.scatter_.src: in_place(_scatter_of_numbers),
+        aten.scatter_.value: in_place(_scatter_of_numbers),
         **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
         aten.log1p.default: log1p,
         aten._trilinear.default: trilinear,  # noqa: SLF001 - as above
@@ -96,6 +100,14 @@ def _scatter_reduce(
     if not include_self:
         total, count = (each.scatter(axis, index, 0) for each in (total, count))
     return total.scatter_add(axis, index, values) / count.scatter_add(axis, index, torch.ones_like(values))
+
+
+def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Tensor:
+    """Return the scatter of truth values, computed as numbers: CANN scatters no others."""
+    if x.dtype != torch.bool:
+        return NotImplemented
+    values = values.to(torch.int32) if isinstance(values, Tensor) else int(bool(values))
+    return x.to(torch.int32).scatter(axis, index, values).to(torch.bool)
 
 
 def _refused(operator: Any) -> Callable[..., Any]:

@@ -102,6 +102,15 @@ def test_truth_values_have_extremes() -> None:
         assert WRITTEN[operator](X, 2) is NotImplemented
 
 
+def test_truth_values_are_scattered_as_numbers() -> None:
+    """The gradient of a running product scatters them."""
+    x = torch.zeros(3, 6)
+    index = torch.tensor([[0, 5], [2, 2]])
+    for operator, values in ((aten.scatter.value, 1), (aten.scatter.src, torch.tensor([[True, True], [False, False]]))):
+        assert torch.equal(WRITTEN[operator](x > 0, 1, index, values), (x > 0).scatter(1, index, values))
+        assert WRITTEN[operator](x, 1, index, values) is NotImplemented
+
+
 class Uses(nn.Module):
     """A convolution, and parts of its result; the mask is a buffer."""
 
