@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from benchmarks.eager_networks import NETWORKS, Network
 from benchmarks.measuring import interleaved
+from benchmarks.page_runtime import EAGER
 from benchmarks.training_sessions import Session, cpu_session, provider_session
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop
@@ -28,7 +29,6 @@ ROUNDS = 15
 RATE = 1e-3
 THREADS = (1, 2)
 """Of PyTorch and of each session."""
-EAGER = "eager PyTorch"
 
 
 def measure(_work: Path) -> dict[str, Any]:

@@ -8,8 +8,8 @@ float64. How large that is depends on chance, above all in tensors of few elemen
 of several runs: in some, the weights or the example inputs are moved by a rounding.
 
 Where a ReLU's operand is within a rounding of 0, or two elements of a max pool's window of each other, one rounding
-decides where a gradient goes. A step that seems wrong is therefore compared with more runs, of which some take the
-other way if it is that.
+decides where a gradient goes. A step that seems wrong is therefore compared with more runs, in some of which the
+gradient goes the other way.
 """
 
 from __future__ import annotations

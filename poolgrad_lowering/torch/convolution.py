@@ -83,7 +83,7 @@ def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple
 def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *, transposed: bool) -> Tensor:
     """Return dx: the convolution of dy in the other direction, with as many rows as the forward pass rounded off."""
     kernel, stride, padding, dilation, groups = windows
-    output_padding = [0] * len(kernel)
+    output_padding = ends = [0] * len(kernel)
     dx: Tensor
     if not transposed:
         axes = windows.axes
@@ -103,12 +103,9 @@ def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *,
         unread = list(map(int, behind))
         # Over three axes CANN has no more output_padding than padding; elements that no window reaches are zeros.
         output_padding = list(map(min, unread, padding)) if len(kernel) == _VOLUME else unread
-        if output_padding != unread:
-            dx = aten.convolution(dy, weight, None, stride, padding, dilation, True, output_padding, groups)
-            ends = [more - less for more, less in zip(unread, output_padding, strict=True)]
-            return functional.pad(dx, [amount for end in reversed(ends) for amount in (0, end)])
+        ends = [more - less for more, less in zip(unread, output_padding, strict=True)]
     dx = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
-    return dx
+    return functional.pad(dx, [amount for end in reversed(ends) for amount in (0, end)]) if any(ends) else dx
 
 
 def _weight_gradient(image: Tensor, outputs: Tensor, windows: _Windows, written: WeightGradient) -> Tensor:

@@ -66,7 +66,7 @@ def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
 
 
 def _layer_by_layer(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that runs recurrent layers one by one, with dropout between: torch's decomposition has none.
+    """Return a function that runs recurrent layers one by one, with the dropout between them that torch leaves out.
 
     Its arguments are those of torch's function, of tensors that are not packed.
     """
@@ -86,9 +86,9 @@ def _layer_by_layer(run: Callable[..., Any]) -> Callable[..., Any]:
         if not (train and dropout) or isinstance(weights, Tensor) or count == 1:  # or packed
             return run(x, hidden, weights, *others)
         states = []
+        each, directions = len(weights) // count, 2 if bidirectional else 1
         x = x.transpose(0, 1) if batch_first else x  # as torch draws the numbers
         for layer in range(count):
-            each, directions = len(weights) // count, 2 if bidirectional else 1
             mine, rows = (slice(layer * number, (layer + 1) * number) for number in (each, directions))
             begun = hidden[rows] if isinstance(hidden, Tensor) else [state[rows] for state in hidden]
             x = functional.dropout(x, dropout) if layer else x

@@ -184,7 +184,10 @@ def _holds(condition: Boolean, sizes: Mapping[Symbol, int]) -> bool:
 
 @contextmanager
 def _masks_as_they_are() -> Iterator[None]:
-    """While it is active, transformer layers do not ask whether a mask is the causal one, which is faster in torch."""
+    """While it is active, transformer layers take a mask as it is.
+
+    torch compares its numbers with those of the causal mask, which has a faster kernel.
+    """
     layers = torch.nn.modules.transformer
     kept = layers._detect_is_causal_mask  # noqa: SLF001 - there is no other way
     try:

@@ -110,7 +110,7 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
     operator = {2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}[axes]
     given = [list(kernel), list(stride), list(padding)]
     kernel, stride, padding = windows = _for_each_axis(axes, kernel, stride, padding)
-    if _are_large(kernel) and kernel == stride and not any(padding) and not ceil_mode:
+    if _are_large(kernel) and _lie_side_by_side(windows, ceil=ceil_mode):
         return _reduced(x, kernel, divisor)
     if divisor is None:
         if any(len(numbers) == 1 and numbers != [0] for numbers in given):  # [0] is the default of the padding
@@ -124,6 +124,12 @@ def average_pool(  # noqa: PLR0917 - the operator's signature
 def _are_large(kernel: Sequence[int]) -> bool:
     """Return whether windows have more elements than CANN documents for an average pool over one or two axes."""
     return all(map(is_number, kernel)) and math.prod(kernel) > _MOST_ELEMENTS
+
+
+def _lie_side_by_side(numbers: Sequence[Sequence[int]], *, ceil: bool) -> bool:
+    """Return whether windows of this kernel, stride and padding follow each other without gap, overlap or padding."""
+    kernel, stride, padding = numbers
+    return kernel == stride and not any(padding) and not ceil
 
 
 def _reduced(x: Tensor, kernel: Sequence[int], divisor: int | None) -> Tensor:
@@ -162,10 +168,10 @@ def average_pool_backward(  # noqa: PLR0917 - the operator's signature
     divisor: int | None,
 ) -> Tensor:
     """Return the gradient of an average pool: every element of dy, divided, is added to all elements of its window."""
-    kernel, stride, padding = numbers = _for_each_axis(axes, kernel, stride, padding)
+    kernel, stride, _ = numbers = _for_each_axis(axes, kernel, stride, padding)
     pool = _mean_windows(x, dy, numbers, padded=count_include_pad)
     divided = dy.to(wide_type(dy)) / (divisor or _elements(pool, ceil=ceil_mode))
-    if max(kernel) > _MOST_ELEMENTS and kernel == stride and not (any(padding) or ceil_mode):
+    if max(kernel) > _MOST_ELEMENTS and _lie_side_by_side(numbers, ceil=ceil_mode):
         return _spread(divided, kernel, x.shape).to(dy.dtype)
     none, one = [0] * axes, [1] * axes
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
