@@ -117,19 +117,10 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
         found = session.run(None, {name: in_float32(value) if halves else value for name, value in feeds.items()})
         results = dict(zip(step.outputs, found, strict=True))
         truth, _ = exact.step(before, draws)
-        others = [expected, *(eager.step(moved, draws)[0] for moved in _moved(before, step.values, unit))]
-        left, further = results.keys() & expected.keys(), _moved_at_random(before, unit)
-        pairs: dict[str, tuple[float, float]] = {}
-        while left:
-            for name in left:
-                start = before.get(step.carried.get(name, ""), np.zeros(()))
-                eagers = [other[name] for other in others]
-                pairs[name] = _judged(results[name], eagers, truth[name], start, tolerance)
-            left = {name for name in left if not _part(*pairs[name]) <= 1}
-            moved = next(further, None) if left else None
-            if moved is None:
-                break
-            others.append(eager.step(moved, draws)[0])
+        eagers = [expected, *(eager.step(moved, draws)[0] for moved in _moved(before, step.values, unit))]
+        further = (eager.step(moved, draws)[0] for moved in _moved_at_random(before, unit))
+        starts = {output: before[name] for output, name in step.carried.items()}
+        pairs = _judged(results, eagers, further, truth, starts, tolerance)
         for name, pair in pairs.items():
             judged[name] = max(pair, judged.get(name, pair), key=lambda each: _part(*each))
         values |= {name: expected[output] for output, name in step.carried.items()}
@@ -197,6 +188,27 @@ def _may_move(value: np.ndarray) -> bool:
 
 
 def _judged(
+    results: Arrays, eagers: list[Arrays], further: Iterator[Arrays], exact: Arrays, starts: Arrays, tolerance: float
+) -> dict[str, tuple[float, float]]:
+    """Return `_judged_output` of each output by name; of those that seem wrong, with further results of eager PyTorch.
+
+    `starts` are the values at which outputs begin, where that is not 0.
+    """
+    pairs: dict[str, tuple[float, float]] = {}
+    left = results.keys() & exact.keys()
+    while left:
+        for name in left:
+            own = [eager[name] for eager in eagers]
+            pairs[name] = _judged_output(results[name], own, exact[name], starts.get(name, np.zeros(())), tolerance)
+        left = {name for name in left if not _part(*pairs[name]) <= 1}
+        found = next(further, None) if left else None
+        if found is None:
+            break
+        eagers.append(found)
+    return pairs
+
+
+def _judged_output(
     result: np.ndarray, eagers: Sequence[np.ndarray], exact: np.ndarray, start: np.ndarray, tolerance: float
 ) -> tuple[float, float]:
     """Return how far a result is off the exact one, and how far it may be, as parts of the largest element.

@@ -19,7 +19,7 @@ from torch.nn import functional  # noqa: E402
 
 from poolgrad_lowering.model.ir import step_names as names  # noqa: E402
 from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.check import _judged  # noqa: E402
+from poolgrad_lowering.torch.check import _judged_output  # noqa: E402
 from tests.torch_step.edits import followed  # noqa: E402
 
 
@@ -153,5 +153,5 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_judgements(name: str) -> None:
     result, eagers, exact, right = CASES[name]
-    error, allowed = _judged(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
+    error, allowed = _judged_output(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
     assert (error <= allowed) == right
