@@ -7,6 +7,7 @@ A test says when torch moves it.
 
 from __future__ import annotations
 
+import builtins
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -85,6 +86,7 @@ def trace(
         mode,
         without_one_dnn(),
         _masks_as_they_are(),
+        _lengths_as_sizes(),
         _unchecked_distributions(),
         enable_python_dispatcher(),
         _decomposed(differentiated),
@@ -161,7 +163,7 @@ class _Symbols:
             where = f", by what {function_of(place)} does with a size" if is_of_the_model else ""
             raise TorchExportError(
                 f"the graph would be right only for {condition}{where}. A size stays symbolic where nothing makes it a "
-                "number, as `len()`, `int()` and `float()` do, or compares it; else give it as a multiple "
+                "number, as `int()`, `float()` and `range()` do, or compares it; else give it as a multiple "
                 "('2*height') or a torch.export.Dim with a range, or leave it out"
             )
 
@@ -195,6 +197,21 @@ def _masks_as_they_are() -> Iterator[None]:
         yield
     finally:
         layers._detect_is_causal_mask = kept  # noqa: SLF001
+
+
+@contextmanager
+def _lengths_as_sizes() -> Iterator[None]:
+    """While it is active, `len` of a tensor is its first size, which may be symbolic: that of Python is a number."""
+    own = builtins.len
+
+    def length(of: Any, /) -> Any:
+        return of.shape[0] if isinstance(of, Tensor) and of.ndim else own(of)
+
+    try:
+        builtins.len = length
+        yield
+    finally:
+        builtins.len = own
 
 
 @contextmanager

@@ -145,6 +145,7 @@ WITH_ANY_SIZE: dict[str, nn.Module] = {
     "attention": Function(
         lambda x: functional.scaled_dot_product_attention(*[x.flatten(2).mT] * 3).mT.reshape(x.shape)
     ),
+    "len": Function(lambda x: x / len(x[0, 0]) + x.new_ones(len(x), 1, 1, 1)),
     "a strided convolution": nn.Conv2d(2, 2, 3, 2, 1),
     "a transposed convolution": nn.ConvTranspose2d(2, 2, 3, 2, 1),
 }
@@ -159,7 +160,10 @@ def test_layers() -> None:
 
 
 CONDITIONS: dict[str, tuple[nn.Module, str]] = {
-    "len": (Function(lambda x: x / len(x[0, 0])), r"height = 8, by what <lambda> \(test_dynamic_shapes\.py, line "),
+    "range": (
+        Function(lambda x: sum(x / row for row in range(1, len(x[0, 0])))),
+        r"height = 8, by what <lambda> \(test_dynamic_shapes\.py, line ",
+    ),
     "float": (Function(lambda x: x / float(x.shape[2])), "height = 8, by what <lambda>"),
     "a way": (Function(lambda x: x if x.shape[2] > 6 else 2 * x), "height > 6, by what <lambda>"),
     "the height of what a pool left, twice": (
@@ -183,7 +187,7 @@ def test_a_range_decides_a_comparison() -> None:
 
 def test_a_constant_of_a_dynamic_batch_is_refused() -> None:
     with pytest.raises(TorchExportError, match="right only for batch = 4, by what <lambda>"):
-        export_training_step(Net(), lambda y, target: y.square().sum() / len(target), (X, LABELS), dynamic_batch=True)
+        export_training_step(Net(), lambda y, target: y.square().sum() / int(target.shape[0]), (X, LABELS), dynamic_batch=True)
 
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
