@@ -33,6 +33,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     check_adds_to_zeros,
     scattered_gradient,
 )
+from poolgrad_lowering.compiler.families.max_pool.matching.unrelated import INTEGERS
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
@@ -51,6 +52,9 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if reducer is None:
         return None
     maximum = FirstMaximum.read(facts, reducer)
+    if facts.element_type(maximum.data) in INTEGERS:
+        what = "ArgMax '{}' finds maxima of integers, which have no gradient"
+        raise Refuse(Code.UNRELATED_INDICES, what, reducer.label)
     if maximum.flattened(facts) is not None:
         return None
     x, shape, axis = maximum.data, maximum.shape, maximum.axis

@@ -116,6 +116,7 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
         feeds |= {name: np.array(rate, np.float32) for name, rate in _rates(step).items()}
         found = session.run(None, {name: in_float32(value) if halves else value for name, value in feeds.items()})
         results = dict(zip(step.outputs, found, strict=True))
+        _check_all_changes(step, before, expected)
         truth, _ = exact.step(before, draws)
         eagers = [expected, *(eager.step(moved, draws)[0] for moved in _moved(before, step.values, unit))]
         further = (eager.step(moved, draws)[0] for moved in _moved_at_random(before, unit))
@@ -137,6 +138,14 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
             + (_ADVICE_FOR_HALVES if halves else "")
         )
     return compared
+
+
+def _check_all_changes(step: ExportedStep, before: Arrays, after: Arrays) -> None:
+    """Raise `StepMismatchError` if eager PyTorch changes a tensor of the model that the step has no output for."""
+    for name, value in before.items():
+        output = names.new(name)
+        if output not in step.outputs and output in after and after[output].tobytes() != value.tobytes():
+            raise StepMismatchError(f"eager PyTorch changes {name}, for which the step has no output {output}")
 
 
 def _part(error: float, allowed: float) -> float:

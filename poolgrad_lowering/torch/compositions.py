@@ -144,10 +144,10 @@ def ctc_loss(  # noqa: PLR0917 - the function's signature
         two = torch.cat([never, torch.where(may_skip, before[:, :-2], _NEVER)], 1)
         now = torch.stack([before, one, two]).logsumexp(0) + emitted[time]
         before = torch.where((time < ends)[:, None], now, before)
-    last = before.gather(1, 2 * lengths[:, None])
-    other = before.gather(1, (2 * lengths - 1).clamp(min=0)[:, None])
-    other = torch.where(lengths[:, None] > 0, other, _NEVER)
-    loss = -torch.stack([last, other]).logsumexp(0)[:, 0]
+    places = torch.arange(2 * most + 1)
+    last, other = (torch.where(places == 2 * lengths[:, None] - less, before, 0).sum(1) for less in (0, 1))
+    other = torch.where(lengths > 0, other, _NEVER)
+    loss = -torch.stack([last, other]).logsumexp(0)
     softmax = log_probs.exp()
     nothing = torch.where((torch.arange(times)[:, None] < ends)[..., None], softmax - softmax.detach(), 0)
     loss = loss + nothing.sum((0, 2))  # 0, and its gradient is the softmax

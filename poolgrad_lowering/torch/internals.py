@@ -408,9 +408,9 @@ def _written_operands(node: fx.Node) -> Iterator[fx.Node]:
     """Yield the operands whose memory an operator writes to."""
     if not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
         return
-    for argument, value in zip(node.target._schema.arguments, node.args, strict=False):  # noqa: SLF001
-        given = node.kwargs.get(argument.name, value)
+    for position, argument in enumerate(node.target._schema.arguments):  # noqa: SLF001
         if argument.alias_info is not None and argument.alias_info.is_write:
+            given: Any = node.args[position] if position < len(node.args) else node.kwargs[argument.name]
             yield from given if isinstance(given, (list, tuple)) else [given]
 
 

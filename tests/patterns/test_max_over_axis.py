@@ -232,6 +232,9 @@ NEAR_MISSES: NearMisses = {
     (Code.ROWS_NOT_PLANES, "along_another_axis_of_channels"): over_axis(
         1, "2,3,3,3", scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'
     ),
+    (Code.UNRELATED_INDICES, "maxima_of_integers"): axis_max(
+        inputs="int64[2,3,4,5] x, float[2,3,4] dy", outputs="int64[2,3,4] y, float[2,3,4,5] dx"
+    ),
     (Code.UNKNOWN_SHAPE, "between_two_symbolic_sizes"): over_axis(1, "N,H,5", canvas=LIKE_X),
     (Code.UNKNOWN_SHAPE, "of_a_symbolic_size"): over_axis(1, "2,N,5", canvas=LIKE_X),
     (Code.UNKNOWN_SHAPE, "before_a_symbolic_size"): over_axis(0, "4,N,5", canvas=LIKE_X),

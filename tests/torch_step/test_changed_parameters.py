@@ -86,6 +86,8 @@ FOLLOW: dict[str, Callable[[Any, Any], object]] = {
     "other data": of_each(exchange_data),
     "copy_": of_each(lambda k, q: k.copy_(0.5 * k + 0.5 * q)),
     "lerp_": of_each(lambda k, q: k.lerp_(q, 0.5)),
+    "out": of_each(lambda k, q: torch.lerp(k, q, 0.5, out=k)),
+    "out, by the first operand": of_each(lambda k, q: torch.add(0.5 * k, q, alpha=0.5, out=k)),
     "a part": of_each(write_a_part),
     "a view": of_each(lambda k, q: k.view(-1).copy_(q.reshape(-1))),
     "lists": in_lists(lambda k, q: (torch._foreach_mul_(k, 0.5), torch._foreach_add_(k, q, alpha=0.5))),

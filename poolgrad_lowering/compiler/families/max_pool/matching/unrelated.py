@@ -8,8 +8,10 @@
 A pool's indices are computed from a float tensor, so no pool of this graph computes these. An input or a constant could
 still hold indices that were recorded elsewhere: by a forward graph that is another model, or by a tracer. So one of
 these must hold too: the updates are a constant, which is no incoming gradient; the scatter writes slices, while the
-gradient of a pool writes single elements; or the inputs have one axis at most, while recorded indices have those of the
-pooled tensor; or a node compares them with a negative number, which stands for no label and is no position.
+gradient of a pool writes single elements; or an Expand repeats the indices along an axis, while each plane of a pool
+has its own; or the inputs have one axis at most, or rows of them are picked that do, while recorded indices have the
+axes of the pooled tensor; or a node compares them with a negative number, which stands for no label and is no position;
+or the indices are a constant that counts in equal steps, as a slice does.
 
 Whatever the indices come from, one that names several elements is none of a pool, whose windows differ from one another
 in the elements that they select. Some positions no max pool records either:
@@ -53,7 +55,7 @@ _OF_ALL_INPUTS = (
 _CONSTANTS = ("Constant", "ConstantOfShape", "Shape", "Size")
 """Operators whose result does not depend on the elements of a tensor."""
 
-_INTEGERS = frozenset(
+INTEGERS = frozenset(
     (
         *(TensorProto.BOOL, TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
         *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
@@ -68,7 +70,11 @@ def check_can_be_of_a_pool(facts: Facts, scatter: Scatter) -> None:
         return
     inputs = _integer_sources(facts, indices)
     if inputs is not None and (
-        _is_constant(scatter.updates) or _writes_slices(facts, scatter) or _are_labels(facts, inputs)
+        _is_constant(scatter.updates)
+        or _writes_slices(facts, scatter)
+        or _is_repeated_by_a_node(facts, indices)
+        or _are_labels(facts, inputs)
+        or _is_a_slice(facts, indices)
     ):
         names = ", ".join(f"'{value.name}'" for value in inputs)
         sources = " and ".join(filter(None, (names, "constants")))
@@ -84,7 +90,7 @@ def check_can_be_of_a_pool(facts: Facts, scatter: Scatter) -> None:
 def _integer_sources(facts: Facts, indices: Value) -> list[Value] | None:
     """The inputs from which indices are computed in integers; None if they may be computed from something else."""
     values = _computed_from(indices)
-    if values is None or any(facts.element_type(value) not in _INTEGERS for value in values):
+    if values is None or any(facts.element_type(value) not in INTEGERS for value in values):
         return None
     return [value for value in values if value.is_main_input]
 
@@ -147,11 +153,35 @@ def _is_repeated(facts: Facts, value: Value, axes: Sequence[int]) -> bool:
     return table is not None and all(bool(np.all(table == table.take([0], axis))) for axis in axes)
 
 
+def _is_repeated_by_a_node(facts: Facts, indices: Value) -> bool:
+    """Whether an Expand gives the indices more elements."""
+    node = indices.behind(lambda node: node.is_a(*_MOVED)).producer
+    if node is None or not node.is_a("Expand"):
+        return False
+    before, after = (facts.shape(value) for value in (node.input(0), node.output(0)))
+    sizes = [None if shape is None else size(shape).static for shape in (before, after)]
+    return None not in sizes and sizes[0] != sizes[1]
+
+
+def _is_a_slice(facts: Facts, indices: Value) -> bool:
+    """Whether the indices are a constant of several equal steps, each of one coordinate."""
+    table = facts.constant(indices)
+    steps = None if table is None or table.size != len(table) else np.unique(np.diff(table.ravel()))
+    return steps is not None and len(table) > 2 and len(steps) == 1 and steps[0] > 0
+
+
 def _are_labels(facts: Facts, inputs: Sequence[Value]) -> bool:
     """Whether there are inputs, and each of them has one axis at most, or holds negative numbers for no label."""
-    shapes = [facts.shape(value) for value in inputs]
-    narrow = [shape is not None and len(shape) <= 1 for shape in shapes]
-    return bool(inputs) and all(one or has_no_label(facts, value) for one, value in zip(narrow, inputs, strict=True))
+    return bool(inputs) and all(_is_narrow(facts, value) or has_no_label(facts, value) for value in inputs)
+
+
+def _is_narrow(facts: Facts, value: Value) -> bool:
+    """Whether a value has one axis at most, or all that reads it picks rows of it that do."""
+    nodes = [use.scope.node(use.position) for use in value.uses if use.position >= 0]
+    picked = [node.output(0) for node in nodes if node.is_a("Gather") and node.input(0) == value]
+    is_picked = len(picked) == len(value.uses) > 0
+    shapes = [facts.shape(each) for each in (picked if is_picked else [value])]
+    return all(shape is not None and len(shape) <= 1 for shape in shapes)
 
 
 _MOVED = (*VIEW_OPS, "Cast", "Transpose")
