@@ -12,6 +12,7 @@ A transposed convolution is the same sum with x and y exchanged, so the gradient
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -65,14 +66,19 @@ def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple
         padding: Sequence[int],
         dilation: Sequence[int],
         transposed: bool,
-        output_padding: Sequence[int],  # noqa: ARG001 - the sizes of dy say the same
+        output_padding: Sequence[int],
         groups: int,
         output_mask: Sequence[bool],
     ) -> tuple[Tensor | None, ...]:
         windows = _Windows(tuple(weight.shape[2:]), stride, padding, dilation, groups)
         image, outputs = (dy, x) if transposed else (x, dy)
+        dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
+        counts = list(x.shape[2:])
+        has_room = transposed and any(map(operator.ge, output_padding, stride))  # for more windows than x has elements
+        if dx is not None and has_room and all(isinstance(count, int) for count in counts):
+            dx = _part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
         return (
-            _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None,
+            dx,
             _weight_gradient(image, outputs, windows, weight_gradient) if output_mask[1] else None,
             dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
         )

@@ -76,6 +76,20 @@ def test_as_torch_computes_them(written: str, case: Convolution) -> None:
         torch.testing.assert_close(one, expected, rtol=0, atol=2e-11)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("written", WRITTEN)
+def test_output_padding_of_a_stride_and_more(written: str, groups: int) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(3, 4, 6, 5, dtype=torch.float64)
+    weight = torch.randn(4, 6 // groups, 2, 3, dtype=torch.float64)
+    settings = ([3, 2], [1, 2], [4, 4], True, [2, 3], groups)
+    dy = torch.randn_like(aten.convolution(x, weight, None, *settings))
+    arguments = (dy, x, weight, [6], *settings, [True, True, True])
+    found = convolution_backward(written)(*arguments)
+    for one, expected in zip(found, aten.convolution_backward(*arguments), strict=True):
+        torch.testing.assert_close(one, expected, rtol=0, atol=2e-11)
+
+
 @pytest.mark.parametrize("written", WRITTEN)
 def test_only_what_is_asked_for(written: str) -> None:
     dy, x, weight, settings = operands(Convolution((6, 5), 1, 1, 1, 1, False, (4, 8)))
