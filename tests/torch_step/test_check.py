@@ -133,6 +133,24 @@ def test_wrong_results_beside_gradients_are_found(output: str) -> None:
         step.check()
 
 
+def _by_mask(x: Tensor) -> Tensor:
+    mask = torch.ones(6)
+    mask[[0, 2]] = 0
+    return x * mask
+
+
+def _into_new(x: Tensor) -> Tensor:
+    new = torch.empty(x.shape)
+    new[:] = 0
+    new[:, 0] = x[:, 0]
+    return new
+
+
+@pytest.mark.parametrize("function", [_by_mask, _into_new])
+def test_what_is_written_to_new_tensors(function: Callable[[Tensor], Tensor]) -> None:
+    export(function, torch.randn(4, 6)).check(steps=2)
+
+
 ROUNDING = 2.0**-24
 ONE = np.float32([1, 0.5])
 CASES = {
