@@ -121,7 +121,7 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
         eagers = [expected, *(eager.step(moved, draws)[0] for moved in _moved(before, step.values, unit))]
         further = (eager.step(moved, draws)[0] for moved in _moved_at_random(before, unit))
         starts = {output: before[name] for output, name in step.carried.items()}
-        pairs = _judged(results, eagers, further, truth, starts, tolerance)
+        pairs = _judged(results, eagers, further, truth, starts=starts, tolerance=tolerance)
         for name, pair in pairs.items():
             judged[name] = max(pair, judged.get(name, pair), key=lambda each: _part(*each))
         values |= {name: expected[output] for output, name in step.carried.items()}
@@ -197,7 +197,7 @@ def _may_move(value: np.ndarray) -> bool:
 
 
 def _judged(
-    results: Arrays, eagers: list[Arrays], further: Iterator[Arrays], exact: Arrays, starts: Arrays, tolerance: float
+    results: Arrays, eagers: list[Arrays], further: Iterator[Arrays], exact: Arrays, *, starts: Arrays, tolerance: float
 ) -> dict[str, tuple[float, float]]:
     """Return `_judged_output` of each output by name; of those that seem wrong, with further results of eager PyTorch.
 

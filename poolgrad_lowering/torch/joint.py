@@ -38,6 +38,7 @@ from poolgrad_lowering.torch.internals import (
 )
 from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.model_state import replace, restored
+from poolgrad_lowering.torch.second_pass import check_second_pass
 
 Loss = Callable[[Any, Any], Tensor]
 
@@ -144,6 +145,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             f"the model's forward changes '{_in_model(lost)}', a tensor that is neither parameter nor buffer, and each "
             "step would begin with its value of now: register it as a buffer"
         )
+    check_second_pass(module, examples)
     if (operator := complex_operator(graph)) is not None:
         raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
     scopes.complete(graph)

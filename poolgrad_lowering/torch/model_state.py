@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-_CONTAINERS = (dict, list, set, deque)
+CONTAINERS = (dict, list, set, deque)
 _NO_STATE = {*sys.stdlib_module_names, "torch", "numpy"}
 """The packages whose objects are not looked into: some are shared by all of a program, as loggers are."""
 _WITH_STATE = (nn.Module, SimpleNamespace)
@@ -111,7 +111,7 @@ def _containers(model: nn.Module) -> list[Any]:
         if id(value) not in found:
             found[id(value)] = value
             left.extend(_parts(value))
-    return [value for value in found.values() if isinstance(value, _CONTAINERS)]
+    return [value for value in found.values() if isinstance(value, CONTAINERS)]
 
 
 def _parts(value: Any) -> Iterable[Any]:

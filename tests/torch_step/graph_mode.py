@@ -62,9 +62,7 @@ FAULTS: dict[str, Callable[[Form], bool]] = {
     "with negative pads has a kernel on Ascend 950 alone": lambda form: (
         form.node.op_type == "Pad" and bool((numpy_helper.to_array(form.constants[1]) < 0).any())
     ),
-    "without bounds is refused": lambda form: (
-        form.node.op_type == "Clip" and not any(form.node.input[1:])
-    ),
+    "without bounds is refused": lambda form: form.node.op_type == "Clip" and not any(form.node.input[1:]),
     "without C loses alpha": lambda form: (
         form.node.op_type == "Gemm" and len(form.node.input) == 2 and form.attributes.get("alpha", 1) != 1
     ),

@@ -166,8 +166,10 @@ def _is_repeated_by_a_node(facts: Facts, indices: Value) -> bool:
 def _is_a_slice(facts: Facts, indices: Value) -> bool:
     """Whether the indices are a constant of several equal steps, each of one coordinate."""
     table = facts.constant(indices)
-    steps = None if table is None or table.size != len(table) else np.unique(np.diff(table.ravel()))
-    return steps is not None and len(table) > 2 and len(steps) == 1 and steps[0] > 0
+    if table is None or table.ndim == 0 or not 2 < len(table) == table.size:
+        return False
+    steps = np.diff(table.ravel())
+    return bool(steps[0] > 0 and np.all(steps == steps[0]))
 
 
 def _are_labels(facts: Facts, inputs: Sequence[Value]) -> bool:

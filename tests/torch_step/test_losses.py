@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The losses of 200 steps in onnxruntime are those of eager PyTorch, as far as rounding lets eager PyTorch repeat them.
+
+Roundings grow from step to step, in some networks until nothing of a loss is left. How far is found by eager PyTorch
+alone: it trains once more from weights that are moved by a rounding, and the losses of onnxruntime may differ as much.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+from torch import Tensor, nn  # noqa: E402
+
+from benchmarks.eager_networks import NETWORKS  # noqa: E402
+from poolgrad_lowering import lower  # noqa: E402
+from poolgrad_lowering.torch import TrainingStep  # noqa: E402
+from poolgrad_lowering.torch.groups import in_torch  # noqa: E402
+from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch  # noqa: E402
+
+STEPS, BATCHES, RATE = 200, 4, 1e-3
+FACTOR = 8
+"""The losses may be this many times as far from eager PyTorch as it is from itself: sums are in another order."""
+ROUNDINGS = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""The largest error of rounding 1."""
+LEAST = 8
+"""What a loss may differ in any case, in roundings of the largest."""
+TRAINED = (
+    "digits CNN",
+    "ViT",
+    "discriminator of a GAN",
+    "siamese, triplets",
+    "LSTM tagger",
+    "GPT",
+    "PointNet",
+    "recommender",
+)
+"""Networks that draw no random numbers."""
+SHORT = {("digits CNN", "sgd", "float32"), ("recommender", "adam", "bfloat16")}
+"""Those that run in every suite."""
+Batches = Sequence[tuple[Tensor, ...]]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The threads of PyTorch wait for each other longer than such steps take."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def autocast(precision: str) -> AbstractContextManager[Any]:
+    return nullcontext() if precision == "float32" else torch.autocast("cpu", getattr(torch, precision))
+
+
+def eager(
+    step: TrainingStep, model: nn.Module, loss: Callable[..., Tensor] | None, batches: Batches, precision: str
+) -> list[float]:
+    """The losses of the model, which it changes."""
+    optimizer = in_torch(step.groups, dict(model.named_parameters()), {"learning_rate": RATE})
+    losses = []
+    for number in range(STEPS):
+        batch = batches[number % len(batches)]
+        optimizer.zero_grad()
+        with autocast(precision):
+            found = model(*batch) if loss is None else loss(model(*batch[:-1]), batch[-1])
+        found.backward()
+        optimizer.step()
+        losses.append(found.item())
+    return losses
+
+
+def in_onnxruntime(step: TrainingStep, batches: Batches) -> list[float]:
+    """The losses of the lowered step; of one with 16-bit types in float32 with its roundings, for want of kernels."""
+    halves = has_halves(step.model)
+    model = rounded_like_torch(step.model) if halves else lower(step.model).model
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    values: Mapping[str, np.ndarray] = step.values
+    losses = []
+    for number in range(STEPS):
+        inputs = dict(zip(step.examples, (each.numpy() for each in batches[number % len(batches)]), strict=True))
+        feeds = {**values, **inputs, "learning_rate": np.array(RATE, np.float32)}
+        feeds = {name: in_float32(feeds[name]) if halves else feeds[name] for name in step.inputs}
+        results = dict(zip(step.outputs, session.run(None, feeds), strict=True))
+        values = {**values, **{name: results[output] for output, name in step.carried.items()}}
+        losses.append(float(results["loss"]))
+    return losses
+
+
+def moved(model: nn.Module, most: float) -> nn.Module:
+    """A copy whose weights are moved at random by up to a part of them."""
+    model, generator = copy.deepcopy(model), torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1 + most * (2 * torch.rand(parameter.shape, generator=generator) - 1))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer", "precision"),
+    [
+        pytest.param(*row, marks=() if row in SHORT else pytest.mark.long)
+        for row in product(TRAINED, ("sgd", "adam", "adamw"), ROUNDINGS)
+    ],
+)
+def test_losses(name: str, optimizer: str, precision: str) -> None:
+    model, loss, batch = NETWORKS[name].make()
+    batches = [batch, *(tuple(make() for make in NETWORKS[name].batch) for _ in range(BATCHES - 1))]
+    with autocast(precision):
+        step = NETWORKS[name].export(optimizer=optimizer)
+    with torch.backends.mkldnn.flags(enabled=False):  # oneDNN has no LSTM of 16 bits on every machine
+        other = eager(step, moved(model, ROUNDINGS[precision]), loss, batches, precision)
+        expected = np.array(eager(step, model, loss, batches, precision))
+    found = np.array(in_onnxruntime(step, batches))
+    apart = np.maximum.accumulate(np.abs(expected - other))
+    allowed = FACTOR * apart + LEAST * ROUNDINGS[precision] * np.abs(expected).max()
+    assert np.isfinite(expected).all()
+    assert (np.abs(found - expected) <= allowed).all()
+    untrained = np.resize(expected[:BATCHES], STEPS)
+    assert (np.abs(untrained - expected) > allowed).any(), "a step that trains nothing would pass"
