@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Functions of torch whose gradients have no translation to ONNX, in operators whose gradients have one."""
+"""Functions of torch whose gradients have no translation to ONNX or a wrong one, in operators that have a right one."""
 
 from __future__ import annotations
 
@@ -158,10 +158,33 @@ def ctc_loss(  # noqa: PLR0917 - the function's signature
     return loss.sum() if reduction == "sum" else loss
 
 
+def multilabel_margin_loss(
+    input: Tensor,  # noqa: A002 - the name in torch
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the margin of each class over each label before the first -1; torch's formula also counts what is behind.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiLabelMarginLoss.html
+    """
+    if size_average is not None or reduce is not None:
+        reduction = functional._Reduction.legacy_get_string(size_average, reduce)  # noqa: SLF001
+    classes = input.shape[-1]
+    is_label = (target != -1).long().cumprod(-1).bool()[..., None]
+    labels = torch.where(is_label, target[..., None], 0)
+    is_labelled = ((labels == torch.arange(classes)) & is_label).any(-2, keepdim=True)
+    margins = functional.relu(1 - input.gather(-1, labels[..., 0])[..., None] + input[..., None, :])
+    loss = torch.where(is_label & ~is_labelled, margins, 0).sum((-2, -1)) / classes
+    return {"mean": loss.mean, "sum": loss.sum}.get(reduction, lambda: loss)()
+
+
 COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     torch.cdist: cdist,
     functional.ctc_loss: ctc_loss,
     functional.embedding_bag: embedding_bag,
     functional.grid_sample: grid_sample,
+    functional.multilabel_margin_loss: multilabel_margin_loss,
 }
 """The functions by those of torch that they compute."""

@@ -18,7 +18,13 @@ from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.compositions import cdist, ctc_loss, embedding_bag, grid_sample  # noqa: E402
+from poolgrad_lowering.torch.compositions import (  # noqa: E402
+    cdist,
+    ctc_loss,
+    embedding_bag,
+    grid_sample,
+    multilabel_margin_loss,
+)
 
 torch.manual_seed(0)
 ROWS = torch.randn(2, 5, 4)
@@ -26,6 +32,7 @@ OTHERS = torch.cat([ROWS[:, :1], torch.randn(2, 5, 4)], 1)  # a pair of equal ro
 IMAGES, GRID = torch.randn(2, 3, 6, 7), torch.rand(2, 4, 5, 2) * 2.6 - 1.3
 WORDS, TEXT, BEGINS = torch.randint(10, (3, 5)), torch.randint(10, (12,)), torch.tensor([0, 3, 3, 7])
 WEIGHT, FACTORS = torch.randn(10, 4), torch.rand(3, 5)
+CLASSES = torch.tensor([[3, 0, -1, 1], [1, -1, 0, -1], [2, 3, 0, 1], [-1, 0, 0, 0], [2, 2, -1, -1]])
 SOUNDS, LABELS = torch.randn(12, 3, 6), torch.randint(1, 6, (3, 4))
 TIMES, LENGTHS = torch.tensor([12, 9, 3]), torch.tensor([4, 2, 0])
 
@@ -57,6 +64,11 @@ def cases() -> dict[str, Case]:
     found["ctc, of no softmax"] = functional.ctc_loss, ctc_loss, (SOUNDS - 3, LABELS, TIMES, LENGTHS), {}
     found["ctc, impossible"] = *ctc, (SOUNDS, LABELS, torch.tensor([3, 12, 12]), LENGTHS), {"zero_infinity": True}
     found["ctc, labels in a row"] = *ctc, (SOUNDS, LABELS.flatten()[:6], (12, 9, 3), (3, 1, 2)), {"blank": 0}
+    margins = functional.multilabel_margin_loss, multilabel_margin_loss
+    for reduction in ("mean", "sum", "none"):
+        found[f"margins of labels, {reduction}"] = *margins, (ROWS[0], CLASSES), {"reduction": reduction}
+    found["margins of labels, one row"] = *margins, (ROWS[0, 1], CLASSES[1]), {}
+    found["margins of labels, as once"] = *margins, (ROWS[0], CLASSES), {"size_average": False}
     return found
 
 
@@ -101,6 +113,7 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "distances": lambda x: torch.cdist(x, x + 1),
     "samples": lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2) - 0.5, align_corners=False),
     "bags": lambda x: functional.embedding_bag(torch.tensor([[0, 1], [2, 3]]), x),
+    "margins of labels": lambda x: nn.MultiLabelMarginLoss()(x, CLASSES[:4]),
     "ctc": lambda x: nn.CTCLoss()(
         x[:, None].log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])
     ),
