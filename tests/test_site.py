@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 MAX_PAGES = 28
-MAX_WORDS = 79_970
+MAX_WORDS = 79_990
 """Of all pages together but the changelog. More is a decision: first look for what another page says already."""
 MAX_WORDS_BEFORE_VERIFY = 230
 FROM_THE_ROOT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}

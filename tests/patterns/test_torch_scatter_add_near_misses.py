@@ -127,20 +127,6 @@ NEAR_MISSES: NearMisses = {
     (Code.INDICES_SOURCE, "one_plane_expanded_to_itself"): gradient(
         inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] labels", rows="r = Expand (labels, row_shape)"
     ),
-    (Code.UNRELATED_INDICES, "a_slice"): gradient(
-        inputs="float[1,1,9,12] x, float[1,1,5,6] dy",
-        outputs="float[1,1,5,6] y, float[1,1,9,12] dx",
-        canvas="z = ConstantOfShape <value = float[1] {0}> (canvas_shape)",
-        updates="u = Reshape (dy, all)",
-        rows="",
-        scatter="s = ScatterND (z, places, u)",
-        constants={
-            "canvas_shape": "int64[1] canvas_shape = {108}",
-            "x_shape": "int64[4] x_shape = {1, 1, 9, 12}",
-            "row_shape": "int64[1] all = {30}",
-            "places": "int64[30,1] places = {" + ", ".join(map(str, range(3, 93, 3))) + "}",
-        },
-    ),
     (Code.INDICES_ALTERED, "indices_transposed"): gradient(
         rows="t = Transpose <perm=[1,0,2,3]> (p)\nr = Reshape (t, row_shape)"
     ),

@@ -291,10 +291,10 @@ class Code(Diagnostic):
     )
     UNRELATED_INDICES = (
         "Not a gradient of a pool: the indices are computed from integer inputs of the graph and constants alone, and "
-        "what is scattered is a constant, or slices, or the inputs have one axis at most (labels); or they are the "
-        "positions of several largest elements, of minima, of maxima of integers, or of what a mask keeps; or each "
-        "names several elements. "
-        "The node does not count as refused.",
+        "what is scattered is a constant, or slices, or several rows by one index, or the inputs, or the rows that are "
+        "picked of them, have one axis at most (labels); or they are the positions of several largest elements, of "
+        "minima, of maxima of integers, or of what a mask keeps; or each names several elements. The node does not "
+        "count as refused.",
         "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding, topk, sort, min or a "
         "mask.",
         Severity.NOTE,

@@ -8,10 +8,9 @@
 A pool's indices are computed from a float tensor, so no pool of this graph computes these. An input or a constant could
 still hold indices that were recorded elsewhere: by a forward graph that is another model, or by a tracer. So one of
 these must hold too: the updates are a constant, which is no incoming gradient; the scatter writes slices, while the
-gradient of a pool writes single elements; or an Expand repeats the indices along an axis, while each plane of a pool
+gradient of a pool writes single elements; or an Expand repeats the indices for several rows, while each plane of a pool
 has its own; or the inputs have one axis at most, or rows of them are picked that do, while recorded indices have the
-axes of the pooled tensor; or a node compares them with a negative number, which stands for no label and is no position;
-or the indices are a constant that counts in equal steps, as a slice does.
+axes of the pooled tensor; or a node compares them with a negative number, which stands for no label and is no position.
 
 Whatever the indices come from, one that names several elements is none of a pool, whose windows differ from one another
 in the elements that they select. Some positions no max pool records either:
@@ -72,9 +71,8 @@ def check_can_be_of_a_pool(facts: Facts, scatter: Scatter) -> None:
     if inputs is not None and (
         _is_constant(scatter.updates)
         or _writes_slices(facts, scatter)
-        or _is_repeated_by_a_node(facts, indices)
+        or _is_of_all_planes(facts, scatter)
         or _are_labels(facts, inputs)
-        or _is_a_slice(facts, indices)
     ):
         names = ", ".join(f"'{value.name}'" for value in inputs)
         sources = " and ".join(filter(None, (names, "constants")))
@@ -148,28 +146,26 @@ def _is_repeated(facts: Facts, value: Value, axes: Sequence[int]) -> bool:
     node, shape = value.producer, facts.shape(value) or ()
     if node is not None and node.is_a("Expand"):
         sizes = facts.shape(node.input(0))
-        return sizes is not None and len(sizes) == len(shape) and all(sizes[axis].static == 1 for axis in axes)
+        added = 0 if sizes is None else len(shape) - len(sizes)
+        return sizes is not None and all(axis < added or sizes[axis - added].static == 1 for axis in axes)
     table = facts.table(value)
     return table is not None and all(bool(np.all(table == table.take([0], axis))) for axis in axes)
 
 
-def _is_repeated_by_a_node(facts: Facts, indices: Value) -> bool:
-    """Whether an Expand gives the indices more elements."""
-    node = indices.behind(lambda node: node.is_a(*_MOVED)).producer
-    if node is None or not node.is_a("Expand"):
+def _is_of_all_planes(facts: Facts, scatter: Scatter) -> bool:
+    """Whether an Expand repeats the indices along an axis before the one along which a ScatterElements scatters."""
+    node, indices = scatter.node, scatter.node.input(1)
+    entries, axis = facts.shape(indices), integer(node, "axis")
+    if (
+        indices is None
+        or not entries
+        or axis is None
+        or indices.producer is None
+        or not indices.producer.is_a("Expand")
+    ):
         return False
-    before, after = (facts.shape(value) for value in (node.input(0), node.output(0)))
-    sizes = [None if shape is None else size(shape).static for shape in (before, after)]
-    return None not in sizes and sizes[0] != sizes[1]
-
-
-def _is_a_slice(facts: Facts, indices: Value) -> bool:
-    """Whether the indices are a constant of several equal steps, each of one coordinate."""
-    table = facts.constant(indices)
-    if table is None or table.ndim == 0 or not 2 < len(table) == table.size:
-        return False
-    steps = np.diff(table.ravel())
-    return bool(steps[0] > 0 and np.all(steps == steps[0]))
+    before = range(axis % len(entries))
+    return any((entries[number].static or 0) > 1 and _is_repeated(facts, indices, [number]) for number in before)
 
 
 def _are_labels(facts: Facts, inputs: Sequence[Value]) -> bool:

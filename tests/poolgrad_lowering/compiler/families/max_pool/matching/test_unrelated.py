@@ -61,6 +61,12 @@ UNRELATED = {
     "rows_of_an_upsampling": one_hot(
         "r = Identity (pairs)", inputs="float[4,3,9] x, float[8,3] dy", updates="u = Neg (dy)",
         scatter='s = ScatterElements <axis=-2, reduction="add"> (z, r, u)'),
+    "one_row_of_indices_for_several": one_hot(
+        "r = Expand (row, rows2)", inputs="float[4,3,9] x, float[4,2] dy, int64[2] row", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)'),
+    "the_same_elements_in_each_row": one_hot(
+        "r = Expand (row, rows2)", inputs="float[4,3,9] x, float[4,2] dy, int64[1,2] row", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)'),
 }  # fmt: skip
 _TOP = "float[4,3,9] x, float[4,3] v, float[4,2] dy"
 _BY_ROW = 's = ScatterElements <axis=1, reduction="add"> (z, r, u)'
@@ -169,9 +175,6 @@ REFUSED = {
     "other_elements_in_each_column_of_an_input": one_hot(
         "r = Expand (t, rows14)", inputs="float[4,3,9] x, float[14,3] dy, int64[1,3] t", updates="u = Neg (dy)",
         scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
-    "the_same_elements_in_each_row": one_hot(
-        "r = Expand (row, rows2)", inputs="float[4,3,9] x, float[4,2] dy, int64[1,2] row", updates="u = Neg (dy)",
-        scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)'),
     "one_column": one_hot(
         "w = Reshape (t, column) r = Expand (w, column)", inputs="float[4,3,9] x, float[4,1] dy, int64[2,2] t",
         updates="u = Neg (dy)", scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
