@@ -8,6 +8,7 @@ The option `--accept` rewrites what tests have recorded.
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Iterable, Iterator
@@ -108,6 +109,12 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
         oldest, reason = _NEEDS.get(item.name, ("0", ""))
         if installed < Version(oldest):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of cycles from looking at twenty thousand tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Defects(logging.Handler):
