@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 
 import onnx.defs
 from onnx import AttributeProto, TensorProto
@@ -69,12 +69,17 @@ def registered_schemas() -> Iterator[None]:
                 _deregister_own()
 
 
+@cache
+def _schemas() -> list[OpSchema]:
+    return [schema(op) for op in OPS.values()]
+
+
 def _register_missing() -> None:
     try:
-        for op in OPS.values():
-            if not onnx.defs.has(op.name, DOMAIN):
-                onnx.defs.register_schema(schema(op))
-                _own.append(op.name)
+        for built in _schemas():
+            if not onnx.defs.has(built.name, DOMAIN):
+                onnx.defs.register_schema(built)
+                _own.append(built.name)
     except BaseException:
         _deregister_own()
         raise
