@@ -6,10 +6,8 @@ behaviour: its reader of JSON, its table of operators, and its checks of attribu
 from __future__ import annotations
 
 import ast
-import functools
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from typing import Any
 import pytest
 
 import poolgrad_lowering
-from tests.harness.ge.compiling import NATIVE, SANITIZED
+from tests.harness.ge.compiling import NATIVE, SANITIZED, kept
 
 SOURCES = Path(poolgrad_lowering.__file__).parent / "ge" / "atc" / "plugin"
 _FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-Werror", *SANITIZED)
@@ -25,7 +23,6 @@ _INPUTS = (
     Path(__file__).parent / "parts.cpp",
     *(SOURCES / f"{n}.cpp" for n in ("attributes", "json", "operators")),
 )
-_FOLDER = tempfile.TemporaryDirectory(prefix="poolgrad-parts-")
 
 
 def without_preloads() -> dict[str, str]:
@@ -33,14 +30,15 @@ def without_preloads() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
-@functools.cache
 def _program() -> Path:
     if not NATIVE.compiler:
         pytest.skip("there is no C++ compiler")
-    program = Path(_FOLDER.name) / "parts"
-    command = [NATIVE.compiler, *_FLAGS, "-I", SOURCES, "-o", program, *_INPUTS]
-    subprocess.run(command, env=without_preloads(), check=True)
-    return program
+
+    def build(folder: Path) -> None:
+        command = [NATIVE.compiler, *_FLAGS, "-I", SOURCES, "-o", folder / "parts", *_INPUTS]
+        subprocess.run(command, env=without_preloads(), check=True)
+
+    return kept("parts", [*_INPUTS, *SOURCES.glob("*.h")], (NATIVE.compiler, *_FLAGS), build) / "parts"
 
 
 def run(*arguments: str, texts: Iterable[bytes] = ()) -> list[Any]:

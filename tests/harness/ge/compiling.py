@@ -49,7 +49,7 @@ def standin(machine: Machine = NATIVE, *extra: str) -> Path:
             _run(*compiler, "-shared", f"-Wl,-soname,{library}", "-o", folder / library, *inputs, *link)
         _run(*compiler, "-o", folder / "driver", "driver.cpp", "json.cpp", *link, "-lregister", "-lgraph", "-ldl")
 
-    return _kept("standin", SOURCES.glob("*"), (machine.compiler, *extra), build)
+    return kept("standin", SOURCES.glob("*"), (machine.compiler, *extra), build)
 
 
 def plugin(sources: Iterable[Path], machine: Machine = NATIVE, *extra: str) -> Path:
@@ -61,14 +61,14 @@ def plugin(sources: Iterable[Path], machine: Machine = NATIVE, *extra: str) -> P
         library = folder / "plugin.so"
         _run(machine.compiler, *FLAGS, "-shared", "-fvisibility=hidden", "-o", library, *compiled, *extra)
 
-    return _kept("plugin", [*sources, *SOURCES.glob("*.h")], (machine.compiler, *extra), build) / "plugin.so"
+    return kept("plugin", [*sources, *SOURCES.glob("*.h")], (machine.compiler, *extra), build) / "plugin.so"
 
 
 def _run(*command: str | Path) -> None:
     subprocess.run(command, cwd=SOURCES, check=True)
 
 
-def _kept(name: str, inputs: Iterable[Path], flags: Iterable[str], build: Callable[[Path], None]) -> Path:
+def kept(name: str, inputs: Iterable[Path], flags: Iterable[str], build: Callable[[Path], None]) -> Path:
     """Return the folder of a build, which is made if it is not there, by one process at a time."""
     digest = hashlib.sha256(repr([FLAGS, *flags]).encode())
     for path in sorted(inputs):
