@@ -20,13 +20,18 @@ demo: ## lower real training graphs and run one through the execution provider
 train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the lowered step, and compare (a large download)
 	$(IN) torch-step python -m models.train_digits --plot docs/images/train_digits.svg
 
-# Without gigabytes of zeros, a search in random graphs, another collection of all tests, a kill at every step of a write,
-# further processes for hash seeds, imports, streams, shells and other systems, a page of a thousand sites, thousands of
-# functions, the sessions of function bodies and definitions at every opset, the proofs of all exports for ATC: 3 to 20 s
-# each; and without the tests in Chromium.
-SLOW := gigabytes or vf2_oracle or provokes_every_code or test_killed or hash_seed or test_functions or test_pool_functions \
-  or test_average_functions or test_reduced_functions or test_definitions or test_atc_export \
-  or test_import or test_portability or test_browser or a_thousand_sites or test_many_functions or test_streams or test_completion
+# Without the same of all built models, which test_recall lowers: their proofs, exports, forward pools and external files;
+# without gigabytes of zeros, searches in random graphs and windows, every operator of ONNX, another collection of all
+# tests, a kill at every step of a write, large and deep models, what grows with them, folders of models, further
+# processes for hash seeds, imports, streams, shells and other systems, the sessions of function bodies and definitions at
+# every opset, the proofs of all exports for ATC; and without the tests in Chromium.
+SLOW := built_models or gigabytes or vf2_oracle or random_windows or over_any_axis or every_operator \
+  or provokes_every or test_killed or a_large_site or large_windows or deep_chains or long_integer or calls_many \
+  or many_functions or test_cost or a_thousand_sites or size_of_the_map or other_windows_of \
+  or every_pool_of_one_axis or shuffled or test_folders or onnxruntime_training or hash_seed or test_import \
+  or test_portability or test_streams or every_process or closed_pipe or verbose_logs or test_completion \
+  or test_browser or test_atc_export or test_functions or test_pool_functions or test_average_functions \
+  or test_reduced_functions or test_definitions
 quick: ## the compiler's tests without the slowest, in a minute
 	$(IN) test pytest -n auto --dist worksteal -k "not ($(SLOW))" tests/poolgrad_lowering tests/patterns tests/html_report
 
