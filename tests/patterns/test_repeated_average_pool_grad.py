@@ -91,6 +91,7 @@ LEFT = {
     "divided by another number": gradient(SPLIT.format(2, "Expand")).replace("{6.0}", "{5.0}"),
     "linear": gradient(f'{SCALES} r = Resize <mode = "linear"> (mean, , s)'),
     "other elements": gradient(f"{SCALES} r = {NEAREST.format('half_pixel', 'floor')}"),
+    "three of a rounded place": gradient(f"{SCALES} r = {NEAREST.format('asymmetric', 'round_prefer_floor')}"),
     "corners": gradient(f"{SCALES} r = {NEAREST.format('align_corners', 'floor')}"),
     "half elements": gradient(
         f"s = Constant <value_floats = [1.0, 1.0, 2.0, 2.5]> () r = {NEAREST.format('asymmetric', 'floor')}",
