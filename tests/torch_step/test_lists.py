@@ -30,6 +30,7 @@ ALWAYS = {
     "nn.functional.pad.replicate_negative",
     "nn.functional.softplus",
     "scatter_reduce.mean",
+    "sgn",
 }
 """What was wrong or called wrong once, a pool, and an operator that is refused."""
 
