@@ -165,6 +165,7 @@ CASES = {
     "more wrong": (ONE * 1.09, [ONE * 0.99], ONE.astype(float), False),
     "rounding": (ONE + 2 * np.float32(ROUNDING), [ONE], ONE.astype(float), True),
     "a difference beside zeros": (np.float32([1e-9]), [np.float32([0])], np.array([0.0]), False),
+    "less than a normal number beside zeros": (np.float32([1e-39]), [np.float32([0])], np.array([0.0]), True),
 }
 
 
