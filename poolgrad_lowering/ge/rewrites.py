@@ -397,10 +397,13 @@ def _cast_like(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
 
 
 def _transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    """The plugin needs the axes; without them ONNX reverses their order."""
+    """The plugin needs the axes; without them ONNX reverses their order. A scalar has none."""
     rank = writer.types.ranks.get(node.input[0])
     if "perm" in attributes or rank is None:
         return False
+    if rank == 0:
+        writer.add("Identity", node.input[:1], node.output[0])
+        return True
     return writer.change(node, {"perm": list(reversed(range(rank)))})
 
 

@@ -191,6 +191,7 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
         parse("g (float[2,70,4] X) => (Y) { Y = ReduceL1<keepdims = 0>(X) }", opset=18),
         ["Abs", "ReduceSum"],
     ),
+    "a transposition of a scalar": (parse("g (float X) => (Y) { Y = Transpose(X) }"), ["Identity"]),
     "a transposition without axes": (parse("g (float[2,3,4] X) => (Y) { Y = Transpose(X) }"), ["Transpose"]),
     "a sum at tuples": (
         parse(
