@@ -24,6 +24,10 @@ class StepMismatchError(PoolgradError, ArithmeticError):
     """A training step does not compute what eager PyTorch computes."""
 
 
+class NumbersDecideError(RuntimeError):
+    """A size or the way of a computation depends on the numbers in a tensor. The message is the function of torch."""
+
+
 @contextmanager
 def torch_needed() -> Iterator[None]:
     """Convert an `ImportError` of torch or onnxscript into a `TorchMissingError` with the line that installs them."""

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+from poolgrad_lowering.torch.errors import NumbersDecideError
+
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are not quoted
 
@@ -34,6 +36,8 @@ def sentence(error: BaseException) -> str:
 def explanation(error: BaseException, failed: str) -> str:
     """Return what an error of torch is about. `failed` says what torch cannot do, for a cause that is not known."""
     causes = list(_chain(error))
+    if any(isinstance(cause, NumbersDecideError) for cause in causes):
+        return _value_of_a_tensor(causes)
     for message, explain in _KNOWN:
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
@@ -49,9 +53,10 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__
 
 
-def _value_of_a_tensor(_: re.Match[str], causes: list[BaseException]) -> str:
+def _value_of_a_tensor(causes: list[BaseException]) -> str:
+    by = next((f"by {cause} " for cause in causes if isinstance(cause, NumbersDecideError)), "")
     return (
-        f"the way that the computation takes, or one of its sizes, depends on the numbers in a tensor, in "
+        f"the way that the computation takes, or one of its sizes, depends on the numbers in a tensor, {by}in "
         f"{_place(causes)}: a graph is the same for all numbers. Write this part without `if`, `float()` and `.item()` "
         "of a tensor, e.g. with torch.where"
     )
@@ -73,8 +78,10 @@ _KNOWN: tuple[tuple[str, Callable[[re.Match[str], list[BaseException]], str]], .
         r"Error when translating node .*target=torch\.ops\.([\w.]+)\]",
         lambda found, causes: f"torch's translation to ONNX of the operator {found[1]} fails: {sentence(causes[-1])}",
     ),
-    (r"data-dependent|_local_scalar_dense|unbacked symbols", _value_of_a_tensor),
-    (r"'lengths' argument|failed to unpack .* got FakeTensor", _value_of_a_tensor),  # of packed sequences
+    (  # the latter two of packed sequences
+        r"data-dependent|_local_scalar_dense|unbacked symbols|'lengths' argument|failed to unpack .* got FakeTensor",
+        lambda _, causes: _value_of_a_tensor(causes),
+    ),
     (
         r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,",
         lambda found, _: (

@@ -14,14 +14,40 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS
+from poolgrad_lowering.torch.errors import NumbersDecideError
+from poolgrad_lowering.torch.internals import NUMBERS_DECIDE, asked_of, name_of, unknown_sizes
 
 
 class Rewritten(TorchFunctionMode):
-    """While it is active, these functions are computed by others."""
+    """While it is active, these functions are computed by others.
+
+    If what is computed depends on the numbers in a tensor, raises `NumbersDecideError`, which names the function of
+    torch whose result does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._makers: dict[Any, Any] = {}  # of sizes that are not known, by symbol: the functions
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the function, or what is written for it."""
-        return _WRITTEN.get(function, function)(*args, **(kwargs or {}))
+        try:
+            found = _WRITTEN.get(function, function)(*args, **(kwargs or {}))
+        except NUMBERS_DECIDE as error:
+            raise NumbersDecideError(name_of(self._maker(error) or function)) from error
+        for symbol in unknown_sizes(found):
+            self._makers.setdefault(symbol, function)
+        return found
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Name the function, if Python itself asked what only numbers decide."""
+        super().__exit__(kind, error, trace)
+        if isinstance(error, NUMBERS_DECIDE) and (maker := self._maker(error)) is not None:
+            raise NumbersDecideError(name_of(maker)) from error
+
+    def _maker(self, error: Exception) -> Any:
+        """Return the function that made a size which an error is about, or None."""
+        return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
 
 
 def _in_order(pool: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -65,6 +91,17 @@ def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
     return {"mean": torch.mean, "sum": torch.sum, "none": lambda value: value}[reduction](loss)
 
 
+def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Fill the diagonal of x by a mask: torch does it by strides, which no graph has.
+
+    The elements of a diagonal are equally far from each other; `wrap` goes on below the square of a matrix.
+    """
+    step = sum(math.prod(x.shape[axis + 1 :]) for axis in range(x.ndim))
+    count = x.numel() if wrap and x.ndim == _AXES_OF_A_MATRIX else min(x.shape) * step
+    position = torch.arange(x.numel()).reshape(x.shape)
+    return x.masked_fill_((position % step == 0) & (position < count), fill_value)
+
+
 def _layer_by_layer(run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that runs recurrent layers one by one, with the dropout between them that torch leaves out.
 
@@ -102,8 +139,11 @@ def _layer_by_layer(run: Callable[..., Any]) -> Callable[..., Any]:
 _PARAMETERS_OF_A_POOL = 7
 """Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""
 
+_AXES_OF_A_MATRIX = 2
+
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
+    Tensor.fill_diagonal_: _fill_diagonal,
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     functional.gaussian_nll_loss: _gaussian_nll_loss,

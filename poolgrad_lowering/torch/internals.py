@@ -26,19 +26,25 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo import OptimizedModule
 from torch._dynamo.source import ConstantSource
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
 from torch.distributions import Distribution
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
+    GuardOnDataDependentSymNode,
     ShapeEnv,
     StatelessSymbolicContext,
     StrictMinMaxConstraint,
+    free_unbacked_symbols,
     is_concrete_int,
 )
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import (
     GetAttrKey,
@@ -98,6 +104,31 @@ def trace(
         )
     symbols.check_conditions()
     return graph
+
+
+NUMBERS_DECIDE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
+"""What torch raises if a trace depends on the numbers in a tensor."""
+
+
+def unknown_sizes(result: Any) -> set[Any]:
+    """Return the symbols in what a function of torch returns, and in its sizes, of what numbers in a tensor decide."""
+    parts = result if isinstance(result, (list, tuple)) else [result]
+    return {
+        symbol
+        for part in parts
+        if isinstance(part, (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool))
+        for symbol in free_unbacked_symbols(part)
+    }
+
+
+def asked_of(error: Exception) -> set[Any]:
+    """Return the symbols in the condition that a trace cannot answer."""
+    return set(error.cond.free_symbols) if isinstance(error, GuardOnDataDependentSymNode) else set()
+
+
+def name_of(function: Any) -> str:
+    """Return the name that a function of torch has for its users."""
+    return resolve_name(function) or str(getattr(function, "__name__", function))
 
 
 @contextmanager

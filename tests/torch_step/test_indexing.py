@@ -18,6 +18,7 @@ from torch.nn import functional  # noqa: E402
 
 from poolgrad_lowering.torch import export_training_step  # noqa: E402
 from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
+from poolgrad_lowering.torch.functions import _fill_diagonal  # noqa: E402
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")
@@ -87,6 +88,13 @@ def test_bounds_of_two_types(bounds: tuple[Any, Any], dtype: Any) -> None:
         assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (3, 5), (4, 3), (5, 3), (11, 3), (5, 1), (1, 4), (0, 3), (3, 0), (3, 3, 3)])
+def test_diagonals_that_are_filled(shape: tuple[int, ...], wrap: bool) -> None:
+    x = torch.randn(shape)
+    assert torch.equal(_fill_diagonal(x.clone(), 2.5, wrap), x.clone().fill_diagonal_(2.5, wrap))
+
+
 @pytest.mark.parametrize("size", [0, 1, 2, 5, 8])
 def test_running_products(size: int) -> None:
     x = torch.arange(2 * 3 * size).reshape(2, size, 3) % 5 - 1
@@ -148,6 +156,8 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         torch.einsum("bcii->bc", y),
         torch.einsum("bcii,bcij->bcj", y, y),
         torch.diagonal_scatter(y, y[:, :, 0], 0, 2, 3),
+        (y[0, 0] * 1).fill_diagonal_(0.5),
+        (y.reshape(-1, 3) * 1).fill_diagonal_(0.5, wrap=True),
     ],
     "bounds and products": lambda y, _: [
         y.clamp(0, 5.5),

@@ -48,7 +48,30 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: y if y.sum() > 0 else -y),
         r"in <lambda> \(test_messages\.py, line \d+\).*torch\.where",
     ),
-    "int()": (lambda: Of(lambda y: y[:, int(y.argmax()) % 3]), r"depends on the numbers in a tensor, in <lambda>"),
+    "sizes of numbers": (
+        lambda: Of(lambda y: z if (z := y.repeat_interleave(torch.tensor([1, 2, 3]), 1)).numel() > 9 else -z),
+        r"the numbers in a tensor, by torch\.Tensor\.repeat_interleave in <lambda>",
+    ),
+    "numbers inside of a function": (
+        lambda: Of(lambda y: torch.corrcoef(y.flatten(1))),
+        r"the numbers in a tensor, by torch\.corrcoef in <lambda>",
+    ),
+    "an if of what a size depends on": (
+        lambda: Of(lambda y: y if torch.nonzero(y > 0).shape[0] > 3 else -y),
+        r"the numbers in a tensor, by torch\.nonzero in <lambda>",
+    ),
+    "an if beside a size": (
+        lambda: Of(lambda y: y if y[y > 1].sum() > 0 else -y),
+        r"the numbers in a tensor, by torch\.Tensor\.__bool__ in <lambda>",
+    ),
+    "parts of numbers": (
+        lambda: Of(lambda y: z if (z := torch.tensor_split(y, torch.tensor([1, 2]), 1)[0]).numel() > 9 else -z),
+        r"the numbers in a tensor, by torch\.tensor_split in <lambda>",
+    ),
+    "int()": (
+        lambda: Of(lambda y: y[:, int(y.argmax()) % 3]),
+        r"the numbers in a tensor, by torch\.Tensor\.__int__ in <lambda>",
+    ),
     "packed sequences": (
         lambda: Of(lambda y: pack_padded_sequence(y.flatten(2), torch.tensor([3, 1]), batch_first=True).data),
         "depends on the numbers in a tensor, in",
