@@ -54,6 +54,30 @@ class _Windows(NamedTuple):
         return list(map(AxisWindow, self.kernel, self.stride, self.padding, self.padding, self.dilation))
 
 
+def convolution(  # noqa: PLR0917 - the operator's signature
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """Return a transposed convolution whose output_padding is a stride or more, which onnxruntime does not take.
+
+    It is the one without padding, which has elements cut off, and zeros added. Others are `NotImplemented`.
+    """
+    if not (transposed and any(map(operator.ge, output_padding, stride))):
+        return NotImplemented
+    none = [0] * len(padding)
+    whole = aten.convolution(x, weight, None, stride, none, dilation, True, none, groups)
+    ends = zip(reversed(padding), reversed(output_padding), strict=True)
+    found = functional.pad(whole, [amount for pad, more in ends for amount in (-pad, more - pad)])
+    return found if bias is None else found + bias.reshape(-1, *[1] * len(padding))
+
+
 def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple[Tensor | None, ...]]:
     """Return the function that computes aten.convolution_backward, with the weight's gradient written in this way."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
+from poolgrad_lowering.torch.convolution import WeightGradient, convolution, convolution_backward
 from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_loss_backward
 from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers, trilinear, vector_norm
 from poolgrad_lowering.torch.errors import TorchExportError
@@ -33,6 +33,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
     found = {
         **torch.export.default_decompositions(),
         **decompositions_of([aten.gelu]),  # ONNX has Gelu since opset 20
+        aten.convolution.default: convolution,
         aten.convolution_backward.default: convolution_backward(weight_gradient),
         aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
         aten._native_batch_norm_legit.no_stats: lambda x, weight, bias, *others: batch_norm(  # noqa: SLF001
@@ -54,6 +55,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.cumprod.default: cumprod,
         aten.cumprod_.default: in_place(cumprod),
         aten.linalg_vector_norm.default: vector_norm,
+        aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
         aten.max.dim: of_numbers(aten.max.dim),
         aten.min.dim: of_numbers(aten.min.dim),
         aten.diagonal_backward.default: diagonal_backward,
@@ -82,8 +84,10 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
 def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if not train or p == 0:
         return x, torch.ones_like(x, dtype=torch.bool)
+    if p == 1:  # which draws nothing
+        return x * 0, torch.zeros_like(x, dtype=torch.bool)
     kept = _kept(x, 1 - p)
-    return x * kept * (1 / (1 - p) if p < 1 else 0), kept
+    return x * kept * (1 / (1 - p)), kept
 
 
 def _kept(x: Tensor, p: float | Tensor) -> Tensor:
@@ -173,8 +177,12 @@ _WITHOUT_TRANSLATION = (
     aten.ormqr.default,
 )
 _ALONG_AN_AXIS = (
+    aten.all.dim,
+    aten.all.dims,
     aten.amax.default,
     aten.amin.default,
+    aten.any.dim,
+    aten.any.dims,
     aten.gather.default,
     aten.linalg_vector_norm.default,
     aten.max.dim,
@@ -201,6 +209,28 @@ def _exponential(x: Tensor) -> Tensor:
     return -(1 - torch.rand_like(x)).log().clamp(max=-torch.finfo(x.dtype).eps / 2)
 
 
+def _integers(uniform: Tensor, start: int, end: int) -> Tensor:
+    """Return random integers from `start` up to `end` from uniform numbers, which are multiples of 2 ** -24.
+
+    Raises `TorchExportError` for more integers than there are uniform numbers.
+    """
+    count = end - start
+    if count > _UNIFORM_NUMBERS:
+        raise TorchExportError(
+            f"the model draws random integers, one of {count}: a step draws one of {_UNIFORM_NUMBERS} at most"
+        )
+    numbers = (uniform * _UNIFORM_NUMBERS).to(torch.int64) * count
+    drawn = torch.div(numbers, _UNIFORM_NUMBERS, rounding_mode="trunc")
+    return drawn.clamp(max=count - 1) + start  # a uniform number of onnxruntime may be 1
+
+
+def _integers_like(x: Tensor, start: int, end: int) -> Tensor:
+    return _integers(torch.rand_like(x, dtype=torch.float32), start, end)
+
+
+_UNIFORM_NUMBERS = 2**24
+"""The uniform random numbers of float32."""
+
 OF_RANDOM_NUMBERS: Decompositions = {
     aten.native_dropout.default: _native_dropout,
     aten.bernoulli.default: lambda x, **_: _kept(x, x).to(x.dtype),
@@ -213,6 +243,19 @@ OF_RANDOM_NUMBERS: Decompositions = {
     aten.uniform_.default: lambda x, low=0.0, high=1.0, **_: x.copy_(low + (high - low) * torch.rand_like(x)),
     aten.exponential_.default: lambda x, rate=1.0, **_: x.copy_(_exponential(x) / rate),
     aten.geometric_.default: lambda x, p, **_: x.copy_((_exponential(x) / -math.log1p(-p)).ceil()),
+    aten.cauchy_.default: lambda x, median=0.0, width=1.0, **_: x.copy_(
+        median + width * (math.pi * (torch.rand_like(x) - 0.5)).tan()
+    ),
+    aten.randint.default: lambda end, sizes, **options: aten.randint.low(0, end, sizes, **options),
+    aten.randint.low: lambda start, end, sizes, dtype=None, **_: _integers(torch.rand(sizes), start, end).to(
+        dtype or torch.int64
+    ),
+    aten.randint_like.default: lambda x, end, dtype=None, **_: _integers_like(x, 0, end).to(dtype or x.dtype),
+    aten.randint_like.low_dtype: lambda x, start, end, dtype=None, **_: _integers_like(x, start, end).to(
+        dtype or x.dtype
+    ),
+    aten.random_.to: lambda x, end, **_: x.copy_(_integers_like(x, 0, end)),
+    getattr(aten.random_, "from"): lambda x, start, end, **_: x.copy_(_integers_like(x, start, end)),
     aten.log_normal_.default: lambda x, mean=1.0, std=2.0, **_: x.copy_((mean + std * torch.randn_like(x)).exp()),
 }
 """Operators that draw other random numbers than uniform and normal ones, which they are computed from."""

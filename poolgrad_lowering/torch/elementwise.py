@@ -110,13 +110,15 @@ def vector_norm(
 ) -> Tensor:
     """Return the norm of order 1 as a sum, which GE has at every opset, and that of 16 bits computed in float32.
 
-    Returns `NotImplemented` for others.
+    Axes that stay are named: torch's translation loses them if they are all. Returns `NotImplemented` for others.
     """
     wide = wide_type(x) if dtype is None else dtype
     if order == 1:
         sizes = x.to(wide).abs()
         return sizes.sum(dim or list(range(x.ndim)), keepdim).to(dtype or x.dtype)
-    if wide == x.dtype or dtype is not None:
+    is_wide = wide == x.dtype or dtype is not None
+    if is_wide and (dim or not keepdim):
         return NotImplemented
-    norm: Tensor = aten.linalg_vector_norm(x.to(wide), order, dim, keepdim)
-    return norm.to(x.dtype)
+    axes = dim or list(range(x.ndim)) if keepdim else dim
+    norm: Tensor = aten.linalg_vector_norm(x if is_wide else x.to(wide), order, axes, keepdim, dtype=dtype)
+    return norm if is_wide else norm.to(x.dtype)

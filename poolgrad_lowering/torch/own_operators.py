@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Operators for what torch would take apart on the way to ONNX, each with the node that it is there."""
+"""Operators for what torch would take apart on the way to ONNX, each with the node that it is there.
+
+One of torch's own has no translation: `view_of`, which its decompositions make of an operator that changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -92,10 +95,15 @@ def _turn_round_written(weight: Any) -> Any:
     return opset18.Slice(weight, *(opset18.Constant(value_ints=list(operand)) for operand in operands))
 
 
+def _identity_written(x: Any) -> Any:
+    return opset18.Identity(x)
+
+
 TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.poolgrad_lowering.product.default: _product_written,
     torch.ops.poolgrad_lowering.repeat.default: _repeat_written,
     torch.ops.poolgrad_lowering.part.default: _part_written,
     torch.ops.poolgrad_lowering.turn_round.default: _turn_round_written,
+    torch.ops.prims.view_of.default: _identity_written,
 }
 """The functions that write the nodes."""

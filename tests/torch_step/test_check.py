@@ -63,6 +63,10 @@ RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
     "normal_ and uniform_": lambda x: x * torch.empty(3, 5).normal_(1, 2) + torch.zeros(5).uniform_(-1, 3),
     "exponential_": lambda x: x * torch.empty(3, 5).exponential_(2) + torch.empty_like(x).exponential_(),
     "geometric_ and log_normal_": lambda x: x * torch.empty(3, 5).geometric_(0.3) + torch.empty(5).log_normal_(0, 1),
+    "randint and randint_like": lambda x: x * torch.randint(3, (5,)) + x * torch.randint_like(x, -2, 5),
+    "random_ and cauchy_": lambda x: x * torch.empty(5).random_(1, 4) * torch.zeros(3, 5).cauchy_(1, 0.5).atan(),
+    "random_ of a type": lambda x: x * torch.empty(5, dtype=torch.int32).random_(4),
+    "dropout of all": lambda x: x + functional.dropout(x, 1.0),
     "gumbel_softmax": lambda x: functional.gumbel_softmax(x) + functional.gumbel_softmax(x, hard=True),
     "dropout between others": lambda x: functional.dropout(x + torch.randn_like(x), 0.4) * torch.rand_like(x),
 }

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from poolgrad_lowering import export_atc  # noqa: E402
 from poolgrad_lowering.torch import export_training_step  # noqa: E402
-from poolgrad_lowering.torch.convolution import convolution_backward  # noqa: E402
+from poolgrad_lowering.torch.convolution import convolution, convolution_backward  # noqa: E402
 
 aten = torch.ops.aten
 
@@ -88,6 +88,10 @@ def test_output_padding_of_a_stride_and_more(written: str, groups: int) -> None:
     found = convolution_backward(written)(*arguments)
     for one, expected in zip(found, aten.convolution_backward(*arguments), strict=True):
         torch.testing.assert_close(one, expected, rtol=0, atol=2e-11)
+    for bias in (None, torch.randn(6, dtype=torch.float64)):
+        y = convolution(x, weight, bias, *settings)
+        torch.testing.assert_close(y, aten.convolution(x, weight, bias, *settings), rtol=0, atol=2e-11)
+    assert convolution(x, weight, None, *settings[:4], [2, 1], groups) is NotImplemented  # less than the strides
 
 
 @pytest.mark.parametrize("written", WRITTEN)
@@ -106,3 +110,13 @@ def test_strided_volumes_are_without_obstacles(kernel: Any) -> None:
     step = export_training_step(model, torch.nn.functional.mse_loss, (x, torch.randn_like(model(x))))
     step.check()
     assert not export_atc(step.model).report.obstacles
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_step_with_output_padding_of_a_stride_and_more(bias: bool) -> None:
+    """onnxruntime does not run such a ConvTranspose."""
+    torch.manual_seed(0)
+    layer = torch.nn.ConvTranspose2d(4, 6, 3, (3, 2), (1, 2), (2, 3), 2, bias, dilation=4)
+    x = torch.randn(2, 4, 5, 6)
+    model = torch.nn.Sequential(torch.nn.Conv2d(4, 4, 1), layer)
+    export_training_step(model, torch.nn.functional.mse_loss, (x, torch.randn_like(model(x)))).check()

@@ -15,7 +15,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
+from poolgrad_lowering.torch.decompositions import _integers, decompositions  # noqa: E402
 from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p  # noqa: E402
 
 aten = torch.ops.aten
@@ -164,6 +164,7 @@ SMALL: dict[str, tuple[Any, Any]] = {
 """Results that are far below 1, which a sum with 1 loses."""
 
 OF_SCALARS: dict[str, Any] = {
+    "all and any": lambda x: x * torch.all(x > 0, 0) + x * torch.any(x > 1, (-1,), keepdim=True),
     "amax": lambda x: torch.amax(x, 0),
     "amax over all axes": lambda x: torch.amax(x) + torch.amax(x.expand(2, 3)),
     "amin": lambda x: torch.amin(x, -1, keepdim=True),
@@ -171,6 +172,7 @@ OF_SCALARS: dict[str, Any] = {
     "max": lambda x: torch.max(x, 0)[0],
     "min": lambda x: torch.min(x, -1, keepdim=True)[0],
     "norm": lambda x: torch.norm(x, 2, 0),
+    "permute": lambda x: x.permute(()) + torch.permute_copy(x * 2, ()),
     "prod": lambda x: torch.prod(x, 0),
     "sort and topk": lambda x: torch.sort(x, 0)[0] + torch.topk(x, 1, 0)[0],
     "scatter and gather": lambda x: torch.gather(torch.scatter(x, 0, torch.tensor(0), 2 * x), 0, torch.tensor(0)),
@@ -188,6 +190,41 @@ class Function(nn.Module):
 
     def forward(self, one: Any) -> Any:
         return self.function(self.x * one)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 2.5, -1, torch.inf, -torch.inf])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_norms_over_all_axes_that_stay(shape: tuple[int, ...], order: float) -> None:
+    x, one = torch.rand(shape) + 0.5, torch.tensor(1.0)
+
+    def norm(y: Any) -> Any:
+        return y * torch.linalg.vector_norm(y, order, keepdim=True)
+
+    export_training_step(Function(norm, x.tolist()), lambda y, target: (y * target).sum(), (one, one)).check()
+
+
+@pytest.mark.parametrize("count", [1, 3, 1000, 2**24])
+def test_random_integers(count: int) -> None:
+    """Each uniform number of float32 gives one of the integers, the first and the last ones too."""
+    spaced = torch.arange(0, 2**24, 2**24 // 1000).double() / 2**24
+    uniform = torch.cat([spaced, torch.tensor([1 - 2.0**-24, 1])]).float()
+    expected = (uniform.double() * count).floor().clamp(max=count - 1).long() - 5
+    assert torch.equal(_integers(uniform, -5, count - 5), expected)
+
+
+def test_random_integers_that_are_too_many() -> None:
+    one = torch.tensor(1.0)
+    with pytest.raises(TorchExportError, match=r"draws random integers, one of 16777217: a step draws"):
+        export_training_step(
+            Function(lambda x: x * torch.randint(2**24 + 1, ()), 0.7), lambda y, t: (y * t).sum(), (one, one)
+        )
+
+
+def test_what_does_nothing_to_a_tensor() -> None:
+    """A step has no node for it where torch's exporter finds no translation."""
+    one = torch.tensor(1.0)
+    function = Function(lambda x: torch.block_diag(x, x * 2), [0.3, 0.7, 2.0])
+    export_training_step(function, lambda y, target: (y * y * target).sum(), (one, one)).check()
 
 
 @pytest.mark.parametrize("name", [*SMALL, *OF_SCALARS])
