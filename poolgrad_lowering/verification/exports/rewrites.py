@@ -285,10 +285,9 @@ def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Itera
 
 def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     rank = context.rank(node.input[0])
-    if rank == 0:
-        yield NodeRewrite([make_node("Identity", node.input[:1], node.output[:1])])
-    elif rank is not None and "perm" not in held:
-        yield NodeRewrite([same_but(node, perm=list(range(rank))[::-1])])
+    if rank is not None and "perm" not in held:
+        same = same_but(node, perm=list(range(rank))[::-1]) if rank else make_node("Identity", node.input, node.output)
+        yield NodeRewrite([same])
 
 
 def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
