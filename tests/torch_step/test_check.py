@@ -60,6 +60,7 @@ RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
     "rand_like": lambda x: x * torch.rand_like(x),
     "bernoulli": lambda x: x * torch.bernoulli(torch.full_like(x, 0.3)),
     "normal": lambda x: torch.normal(x, 0.5) + torch.normal(0.2, x.abs()) * torch.normal(x, x.abs()),
+    "normal of numbers": lambda x: x * torch.normal(0.5, 2, (3, 5)),
     "normal_ and uniform_": lambda x: x * torch.empty(3, 5).normal_(1, 2) + torch.zeros(5).uniform_(-1, 3),
     "exponential_": lambda x: x * torch.empty(3, 5).exponential_(2) + torch.empty_like(x).exponential_(),
     "geometric_ and log_normal_": lambda x: x * torch.empty(3, 5).geometric_(0.3) + torch.empty(5).log_normal_(0, 1),

@@ -168,6 +168,7 @@ OF_SCALARS: dict[str, Any] = {
     "amax": lambda x: torch.amax(x, 0),
     "amax over all axes": lambda x: torch.amax(x) + torch.amax(x.expand(2, 3)),
     "amin": lambda x: torch.amin(x, -1, keepdim=True),
+    "flip": lambda x: torch.flip(x, (0,)),
     "logsumexp": lambda x: torch.logsumexp(x, 0),
     "max": lambda x: torch.max(x, 0)[0],
     "min": lambda x: torch.min(x, -1, keepdim=True)[0],
