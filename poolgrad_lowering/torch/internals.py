@@ -37,6 +37,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
+    PendingUnbackedSymbolNotFound,
     ShapeEnv,
     StatelessSymbolicContext,
     StrictMinMaxConstraint,
@@ -106,7 +107,12 @@ def trace(
     return graph
 
 
-NUMBERS_DECIDE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
+NUMBERS_DECIDE = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    GuardOnDataDependentSymNode,
+    PendingUnbackedSymbolNotFound,
+)
 """What torch raises if a trace depends on the numbers in a tensor."""
 
 

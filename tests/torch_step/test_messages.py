@@ -64,6 +64,10 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: y if y[y > 1].sum() > 0 else -y),
         r"the numbers in a tensor, by torch\.Tensor\.__bool__ in <lambda>",
     ),
+    "a scalar or nothing": (
+        lambda: Of(lambda y: torch.masked_select(y.sum(), y.sum() > 0)),
+        r"the numbers in a tensor, by torch\.masked_select in <lambda>",
+    ),
     "parts of numbers": (
         lambda: Of(lambda y: z if (z := torch.tensor_split(y, torch.tensor([1, 2]), 1)[0]).numel() > 9 else -z),
         r"the numbers in a tensor, by torch\.tensor_split in <lambda>",
