@@ -49,7 +49,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **OF_LISTS,
         **OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
-        aten._efficientzerotensor.default: lambda sizes, **options: torch.zeros(sizes, **options),  # noqa: SLF001
+        aten._efficientzerotensor.default: torch.zeros,  # noqa: SLF001
         aten.clamp.default: clamp,
         aten.clamp_.default: in_place(clamp),
         aten.cumprod.default: cumprod,

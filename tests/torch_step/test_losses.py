@@ -40,7 +40,7 @@ TRAINED = (
     "digits CNN",
     "ViT",
     "discriminator of a GAN",
-    "siamese, triplets",
+    "MoCo",
     "LSTM tagger",
     "GPT",
     "PointNet",
