@@ -69,13 +69,18 @@ def convolution(  # noqa: PLR0917 - the operator's signature
 
     It is the one without padding, which has elements cut off, and zeros added. Others are `NotImplemented`.
     """
-    if not (transposed and any(map(operator.ge, output_padding, stride))):
+    if not (transposed and _has_room(output_padding, stride)):
         return NotImplemented
     none = [0] * len(padding)
     whole = aten.convolution(x, weight, None, stride, none, dilation, True, none, groups)
     ends = zip(reversed(padding), reversed(output_padding), strict=True)
     found = functional.pad(whole, [amount for pad, more in ends for amount in (-pad, more - pad)])
     return found if bias is None else found + bias.reshape(-1, *[1] * len(padding))
+
+
+def _has_room(output_padding: Sequence[int], stride: Sequence[int]) -> bool:
+    """Return whether the image of a transposed convolution has room for more windows than x has elements."""
+    return any(map(operator.ge, output_padding, stride))
 
 
 def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple[Tensor | None, ...]]:
@@ -98,7 +103,7 @@ def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple
         image, outputs = (dy, x) if transposed else (x, dy)
         dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
         counts = list(x.shape[2:])
-        has_room = transposed and any(map(operator.ge, output_padding, stride))  # for more windows than x has elements
+        has_room = transposed and _has_room(output_padding, stride)
         if dx is not None and has_room and all(isinstance(count, int) for count in counts):
             dx = _part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
         return (

@@ -86,7 +86,7 @@ def replace(model: nn.Module, tensors: Mapping[Tensor, Tensor]) -> None:
 
 def _restore(held: Any, before: Any) -> None:
     """Give a container the elements that it had, unless it has them."""
-    if _identities(held) == _identities(before):
+    if identities(held) == identities(before):
         return
     held.clear()
     if isinstance(held, (list, deque)):
@@ -95,7 +95,8 @@ def _restore(held: Any, before: Any) -> None:
         held.update(before)
 
 
-def _identities(held: Any) -> list[int]:
+def identities(held: Any) -> list[int]:
+    """Return the identities of the elements of a container; of a dictionary, those of its keys too."""
     return list(map(id, (*held, *held.values()) if isinstance(held, dict) else held))
 
 

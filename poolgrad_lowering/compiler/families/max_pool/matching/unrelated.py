@@ -156,13 +156,8 @@ def _is_of_all_planes(facts: Facts, scatter: Scatter) -> bool:
     """Whether an Expand repeats the indices along an axis before the one along which a ScatterElements scatters."""
     node, indices = scatter.node, scatter.node.input(1)
     entries, axis = facts.shape(indices), integer(node, "axis")
-    if (
-        indices is None
-        or not entries
-        or axis is None
-        or indices.producer is None
-        or not indices.producer.is_a("Expand")
-    ):
+    maker = None if indices is None else indices.producer
+    if indices is None or maker is None or not maker.is_a("Expand") or not entries or axis is None:
         return False
     before = range(axis % len(entries))
     return any((entries[number].static or 0) > 1 and _is_repeated(facts, indices, [number]) for number in before)
