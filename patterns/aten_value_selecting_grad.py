@@ -17,7 +17,7 @@ them, so a gradient of −0.0 arrives as +0.0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, of_no_pool
 from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
@@ -45,8 +45,7 @@ _GRAD, _DIM, _INDICES, _SIZES, _KEEPDIM = range(5)
 _FORWARD_DIM, _FORWARD_KEEPDIM = 1, 2
 
 
-@dataclass(frozen=True)
-class _Reduction:
+class _Reduction(NamedTuple):
     """A maximum over one axis: its input, the axis as written, and whether the axis stays with size 1."""
 
     x: Value

@@ -18,7 +18,7 @@ in its order; and for every answer of ArgMax the arithmetic gives the position t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,7 @@ from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 
-@dataclass(frozen=True)
-class _Gathered:
+class _Gathered(NamedTuple):
     """The GatherND that takes the windows: from x (N, C, spatial…), padded, by canvas coordinates.
 
     `coordinates` is (out, kernel, out, kernel, …, axis), `pads` are those of a Pad over all axes, begins first.

@@ -14,8 +14,6 @@ number of repetitions, a constant. Without this division it enlarges an image, a
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
@@ -100,8 +98,8 @@ def _ratios(shape: Shape, result: Shape) -> tuple[int, ...] | None:
     before, behind = shape[first:], result[first:]
     if not 0 < len(before) <= 3 or not is_static(before + behind) or 0 in [dim.coefficient for dim in before]:
         return None
-    ratios = [Fraction(each.coefficient, one.coefficient) for one, each in zip(before, behind, strict=True)]
-    return tuple(map(int, ratios)) if all(ratio.denominator == 1 and ratio >= 1 for ratio in ratios) else None
+    ratios = [divmod(each.coefficient, one.coefficient) for one, each in zip(before, behind, strict=True)]
+    return tuple(ratio for ratio, _ in ratios) if all(ratio and not rest for ratio, rest in ratios) else None
 
 
 def _expanded(facts: Facts, node: Node, joined: Shape | None) -> tuple[int, ...] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from onnx import TensorProto
 
@@ -41,8 +42,7 @@ class Signature(Enum):
     ADAPTIVE_AVG_POOL_BACKWARD = auto()
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What a function takes on a product.
 
     `index_types` are those of argmax (`TensorProto.DataType`). `max_plane` is the largest (n, c) plane of x, in

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import AttributeProto, TensorProto, helper
 from onnx.shape_inference import InferenceContext
@@ -64,8 +64,7 @@ class Part(Enum):
     Y = "y"  # the pooled output, or the gradient of x
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """An input or output."""
 
     name: str
@@ -83,8 +82,7 @@ class Operand:
         return 1 if self.part is Part.SIZES else None
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(NamedTuple):
     """An attribute and its allowed values.
 
     `type` is an `AttributeProto.AttributeType`. An attribute whose `default` is None is required. `length` (of a list),
@@ -110,8 +108,7 @@ class Attribute:
         return self.name.startswith("onnx_")
 
 
-@dataclass(frozen=True)
-class Prototype:
+class Prototype(NamedTuple):
     """An operator in GE: the rank of its tensors in a graph, the first CANN release that has it, and their format.
 
     `layout` is NCHW, NCDHW, or ND if the attribute data_format alone says what the axes are. `chips` are those on which
@@ -126,8 +123,7 @@ class Prototype:
     outputs: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(NamedTuple):
     """How a function body is written: `text(opset, index_type, narrow)` returns its nodes as ONNX text.
 
     `index_type` (`TensorProto.DataType`) is the type of argmax; `narrow` is the node that converts float32 to the type

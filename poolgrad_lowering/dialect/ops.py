@@ -9,7 +9,6 @@ ONNX. Schemas, function bodies, the rewrite and the documentation read this tabl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -101,7 +100,7 @@ def _window(axes: str) -> tuple[Attribute, ...]:
         _ints("ksize", f"Window size {along}", 1, count),
         _ints("strides", f"Window step {along}", 1, count),
         _ints("pads", f"Padding at each end {along}", 0, count),
-        replace(_ints("dilation", f"Spacing of the window's elements {along}", 1, count), default=(1,) * count),
+        _ints("dilation", f"Spacing of the window's elements {along}", 1, count)._replace(default=(1,) * count),
     )
 
 

@@ -8,7 +8,8 @@ Source: the pages of these operators in CANN's ops-nn documentation, and the pro
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from onnx import TensorProto
 
@@ -33,8 +34,7 @@ _FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT1
 _INT32 = frozenset((TensorProto.INT32,))
 
 
-@dataclass(frozen=True)
-class Support:
+class Support(NamedTuple):
     """What a product's operator supports.
 
     Types are numbers of `TensorProto.DataType`; `index_types` are those of argmax. `max_plane` is the largest plane in
@@ -91,7 +91,7 @@ _A2_OPERATORS = {
 _950_POOLS = Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True)
 _950_OPERATORS = {
     MAX_POOL_3D_GRAD: _950_POOLS,
-    MAX_POOL_2D_GRAD: replace(_950_POOLS, dilation=False),
+    MAX_POOL_2D_GRAD: _950_POOLS._replace(dilation=False),
     **dict.fromkeys((ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE), _950_POOLS),
     AVERAGE_3D_GRAD: Support(cores=CORES[ASCEND_950]),
     **dict.fromkeys((AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD), Support()),

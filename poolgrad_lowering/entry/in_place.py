@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from onnx import ModelProto
 
@@ -22,8 +23,7 @@ from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.standard.result import Standardised
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result of a lowering: its report, but for the model's sizes in bytes, which are known when it is written."""
 
     unsized: Report

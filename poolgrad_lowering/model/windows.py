@@ -59,8 +59,7 @@ class AxisWindow(NamedTuple):
         return number * self.stride >= size + self.begin
 
 
-@dataclass(frozen=True)
-class MeanWindows:
+class MeanWindows(NamedTuple):
     """The windows of an average pool; each list has an entry for each axis.
 
     In the gradient every element of dY, divided, is added to all elements of its window. That is a transposed

@@ -9,8 +9,8 @@ from the graph. Only operators that keep values and row-major order may stand in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from onnx import FunctionProto, TensorProto
@@ -38,8 +38,7 @@ class Numbering(Enum):
     AXIS = "axis"  # position along one spatial axis, the window's other coordinates being its own
 
 
-@dataclass(frozen=True)
-class Indices:
+class Indices(NamedTuple):
     """Indices recorded by a MaxPool, as some tensor holds them.
 
     `numbering` is what that tensor counts. `argmax` is the last tensor on the way to it that still has the pooled
@@ -117,7 +116,7 @@ def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
     """
     shape, renumbered = facts.shape(value), (found.argmax_numbering, found.numbering)
     if shape is not None and shape == facts.shape(found.argmax) and renumbered != (Numbering.PLANE, Numbering.TENSOR):
-        return replace(found, argmax=value, argmax_numbering=found.numbering)
+        return found._replace(argmax=value, argmax_numbering=found.numbering)
     return found
 
 
@@ -126,7 +125,7 @@ def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices
     operand = node.input(1)
     proof = _is_plane_base if node.is_a("Sub") else _is_plane_size
     if found.numbering is Numbering.TENSOR and operand is not None and proof(facts, operand, found, node):
-        return _reached(facts, replace(found, numbering=Numbering.PLANE), value)
+        return _reached(facts, found._replace(numbering=Numbering.PLANE), value)
     what = "{} '{}' is not proven to make the Indices of MaxPool '{}' plane-local"
     raise Refuse(Code.PLANE_BASE, what, node.proto.op_type, node.label, found.pool.label)
 
@@ -134,7 +133,7 @@ def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices
 def _to_tensor(facts: Facts, node: Node, found: Indices, source: Value, table: Value | None) -> Indices:
     """`plane-local index + first index of the plane`, by a constant table that is checked value by value."""
     if found.numbering is Numbering.PLANE and table is not None and _is_base_table(facts, table, found, source):
-        return replace(found, numbering=Numbering.TENSOR)
+        return found._replace(numbering=Numbering.TENSOR)
     what = "Add '{}' is not proven to give the Indices of MaxPool '{}' their plane's first index"
     raise Refuse(Code.PLANE_BASE, what, node.label, found.pool.label)
 

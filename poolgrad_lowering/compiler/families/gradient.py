@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shape
@@ -27,8 +28,7 @@ class View(Enum):
     CHANNELS_LAST = "as (N, spatial…, C)"
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """A tensor that a gradient reads or computes: a value of the graph, and how it holds the tensor.
 
     `shape` is the shape of the value itself. It is read of a result with the view FLAT only, which must have one.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from onnx import AttributeProto, helper
 
@@ -61,8 +61,7 @@ class Lowered(Generic[G_co]):
         return Refused(self.site, self.anchor, self.form, refusal)
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(NamedTuple):
     """An anchor that is not lowered. `form` is the form that proved it a gradient, None if none did."""
 
     site: str

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from poolgrad_lowering.compiler.families.registry import FAMILIES, ForwardPools, family_of
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredPool, Verdict
@@ -15,8 +14,7 @@ from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.ir.scopes import Node
 
 
-@dataclass(frozen=True)
-class JoinedSites:
+class JoinedSites(NamedTuple):
     """The final verdicts, the forward pools that are lowered, each with its family's functions, and added outputs."""
 
     verdicts: Sequence[Verdict]

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import onnx
 from onnx import NodeProto
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     """The nodes, value_infos or initializers of a graph or function."""
 
 
-@dataclass(frozen=True)
-class Replacement:
+class Replacement(NamedTuple):
     """The replacement of one node: its new nodes in order, and the region that becomes dead.
 
     The new nodes stand at the place of `place`, a dead node: `root`, or one before it. One of the new nodes is of the

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.model.io.atomic_write import is_same_file
 from poolgrad_lowering.model.io.limits import Limits
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """What argparse has to know of an argument: its names, and the options of `add_argument`.
 
     The help leaves out a rare argument, but not --help-all.
@@ -31,8 +30,7 @@ Arguments: TypeAlias = "Iterable[Argument | str | Arguments]"
 """Arguments; those that several commands share as their names; and groups of arguments that exclude each other."""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command: its texts in the help, its arguments, and the function that runs it and returns its exit code.
 
     The examples are pairs of a command line and its meaning. The help leaves out a rare command, but not --help-all.

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from poolgrad_lowering.model.diagnostics.diagnostic import Diagnostic, Severity
 
@@ -328,8 +327,7 @@ DEFECTS = (Code.FORM_FAILED, Code.PLUGIN_FAILED)
 """The codes of errors in forms, which no model may cause."""
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The reason why an anchor is not lowered, or an operator not defined.
 
     A code, and a sentence that names the node or value at fault.

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from itertools import islice
 
 
@@ -68,6 +67,8 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def _text(text: str) -> str:
+    from html import escape  # noqa: PLC0415 - needed only in a notebook
+
     return escape(printable(text))
 
 

@@ -16,7 +16,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -41,8 +40,7 @@ class Part(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """The concatenation of parts of a file."""
 
     file: Path

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 _FACTOR = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -99,8 +98,7 @@ def differ(left: Shape, right: Shape) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """A shape that is formatted as text on demand: `[2, N, 7]`, or `unknown`."""
 
     shape: Shape | None

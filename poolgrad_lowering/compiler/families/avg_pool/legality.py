@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.shared.legality import (
@@ -56,8 +56,7 @@ def elements(window: AxisWindow, size: int, count: int, *, padded: bool) -> tupl
     return tuple(max(min(start + window.kernel, high) - max(start, low), 0) for start in starts)
 
 
-@dataclass(frozen=True)
-class Counted:
+class Counted(NamedTuple):
     """How an operator counts the elements of windows: with the padding or without; not at all if `divisor` is not 0.
 
     If `divisors` is not empty, it has the divisor of each window by axis, and the gradient has to be divided by their

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.gradient import Operand, View
@@ -87,8 +88,7 @@ class LoweredMaxPool(LoweredPool):
     y_view: Shape | None
 
 
-@dataclass(frozen=True)
-class _Pool:
+class _Pool(NamedTuple):
     """A node that computes the pooled tensor, the indices that it or an ArgMax records, and the first gradient."""
 
     node: Node

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 from onnx import TensorProto
 
@@ -32,8 +33,7 @@ from poolgrad_lowering.model.ir.dims import Shape, Shown, fits_reshape
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """What is known of a forward pool that two nodes of one scope compute: ReduceMax, and ArgMax, the `recorder`.
 
     `order` is the function body that compares the elements of a window in the order of the ReduceMax; None if there is

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.gradient import Gradient
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
@@ -19,8 +20,7 @@ HOLDS = "holds"
 _SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One formula: the quantity (`what`), the formula in symbols and with numbers, and its value.
 
     `numbers` is None if the formula holds for every size of a symbolic axis. A comparison has the value `HOLDS`.
@@ -49,8 +49,7 @@ class AxisDerivation:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True)
-class OperandRole:
+class OperandRole(NamedTuple):
     """An operand or result of a lowered node: what it is to the operator, and its name, element type and shape."""
 
     what: str
@@ -59,8 +58,7 @@ class OperandRole:
     shape: Shape
 
 
-@dataclass(frozen=True)
-class Derivation:
+class Derivation(NamedTuple):
     """The derivation of a site: the pool's windows in ONNX's terms, the operands, and the steps of each axis.
 
     `rank` is that of x. `forward_axes` is empty if the forward pool is not lowered.

@@ -12,7 +12,7 @@ AvgPoolGrad and AvgPool3DGrad, and the notes on padding of `tf.nn`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import pool_windows
@@ -51,8 +51,7 @@ def pool_arguments(facts: Facts, node: Node, x: Value, first: int, rank: int, *,
     return windows
 
 
-@dataclass(frozen=True)
-class Arranged:
+class Arranged(NamedTuple):
     """A value seen as another one with its axes in another order: axis `i` is axis `axes[i]` of `value`."""
 
     value: Value
@@ -82,8 +81,7 @@ _OPERANDS = {"ksize": 3, "strides": 4}
 """The positions of the windows' inputs where they are no attributes."""
 
 
-@dataclass(frozen=True)
-class GradientOperator:
+class GradientOperator(NamedTuple):
     """A node of TensorFlow's: its layout, and its windows as the attributes of an ONNX MaxPool."""
 
     node: Node

@@ -11,7 +11,8 @@ A ReduceMax over the same windows, if there is one, is the forward pool together
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.gradient import Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient, Reduction
@@ -27,8 +28,7 @@ RANKS = (3, 4, 5)
 """Of a pooled input: batch, channels and one to three spatial axes."""
 
 
-@dataclass(frozen=True)
-class FirstMaximum:
+class FirstMaximum(NamedTuple):
     """An ArgMax that selects the first maximum of `data` (of this shape) along `axis` (≥ 0)."""
 
     node: Node

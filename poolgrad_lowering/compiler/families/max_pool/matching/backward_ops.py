@@ -12,7 +12,7 @@ the Indices of the MaxPool that the converter wrote for the same pool, of the sa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from onnx import TensorProto
 
@@ -31,8 +31,7 @@ from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AdaptiveWindows, Windows, pooled_sizes
 
 
-@dataclass(frozen=True)
-class BackwardOp:
+class BackwardOp(NamedTuple):
     """A node `dx = backward(grad, x, indices)` over `rank` spatial axes."""
 
     node: Node
@@ -52,8 +51,7 @@ class BackwardOp:
         return cls(node, grad, x, recorded, dx, rank)
 
 
-@dataclass(frozen=True)
-class ForwardOp:
+class ForwardOp(NamedTuple):
     """A forward pool that recorded indices: its input and its windows."""
 
     node: Node

@@ -8,8 +8,7 @@ before those views and casts, and gives the result after them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +29,7 @@ from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.model.ir.tensors import type_name
 
 
-@dataclass(frozen=True)
-class Scatter:
+class Scatter(NamedTuple):
     """A scatter with its operands: `updates` go onto `base` at the positions in `recorded`."""
 
     node: Node
@@ -112,7 +110,7 @@ def read_scatter(node: Node) -> Scatter:
     scatter = Scatter.read(node)
     joined = scatter.recorded.origin.producer if node.is_a("ScatterND") else None
     position = joined.input(len(joined.inputs) - 1) if joined is not None and joined.is_a("Concat") else None
-    return scatter if position is None else replace(scatter, recorded=position)
+    return scatter if position is None else scatter._replace(recorded=position)
 
 
 def plane_gradient(
