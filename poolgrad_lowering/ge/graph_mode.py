@@ -102,6 +102,15 @@ def _obstacles(model: ModelProto, types: ValueTypes, placement: Placement) -> tu
     return (
         *find_obstacles(model, types, GRAPH_MODE),
         *(NodeObstacle(node.name, node.operator, Obstacle.ON_THE_CPU.value, why) for node in on_cpu),
+        *(
+            NodeObstacle(
+                node.name,
+                node.operator,
+                Obstacle.SHAPE_OPERAND.value,
+                f"its operand '{bound}' needs numbers of another part",
+            )
+            for node, bound in placement.far_bounds
+        ),
     )
 
 

@@ -34,7 +34,7 @@ from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.indices import count_checked
 from poolgrad_lowering.ge.registered import is_taken
-from poolgrad_lowering.ge.values import DRAWN, ValueTypes, is_known_shape
+from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_known_shape
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
@@ -67,12 +67,14 @@ class Placement:
 
     `copies` is the number of values that are made on the host and read on the device, or the reverse: in each step they
     are copied; and of indices that the provider reads back to check. The graph's inputs are not counted, nor are its
-    outputs when they are fetched. `unknown_sizes` is the number of values of unknown size.
+    outputs when they are fetched. `unknown_sizes` is the number of values of unknown size. `far_bounds` are
+    nodes of sub-models, each with its operand of `BOUND_OPERANDS` that needs numbers from outside of the sub-model.
     """
 
     nodes: tuple[PlacedNode, ...]
     copies: int
     unknown_sizes: int
+    far_bounds: tuple[tuple[PlacedNode, str], ...]
 
     @property
     def sub_models(self) -> int:
@@ -106,10 +108,14 @@ def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
     order = session_order(operands_of_names([row.read for row in rows], [row.made for row in rows]))
     names = set(chain.from_iterable(chain(row.read, row.made) for row in rows))
     sizes = {name: _size(name, types) for name in names}
+    rows = [rows[position] for position in order]
+    fed = {value.name for value in model.graph.input} - types.constants.keys()
+    nodes = tuple(_placed(rows, {name: size or 0 for name, size in sizes.items()}))
     return Placement(
-        nodes=tuple(_placed([rows[position] for position in order], {name: size or 0 for name, size in sizes.items()})),
+        nodes=nodes,
         copies=_count_copies(rows) + count_checked(model, types),
         unknown_sizes=sum(size is None for size in sizes.values()),
+        far_bounds=tuple(_far_bounds(rows, nodes, fed)),
     )
 
 
@@ -210,6 +216,39 @@ def _placed(rows: Iterable[_Row], sizes: Mapping[str, int]) -> Iterator[PlacedNo
             sub_model if row.place is Place.CANN else None,
             sum(map(sizes.__getitem__, {*row.read, *row.made})),
         )
+
+
+def _far_bounds(rows: Sequence[_Row], nodes: Sequence[PlacedNode], fed: Set[str]) -> Iterator[tuple[PlacedNode, str]]:
+    """Yield each node of a sub-model with its first operand of `BOUND_OPERANDS` that needs numbers from outside of it.
+
+    `fed` are the inputs of the graph. Sizes of values are known in every sub-model that reads the values.
+    """
+    sources: dict[str, tuple[Sequence[str], int | None]] = dict.fromkeys(fed, ((), None))
+    for row, node in zip(rows, nodes, strict=True):
+        read = () if row.node.op_type == "Shape" else row.read
+        sources.update(dict.fromkeys(row.made, (read, node.sub_model)))
+    for row, node in zip(rows, nodes, strict=True):
+        if node.place is Place.CANN and row.node.op_type in BOUND_OPERANDS:
+            bounds = [row.node.input[at] for at in BOUND_OPERANDS[row.node.op_type] if at < len(row.node.input)]
+            far = [name for name in bounds if not _is_computed_inside(name, node.sub_model, sources)]
+            if far:
+                yield node, far[0]
+
+
+def _is_computed_inside(
+    name: str, sub_model: int | None, sources: Mapping[str, tuple[Sequence[str], int | None]]
+) -> bool:
+    """Whether a value is computed in a sub-model alone; `sources` are what a value is computed from, and where."""
+    waiting, seen = [name], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in sources and name not in seen:
+            seen.add(name)
+            read, where = sources[name]
+            if where != sub_model:
+                return False
+            waiting += read
+    return True
 
 
 def _count_copies(rows: Sequence[_Row]) -> int:

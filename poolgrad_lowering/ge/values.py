@@ -23,6 +23,17 @@ from poolgrad_lowering.model.ir.scopes import Scope, Value
 
 SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """The operand that is the shape of the result. GE has to know its numbers when it builds a graph."""
+BOUND_OPERANDS = {
+    "OneHot": (1,),
+    "Pad": (1,),
+    "Range": (0, 1, 2),
+    "Resize": (2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Tile": (1,),
+    "TopK": (1,),
+}
+"""Other operands that decide the shape of a result. They may be computed in the part of the graph that reads them."""
 DRAWN = frozenset(
     ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 )

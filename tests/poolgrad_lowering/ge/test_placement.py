@@ -132,6 +132,33 @@ def test_sizes_that_are_not_known_are_counted() -> None:
     assert found.known_bytes(Place.CANN) == 16
 
 
+READ_BEFORE = "f = Cast<to = 1> (t) s = Add (x, f)"
+BOUNDS = {
+    "a size": ("s = Neg (x)", "d = Abs (c) t = Shape<start = 0> (d)", []),
+    "a constant": ("s = Neg (x)", "t = Identity (one)", []),
+    "twice a size, which the other part reads too": (
+        f"n = Shape<start = 0> (q) t = Add (n, n) {READ_BEFORE}",
+        "",
+        ["t"],
+    ),
+    "an input": ("s = Neg (x)", "t = Add (k, k)", ["t"]),
+    "a number of an input": ("s = Neg (x)", "n = ArgMax<axis = 0> (k) t = Reshape (n, one)", ["t"]),
+}
+
+
+@pytest.mark.parametrize(("before", "behind", "far"), BOUNDS.values(), ids=BOUNDS)
+def test_bounds_that_need_numbers_of_another_part(before: str, behind: str, far: list[str]) -> None:
+    """A Tan, which is on the CPU, cuts the graph."""
+    text = f"""
+    m (float[2] x, float[n] q, int64[1] k) => (float[m] y) <int64[1] zero = {{0}}, int64[1] one = {{1}}> {{
+      {before}
+      c = Tan (s)
+      {behind}
+      y = Slice (c, zero, t, zero)
+    }}"""
+    assert [name for _, name in placed(model_of(text)).far_bounds] == far
+
+
 def test_the_table_of_operators_with_subgraphs_is_onnx_s() -> None:
     graphs = (onnx.defs.OpSchema.AttrType.GRAPH, onnx.defs.OpSchema.AttrType.GRAPHS)
     assert {
