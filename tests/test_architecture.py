@@ -24,7 +24,7 @@ LINES = {
     "compiler": 8_200,
     "dialect": 2_400,
     "entry": 4_040,
-    "ge": 3_270,
+    "ge": 3_280,
     "model": 6_970,
     "report": 2_100,
     "standard": 3_300,

@@ -34,6 +34,7 @@ from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.indices import count_checked
 from poolgrad_lowering.ge.registered import is_taken
+from poolgrad_lowering.ge.rewrites import attributes_of
 from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_known_shape
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
@@ -162,7 +163,10 @@ def _without_measured(rows: list[_Row], measured: list[str], results: Set[str]) 
 
 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
-    """Return the rows without each Reshape that only the next one reads, if the shape after that is known."""
+    """Return the rows without each Reshape that only the next one reads, if the shape after that is known.
+
+    onnxruntime joins no Reshape with allowzero to what follows, unless it is joined to one before it.
+    """
     reshapes = [row for row in rows if row.node.op_type == "Reshape" and row.place is Place.CANN and row.made]
     views = {row.made[0]: row.read[0] for row in reshapes}
     inner = {row.read[0] for row in reshapes if types.sizes(row.made[0]) is not None}
@@ -170,7 +174,11 @@ def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> l
     if not candidates:
         return rows
     times = Counter(name for row in rows for name in row.read if name in candidates)
-    joined = {name: views[name] for name, count in times.items() if count == 1}
+    joined: dict[str, str] = {}
+    for row in reshapes:
+        made, source = row.made[0], row.read[0]
+        if times[made] == 1 and (source in joined or not attributes_of(row.node).get("allowzero")):
+            joined[made] = source
     found = []
     for row in rows:
         if row.made and row.made[0] in joined:

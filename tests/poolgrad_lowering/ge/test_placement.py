@@ -90,14 +90,18 @@ NOT_RUN = {
     "b = Unsqueeze (s, t) y = NonZero (x) }",
     "an Identity": "m (float[2] x) => (float[2] y) { a = Identity (x) y = Neg (a) }",
     "joined Reshapes": "m (float[6] x) => (float[2, 3] y) <int64[1] k = {6}, int64[2] l = {2, 3}, int64[2] j = {3, 2}> "
-    "{ a = Reshape (x, j) b = Reshape (a, k) y = Reshape (b, l) }",
+    "{ a = Reshape (x, j) b = Reshape <allowzero = 1> (a, k) y = Reshape (b, l) }",
+    "Reshapes behind one with allowzero": "m (float[6] x) => (float[2, 3] y) "
+    "<int64[1] k = {6}, int64[2] l = {2, 3}, int64[2] j = {3, 2}> "
+    "{ a = Reshape <allowzero = 1> (x, j) b = Reshape (a, k) y = Reshape (b, l) }",
 }
 RUN = {
-    "constants": {"Add"},
-    "a shape": {"Relu"},
-    "what only a shape reads": {"NonZero"},
-    "an Identity": {"Neg"},
-    "joined Reshapes": {"Reshape"},
+    "constants": ["Add"],
+    "a shape": ["Relu"],
+    "what only a shape reads": ["NonZero"],
+    "an Identity": ["Neg"],
+    "joined Reshapes": ["Reshape"],
+    "Reshapes behind one with allowzero": ["Reshape", "Reshape"],
 }
 
 

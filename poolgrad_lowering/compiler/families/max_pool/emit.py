@@ -48,7 +48,9 @@ def emit_forward(forward: LoweredMaxPool, taken: set[str]) -> list[NodeProto]:
     """The nodes that take a forward pool's place, one of them the dialect's."""
     op, y = forward.op, forward.y.name
     writer = SiteWriter(y, taken, forward.pool.scope.opset)
-    x = forward.x.name if forward.x_view is None else writer.reshape(forward.x.name, forward.x_view, "x")
+    x = forward.viewed.name
+    if forward.x_view is not None:
+        writer.reshape(forward.x.name, forward.x_view, "x", output=x)
     output = y if forward.y_view is None else None
     pooled = writer.write(op.name, [x], op.name, domain=DOMAIN, output=output, stored=op.stored)
     writer.nodes[-1].output.append(forward.argmax.name)

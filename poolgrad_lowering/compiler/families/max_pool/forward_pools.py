@@ -80,10 +80,12 @@ class LoweredMaxPool(LoweredPool):
     """A max pool that is lowered.
 
     `argmax` is a new value, or the Indices if nodes use their shape, which is that of the argmax. `x_view` and `y_view`
-    are the shapes that x is given before the operator and y after it, None where they have them.
+    are the shapes that x is given before the operator and y after it, None where they have them. The operator reads
+    `viewed`: x, or a new value of the shape `x_view`, which the gradient reads too.
     """
 
     argmax: Value
+    viewed: Value
     x_view: Shape | None
     y_view: Shape | None
 
@@ -238,12 +240,11 @@ def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bo
     new = None if keeps_name else fresh(f"{pool.y.name}/argmax", taken)
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
     gradient, reduction = pool.gradient, pool.gradient.reduction
-    x_view = gradient.x_shape if gradient.x.view is View.FLAT else None
+    x, x_view = gradient.x.value, gradient.x_shape if gradient.x.view is View.FLAT else None
+    viewed = x if x_view is None else Value(pool.node.scope, fresh(f"{pool.y.name}/x", taken))
     nodes = [pool.node] if reduction is None else [pool.node, reduction.recorder]
     place = min(nodes, key=lambda node: node.position)
-    return LoweredMaxPool(
-        pool.node, op, gradient.x.value, pool.y, gradient.element_type, place, argmax, x_view, pool.y_view
-    )
+    return LoweredMaxPool(pool.node, op, x, pool.y, gradient.element_type, place, argmax, viewed, x_view, pool.y_view)
 
 
 def _with_forward(
@@ -256,5 +257,6 @@ def _with_forward(
         return replace(site, forward=Refusal(Code.FORWARD_SOURCE, what, (site.gradient.dx.value.name,)))
     if place not in lowered:
         return replace(site, forward=verdict)
-    gradient = replace(site.gradient, argmax=Operand(lowered[place].argmax), numbering=Numbering.PLANE)
+    pool = lowered[place]
+    gradient = replace(site.gradient, x=Operand(pool.viewed), argmax=Operand(pool.argmax), numbering=Numbering.PLANE)
     return replace(site, gradient=gradient, forward=verdict)
