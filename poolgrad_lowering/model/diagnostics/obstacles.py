@@ -146,8 +146,8 @@ class Obstacle(Diagnostic):
         "Declare the shape of the data, or use ScatterElements.",
     )
     SHAPE_OPERAND = (
-        "In graph mode, the shape of a Reshape or Expand is computed, or a bound of a Slice or the like from numbers of "
-        "another part of the graph. It may be an input of the part that GE builds, and GE has to know it then.",
+        "In graph mode, the shape of a Reshape or Expand is computed, or a bound of a Slice or the like from numbers "
+        "of another part of the graph. It may be an input of the part that GE builds, and GE has to know it then.",
         "Use numbers for sizes, e.g. a fixed batch.",
         Severity.WARNING,
     )
