@@ -24,12 +24,12 @@ LINES = {
     "compiler": 8_200,
     "dialect": 2_400,
     "entry": 4_040,
-    "ge": 3_280,
+    "ge": 3_300,
     "model": 6_970,
     "report": 2_100,
     "standard": 3_300,
     "torch": 5_915,
-    "verification": 7_120,
+    "verification": 7_130,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -72,15 +72,11 @@ def _fill(
 
     A product such as 4·N is an axis for each factor until the last node.
     """
-    own = [1] * (len(shape) - len(source)) + list(source)
-    wanted = [theirs if size == 1 else size for size, theirs in zip(shape, own, strict=False)]
-    held = {size for _, sizes in _inputs(writer) for size in sizes}
-    factors = [[size] if size in held else _factors(size) for size in wanted]
-    sizes = [size for each in factors for size in each]
-    is_split = len(sizes) > len(shape)
-    if len(own) > len(shape) or (is_split and (set(own) != {1} or sum(isinstance(size, str) for size in shape) > 1)):
+    found = _with_factors([1] * (len(shape) - len(source)) + list(source), shape, writer)
+    if found is None:
         return False
-    own = [1] * len(sizes) if is_split else own
+    own, sizes = found
+    is_split = len(sizes) > len(shape)
     missing = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
@@ -90,8 +86,11 @@ def _fill(
     if len(zeros) < len(missing) or "" in zeros:
         return False
     result, spread = node.output[0], list(own)
-    numbers = [size if isinstance(size, int) else 1 for size in sizes]
-    is_larger = [size if isinstance(size, int) else 1 for size in own] != numbers
+    if is_split and set(own) != {1}:
+        value = writer.reshape(value, _as_numbers(own, -1), writer.name(f"{result}/axes"))
+        writer.types.learn(value, element, own)
+    numbers = _as_numbers(sizes, 1)
+    is_larger = _as_numbers(own, 1) != numbers
     for axis, zero in zip(missing, zeros, strict=True):
         is_last = zero == zeros[-1] and not (is_larger or is_split)
         spread[axis] = sizes[axis]
@@ -104,8 +103,29 @@ def _fill(
         )
         writer.types.learn(value, element, sizes)
     if is_split:
-        writer.reshape(value, [size if isinstance(size, int) else -1 for size in shape], result)
+        writer.reshape(value, _as_numbers(shape, -1), result)
     return True
+
+
+def _with_factors(own: Sizes, shape: Sequence[int | str], writer: Writer) -> tuple[Sizes, Sizes] | None:
+    """Return the sizes of a value and of what it is expanded to, with an axis for each factor that an input has.
+
+    None if a size of the value itself would be split, or a Reshape could not say the sizes: it computes one of them.
+    """
+    if len(own) > len(shape):
+        return None
+    held = {size for _, sizes in _inputs(writer) for size in sizes}
+    pairs = [(theirs, theirs if size == 1 else size) for size, theirs in zip(shape, own, strict=True)]
+    factors = [[size] if size in held or size == theirs else _factors(size) for theirs, size in pairs]
+    split = [theirs for theirs, each in zip(own, factors, strict=True) if len(each) > 1]
+    if split and (set(split) != {1} or max(map(_count_unknown, (own, shape))) > 1):
+        return None
+    sizes = [size for each in factors for size in each]
+    return [theirs for theirs, each in zip(own, factors, strict=True) for _ in each], sizes
+
+
+def _as_numbers(sizes: Sizes, unknown: int) -> list[int]:
+    return [size if isinstance(size, int) else unknown for size in sizes]
 
 
 def _factors(size: int | str | None) -> Sizes:

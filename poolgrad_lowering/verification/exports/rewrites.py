@@ -405,12 +405,13 @@ def _filled(
 
     A product of sizes is an axis for each factor until the last node.
     """
-    factors = [_factors(size) for size in shape]
+    own = [1] * (len(shape) - len(own)) + list(own)
+    factors = [[size] if size == theirs else _factors(size) for size, theirs in zip(shape, own, strict=True)]
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
-    own = [1] * (len(sizes) - len(own)) + ([1] * len(own) if is_split else list(own))
+    own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
     wanted = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
-    if None in sizes or (is_split and set(own) != {1}) or any(own[axis] != 1 for axis in wanted):
+    if None in sizes or any(own[axis] != 1 for axis in wanted):
         return
     value = node.input[0]
     stored, constants = held.get("value"), dict[str, AnyArray]()
@@ -431,6 +432,9 @@ def _filled(
         reads += made.reads
     zeros, joins = ("false", "Or") if element == TensorProto.BOOL else ("zeros", "Sub")
     steps = [(joins, f"{axis} {zeros}") for axis in wanted]
+    if is_split and set(own) != {1}:
+        constants["axes"] = np.array([size if isinstance(size, int) else -1 for size in own], np.int64)
+        steps.insert(0, ("Reshape", "axes"))
     numbers_of_all = [size if isinstance(size, int) else 1 for size in sizes]
     if [size if isinstance(size, int) else 1 for size in own] != numbers_of_all:
         constants["numbers"] = np.array(numbers_of_all, np.int64)

@@ -42,13 +42,20 @@ FORMS: dict[str, tuple[str, list[str]]] = {
     "a product": (
         f"{N} P = Mul(N, three) S = Concat<axis = 0>(two, P) Y = Expand(c, S)",
         [*ZERO, "Sub", "Expand", "Reshape"]),
+    "a product beside sizes of the value": (
+        f"A = Neg(r) {N} P = Mul(N, three) S = Concat<axis = 0>(P, three) Y = Expand(A, S)",
+        ["Neg", *ZERO, "Reshape", "Sub", "Expand", "Reshape"]),
     "a size that the value has": (f"{N} S = Concat<axis = 0>(two, N, three, two) Y = Expand(X, S)", ["Expand"]),
     "zeros that two values share": (
         f"{N} S = Concat<axis = 0>(N, one) T = ConstantOfShape(S) U = Expand(c, S) Y = Sub(T, U)",
         [*ZERO, "Sub", "Sub", "Sub"]),
 }  # fmt: skip
 
-DECLARED = {"sizes beside one that follows": ["N", 2, 3], "a product": [2, "3*N"]}
+DECLARED = {
+    "sizes beside one that follows": ["N", 2, 3],
+    "a product": [2, "3*N"],
+    "a product beside sizes of the value": ["3*N", 3],
+}
 """Shapes of results that onnx does not infer; exporters declare them."""
 
 
@@ -92,7 +99,6 @@ OTHERS = {
     "a product of sizes beside another size": (
         f"{N} {M} P = Mul(N, three) S = Concat<axis = 0>(P, M) Y = Expand(c, S)"
     ),
-    "a value in parts": f"A = Neg(r) {N} P = Mul(N, three) S = Concat<axis = 0>(P, three) Y = Expand(A, S)",
     "two sizes that follow": f"{N} {M} P = Mul(N, two) Q = Mul(M, two) S = Concat<axis = 0>(P, Q) Y = Reshape(Z, S)",
 }
 
