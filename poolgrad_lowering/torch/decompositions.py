@@ -63,6 +63,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.index_put.default: index_put,
         aten.index_put_.default: in_place(index_put),
         aten.masked_select.default: masked_select,
+        aten.repeat.default: _repeat,
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,
         aten.scatter_reduce.two: _scatter_reduce,
@@ -161,6 +162,18 @@ def _copy_in_place(x: Tensor, source: Tensor, *_: Any) -> Tensor:
     """Copy, with a source of the shape and type of x. Returns `NotImplemented` if it has them."""
     is_like_x = source.shape == x.shape and source.dtype == x.dtype
     return NotImplemented if is_like_x else x.copy_(_copy(x, source))
+
+
+def _repeat(x: Tensor, repeats: Sequence[Any]) -> Tensor:
+    """Return x repeated along its axes, by an Expand if a size says how often: CANN's Tile has to know it.
+
+    Returns `NotImplemented` for numbers.
+    """
+    if all(isinstance(times, int) for times in repeats):
+        return NotImplemented
+    pairs = [*zip(repeats, [1] * (len(repeats) - x.ndim) + list(x.shape), strict=True)]
+    apart = x.reshape([each for _, size in pairs for each in (1, size)])
+    return apart.expand([each for pair in pairs for each in pair]).reshape([times * size for times, size in pairs])
 
 
 def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
 
 from poolgrad_lowering.torch.along_axes import products_from_the_last_axis
@@ -22,11 +23,13 @@ aten = torch.ops.aten
 
 def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
     """Return the padded tensor, with slices for negative pads. Returns `NotImplemented` if there are none."""
-    if all(pad >= 0 for pad in pads):
-        return NotImplemented
+    return NotImplemented if all(pad >= 0 for pad in pads) else _padded(x, pads, value)
+
+
+def _padded(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
     for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
         start, end = max(-before, 0), x.shape[-axis] - max(-after, 0)
-        x = aten.slice(x, x.ndim - axis, start, end)
+        x = aten.slice(x, x.ndim - axis, start, end) if min(before, after) < 0 else x
     return aten.constant_pad_nd(x, [max(pad, 0) for pad in pads], value) if any(pad > 0 for pad in pads) else x
 
 
@@ -87,6 +90,36 @@ def _reflection_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -
     return products_from_the_last_axis(gradient, copies)
 
 
+def _slice_backward(gradient: Tensor, sizes: Sequence[Any], axis: int, *part: Any) -> Tensor:
+    """Return the gradient of what a slice was taken of: the slice's with 0 around it, and between its elements.
+
+    `part` is the slice's start, end and step. Where a symbolic size decides how many zeros there are, torch's
+    translation stays.
+    """
+    axis, size, count = axis % len(sizes), sizes[axis], gradient.shape[axis]
+    first, _, step = part
+    if statically_known_true(count == size):
+        return gradient.clone()
+    if not all(isinstance(number, int) for number in (size, count, first)) or not count:
+        scattered: Tensor = aten.slice_scatter(gradient.new_zeros(sizes), gradient, axis, *part)
+        return scattered
+    behind = [0, 0] * (gradient.ndim - axis - 1)
+    if step > 1:
+        apart = aten.constant_pad_nd(gradient.unsqueeze(axis + 1), [*behind, 0, step - 1])
+        gradient = apart.flatten(axis, axis + 1)
+    before = max(first + size, 0) if first < 0 else first
+    return _padded(gradient, [*behind, before, size - before - gradient.shape[axis]])
+
+
+def _select_backward(gradient: Tensor, sizes: Sequence[Any], axis: int, index: int) -> Tensor:
+    """Return the gradient of what an element along an axis was taken of."""
+    axis %= len(sizes)
+    if not isinstance(index, int) or not isinstance(sizes[axis], int):
+        scattered: Tensor = aten.select_scatter(gradient.new_zeros(sizes), gradient, axis, index)
+        return scattered
+    return _slice_backward(gradient.unsqueeze(axis), sizes, axis, index, index + 1, 1)
+
+
 def _by_axes(name: str, function: Callable[..., Tensor]) -> dict[Any, Callable[..., Tensor]]:
     """Return a function for the operators of this name over one to three axes."""
     return {getattr(aten, name.format(axes)).default: function for axes in (1, 2, 3)}
@@ -94,6 +127,8 @@ def _by_axes(name: str, function: Callable[..., Tensor]) -> dict[Any, Callable[.
 
 PADS: dict[Any, Callable[..., Tensor]] = {
     aten.constant_pad_nd.default: _pad,
+    aten.slice_backward.default: _slice_backward,
+    aten.select_backward.default: _select_backward,
     **_by_axes("replication_pad{}d", _replication_pad),
     **_by_axes("replication_pad{}d_backward", _replication_pad_backward),
     **_by_axes("reflection_pad{}d", _reflection_pad),

@@ -58,6 +58,31 @@ def test_negative_pads(pads: tuple[int, ...]) -> None:
     assert pad(x, [1, 0], 2.5) is NotImplemented
 
 
+END = 2**63 - 1
+"""What torch writes for the end of an axis."""
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(0, 2, 1), (4, END, 1), (-3, -1, 1), (0, END, 1), (-100, END, 1), (0, END, 2), (1, 6, 4), (6, END, 5), (3, 3, 1)],
+)
+@pytest.mark.parametrize("axis", [0, -2, 2])
+def test_gradients_of_slices(bounds: tuple[int, int, int], axis: int) -> None:
+    x = torch.randn(7, 7, 7)
+    gradient = torch.randn(aten.slice(x, axis, *bounds).shape)
+    found = WRITTEN[aten.slice_backward.default](gradient, x.shape, axis, *bounds)
+    assert torch.equal(found, aten.slice_backward(gradient, x.shape, axis, *bounds))
+
+
+@pytest.mark.parametrize("index", [0, 3, -1, -4])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gradients_of_elements_along_an_axis(index: int, axis: int) -> None:
+    x = torch.randn(4, 4, 4)
+    gradient = torch.randn(x.select(axis, index).shape)
+    found = WRITTEN[aten.select_backward.default](gradient, x.shape, axis, index)
+    assert torch.equal(found, aten.select_backward(gradient, x.shape, axis, index))
+
+
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu(approximate: str) -> None:
     x = torch.linspace(-6, 6, 101, dtype=torch.float64)

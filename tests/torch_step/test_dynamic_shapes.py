@@ -146,6 +146,8 @@ WITH_ANY_SIZE: dict[str, nn.Module] = {
         lambda x: functional.scaled_dot_product_attention(*[x.flatten(2).mT] * 3).mT.reshape(x.shape)
     ),
     "len": Function(lambda x: x / len(x[0, 0]) + x.new_ones(len(x), 1, 1, 1)),
+    "parts": Function(lambda x: x[:, :1] + x[:, 1:] + functional.pad(x[:, :, 1:], (0, 0, 1, 0))),
+    "repeats": Function(lambda x: x + torch.ones(2, 1, 1).repeat(1, 1, x.shape[2], 1)),
     "a strided convolution": nn.Conv2d(2, 2, 3, 2, 1),
     "a transposed convolution": nn.ConvTranspose2d(2, 2, 3, 2, 1),
 }
@@ -155,6 +157,7 @@ def test_layers() -> None:
     """All in one network, since each export takes seconds."""
     step = export(*WITH_ANY_SIZE.values(), optimizer="sgd", dynamic_shapes={"x": {2: "height", 3: Dim("width", min=4)}})
     assert sizes_of(step, "x") == [4, 3, "height", "width"]
+    assert "Tile" not in {node.op_type for node in step.model.graph.node}  # CANN has to know its repeats
     step.check()
     check_for(step, torch.randn(4, 3, 13, 10), LABELS)
 
