@@ -29,7 +29,7 @@ LINES = {
     "report": 2_100,
     "standard": 3_300,
     "torch": 5_915,
-    "verification": 7_130,
+    "verification": 7_140,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -160,6 +160,26 @@ def test_what_only_other_operands_show_is_found(change: Callable[[onnx.ModelProt
     assert "differs" in {found.status for found in verify(original, lowered, whole_model=False).operators}
 
 
+TRAINING = '<ir_version: 9, opset_import: ["": 18, "com.microsoft": 1]>'
+QUIET = {
+    "a gate of a state of zeros": "g (float[2,3] x, float[2,3] dY) => (float[2,3] dX) <float[2,3] state = {0,0,0,0,0,0}> {"
+    " s = Sigmoid(x) d = Mul(dY, state) dX = com.microsoft.SigmoidGrad(d, s) }",
+    "a sigmoid of squares of an embedding": "g (float[9,64] w, int64[2,3] i, float[2,3,1] dY) => (float[2,3,1] dX)"
+    " <int64[1] last = {-1}> { e = Gather(w, i) q = ReduceSumSquare(e, last) s = Sigmoid(q)"
+    " dX = com.microsoft.SigmoidGrad(dY, s) }",
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_an_operator_whose_results_are_zeros_is_proven(name: str) -> None:
+    original = onnx.parser.parse_model(f"{TRAINING} {QUIET[name]}")
+    lowered = lower(original, standard=True).model
+    assert [found.status for found in verify(original, lowered).operators] == ["proven"]
+    [node] = [node for node in lowered.graph.node if node.op_type == "Sub"]
+    node.op_type = "Add"
+    assert [found.status for found in verify(original, lowered).operators] == ["differs"]
+
+
 def test_nothing_is_written_that_is_not_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from poolgrad_lowering.standard import elementwise, table
 

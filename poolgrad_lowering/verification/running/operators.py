@@ -5,7 +5,8 @@
 The lowered model is run once, in any onnxruntime, which gives the operands of each operator and its results. Each
 operator is then run alone on these operands, by onnxruntime's own kernel where the onnxruntime that is installed has
 one: that is onnxruntime-training. Operator and nodes are run once more alone, on other operands: smaller numbers, for
-which an epsilon counts, opposite flags, and labels of other classes.
+which an epsilon counts, opposite flags, and labels of other classes. Where the results are 0 in the lowered model,
+they run alone both times, with random numbers for the operands that are 0.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Decom
 
 def _moderate(model: ModelProto, feeds: Mapping[str, AnyArray], gain: float) -> dict[str, AnyArray]:
     """Return the inputs with weights of size gain / √terms, as networks begin their training with."""
-    weights = {node.input[1] for node in model.graph.node if len(node.input) > 1}
+    weights = {node.input[node.op_type != "Gather"] for node in model.graph.node if len(node.input) > 1}
     return {
         name: (array * (gain / np.sqrt(max(array[0].size, 1)))).astype(array.dtype)
         if name in weights and array.ndim > 1
@@ -126,6 +127,11 @@ def _moderate(model: ModelProto, feeds: Mapping[str, AnyArray], gain: float) -> 
 def _is_dead(array: AnyArray) -> bool:
     """Whether an array of floats has no finite element that is not 0."""
     return array.dtype.kind not in "biu" and largest(array) == 0
+
+
+def _drawn(array: AnyArray) -> AnyArray:
+    """Return random numbers in place of an array that is 0, as the gradient of a gate of no state is in every run."""
+    return np.random.default_rng(array.size).standard_normal(array.shape).astype(array.dtype)
 
 
 def _is_half(array: AnyArray) -> bool:
@@ -161,24 +167,32 @@ class _Comparison:
             return self._verdict("unproven", f"the value of '{missing[0]}' is not known")
         given = {value: np.asarray(self._run.values[value]) for value in {*read, *operands}}
         first = self._compare({value: given[value] for value in operands})
-        return first if first.status != "proven" else replace(first.joined(self._compare_again(read, given)), nodes=1)
+        varied = {value for value in read if value not in self._run.stored}
+        if first is None:
+            given.update({value: _drawn(given[value]) for value in varied if _is_dead(given[value])})
+            first = self._compare_alone(read, given)
+        if first is None:
+            what = f"'{next(iter(self._results))}' is 0 or not finite with the inputs drawn"
+            return self._verdict("unproven", what)
+        if first.status != "proven":
+            return first
+        others = _other_operands(self._node, {value: given[value] for value in varied}, given)
+        again = self._compare_alone(read, {**given, **others})
+        return first if again is None else replace(first.joined(again), nodes=1)
 
-    def _compare(self, feeds: Mapping[str, AnyArray]) -> OperatorResult:
+    def _compare(self, feeds: Mapping[str, AnyArray]) -> OperatorResult | None:
+        """Compare the operator with what the lowered model has computed; None if that is 0 or not finite."""
         try:
             expected = self._kernel(feeds)
         except Exception as error:  # onnxruntime raises errors of many classes
             has_kernels = find_spec("onnxruntime.training") is not None
             what = "onnxruntime-training does not run it" if has_kernels else "it needs onnxruntime-training"
             return self._verdict("unproven", f"{what}: {first_line(error)}")
-        if any(map(_is_dead, expected)):
-            what = f"'{next(iter(self._results))}' is 0 or not finite with the inputs drawn"
-            return self._verdict("unproven", what)
-        return self._judged(feeds, expected, self._results)
+        return None if any(map(_is_dead, expected)) else self._judged(feeds, expected, self._results)
 
-    def _compare_again(self, read: Collection[str], given: Mapping[str, AnyArray]) -> OperatorResult:
-        """Compare once more, with operator and body alone and on other operands."""
+    def _compare_alone(self, read: Collection[str], given: Mapping[str, AnyArray]) -> OperatorResult | None:
+        """Compare operator and body, which both run alone; None if the results are 0 or not finite."""
         stored = self._run.stored
-        given = {**given, **_other_operands(self._node, {v: given[v] for v in read if v not in stored}, given)}
         try:
             body = _model(self._operator.body, {v: given[v] for v in read}, self._results, self._lowered, stored)
             feeds = {value: given[value] for value in read if value not in stored}
@@ -188,9 +202,7 @@ class _Comparison:
             expected = self._kernel(feeds)
         except Exception as error:  # onnxruntime raises errors of many classes
             return self._verdict("unproven", f"it does not run on other operands: {first_line(error)}")
-        if any(map(_is_dead, expected)):
-            return self._verdict("proven")
-        return self._judged(feeds, expected, found)
+        return None if any(map(_is_dead, expected)) else self._judged(feeds, expected, found)
 
     def _judged(
         self, feeds: Mapping[str, AnyArray], expected: Sequence[AnyArray], found: Mapping[str, AnyArray]
