@@ -28,7 +28,7 @@ LINES = {
     "model": 6_970,
     "report": 2_100,
     "standard": 3_300,
-    "torch": 5_915,
+    "torch": 5_970,
     "verification": 7_140,
 }
 """The most lines of each room's Python."""

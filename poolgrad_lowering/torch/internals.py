@@ -43,6 +43,7 @@ from torch.fx.experimental.symbolic_shapes import (
     StrictMinMaxConstraint,
     free_unbacked_symbols,
     is_concrete_int,
+    statically_known_true,
 )
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode, resolve_name
@@ -125,6 +126,11 @@ def unknown_sizes(result: Any) -> set[Any]:
         if isinstance(part, (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool))
         for symbol in free_unbacked_symbols(part)
     }
+
+
+def is_known(condition: bool | torch.SymBool) -> bool:
+    """Whether a condition is true whatever symbolic sizes are, which is asked without a guard."""
+    return bool(statically_known_true(condition))
 
 
 def asked_of(error: Exception) -> set[Any]:

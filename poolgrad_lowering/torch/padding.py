@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
 
 from poolgrad_lowering.torch.along_axes import products_from_the_last_axis
+from poolgrad_lowering.torch.internals import is_known
 
 aten = torch.ops.aten
 
@@ -98,7 +98,7 @@ def _slice_backward(gradient: Tensor, sizes: Sequence[Any], axis: int, *part: An
     """
     axis, size, count = axis % len(sizes), sizes[axis], gradient.shape[axis]
     first, _, step = part
-    if statically_known_true(count == size):
+    if is_known(count == size):
         return gradient.clone()
     if not all(isinstance(number, int) for number in (size, count, first)) or not count:
         scattered: Tensor = aten.slice_scatter(gradient.new_zeros(sizes), gradient, axis, *part)
