@@ -51,8 +51,10 @@ class AxisWindow(NamedTuple):
     def elements(self, size: int, count: int, *, padded: bool) -> list[int]:
         """Return how many of `size` elements each of `count` windows contains, with those of the padding or without."""
         low, high = (-self.begin, size + self.end) if padded else (0, size)
-        taps = range(-self.begin, self.extent - self.begin, self.dilation)
-        return [sum(low <= number * self.stride + tap < high for tap in taps) for number in range(count)]
+        starts = [number * self.stride - self.begin for number in range(count)]
+        firsts = [max(start, low + (start - low) % self.dilation) for start in starts]  # the first tap from low on
+        ends = [min(start + self.extent, high) for start in starts]
+        return [len(range(first, end, self.dilation)) for first, end in zip(firsts, ends, strict=True)]
 
     def starts_behind(self, number: int, size: int) -> bool:
         """Whether window `number` starts behind the last of `size` elements."""

@@ -19,7 +19,7 @@ from poolgrad_lowering.compiler.families.max_pool import derivation as maximum_d
 from poolgrad_lowering.compiler.families.max_pool import emit as maximum_emit
 from poolgrad_lowering.compiler.families.max_pool import gradient as maximum
 from poolgrad_lowering.compiler.families.max_pool import legality as maximum_legality
-from poolgrad_lowering.compiler.families.max_pool.forward_pools import LoweredMaxPool, join
+from poolgrad_lowering.compiler.families.max_pool.forward_pools import join
 from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 from poolgrad_lowering.compiler.families.verdicts import Joined, Lowered, LoweredOp, LoweredPool
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
@@ -30,28 +30,10 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Value
 
 G = TypeVar("G", bound=Gradient)
-P = TypeVar("P", bound=LoweredPool)
 
 
 @dataclass(frozen=True)
-class ForwardPools(Generic[G, P]):
-    """How a family lowers forward pools with their gradients.
-
-    `join(sites, used, target, bodies, taken)` returns what the sites of a model change together, the lowered forward
-    pools among it; with the target None all pools stay. The pool of a site whose `forward` is already a refusal stays
-    too. `used` are the operands of the sites of other families. `taken` are all names of the model; the names of new
-    values are added. The model is not changed.
-
-    `emit(pool, taken)` returns the nodes that take the place of a pool of `join`, in order; exactly one is of the
-    dialect.
-    """
-
-    join: Callable[[Sequence[Lowered[G]], Sequence[Value], Target | None, FunctionBodies, set[str]], Joined[P]]
-    emit: Callable[[P, set[str]], list[NodeProto]]
-
-
-@dataclass(frozen=True)
-class Family(Generic[G, P]):
+class Family(Generic[G]):
     """A family of gradients. Its functions take gradients and sites of this family only.
 
     * `gradient`: the class of its gradients
@@ -63,7 +45,12 @@ class Family(Generic[G, P]):
       is not None; raises `Refuse` if the target has no operator for it
     * `emit(facts, site, taken)` returns the nodes that compute the site's dx, in order; exactly one is of the dialect
     * `derivation(site)` returns how the attributes of the lowered node follow from those of its pool, for reports
-    * `forward_pools`: None if its forward pools stay nodes of ONNX
+    * `join(sites, used, target, bodies, taken)` returns what the sites of a model change together, the lowered forward
+      pools among it; with the target None all pools stay. The pool of a site whose `forward` is already a refusal stays
+      too. `used` are the operands of the sites of other families. `taken` are all names of the model; the names of new
+      values are added. The model is not changed. By default forward pools stay nodes of ONNX
+    * `emit_pool(pool, taken)` returns the nodes that take the place of a pool of `join`, in order; exactly one of them
+      is of the dialect
     """
 
     gradient: type[G]
@@ -73,7 +60,10 @@ class Family(Generic[G, P]):
     select: Callable[[G, Target, str | None], LoweredOp]
     emit: Callable[[Facts, Lowered[G], set[str]], list[NodeProto]]
     derivation: Callable[[Lowered[G]], Derivation]
-    forward_pools: ForwardPools[G, P] | None = None
+    join: Callable[[Sequence[Lowered[G]], Sequence[Value], Target | None, FunctionBodies, set[str]], Joined] = (
+        lambda sites, *_: Joined(sites, (), {})
+    )
+    emit_pool: Callable[[LoweredPool[G], set[str]], list[NodeProto]] = lambda *_: []
 
     def alternatives(self, gradient: G, target: Target, first: str) -> list[str]:
         """Return the operators of the target that a gradient can be lowered to, without `first`. A plan may choose."""
@@ -81,7 +71,7 @@ class Family(Generic[G, P]):
         return [name for name in others if not isinstance(attempt(self.select, gradient, target, name), Refusal)]
 
 
-MAX_POOLS = Family[maximum.MaxPoolGradient, LoweredMaxPool](
+MAX_POOLS = Family[maximum.MaxPoolGradient](
     maximum.MaxPoolGradient,
     tuple(op.name for op in OPS.values() if op.is_gradient and op.has_argmax),
     maximum.verify_gradient,
@@ -89,11 +79,12 @@ MAX_POOLS = Family[maximum.MaxPoolGradient, LoweredMaxPool](
     maximum_legality.select_op,
     maximum_emit.emit,
     maximum_derivation.derivation,
-    ForwardPools(join, maximum_emit.emit_forward),
+    join,
+    maximum_emit.emit_forward,
 )
 """Gradients of MaxPool and AdaptiveMaxPool."""
 
-AVERAGE_POOLS = Family[average.AveragePoolGradient, LoweredPool](
+AVERAGE_POOLS = Family[average.AveragePoolGradient](
     average.AveragePoolGradient,
     tuple(op.name for op in OPS.values() if op.is_gradient and not op.has_argmax),
     average.verify_gradient,
@@ -104,13 +95,13 @@ AVERAGE_POOLS = Family[average.AveragePoolGradient, LoweredPool](
 )
 """Gradients of AveragePool and of adaptive average pools, which read nothing of their forward pools."""
 
-FAMILIES: tuple[Family[Any, Any], ...] = (MAX_POOLS, AVERAGE_POOLS)
+FAMILIES: tuple[Family[Any], ...] = (MAX_POOLS, AVERAGE_POOLS)
 
 GRADIENT_OPERATORS = tuple(name for family in FAMILIES for name in family.operators)
 """The dialect's operators for gradients of all families."""
 
 
-def family_of(gradient: Gradient) -> Family[Any, Any]:
+def family_of(gradient: Gradient) -> Family[Any]:
     """Return the family of a gradient. Raises `TypeError` for a class that no family has."""
     for family in FAMILIES:
         if isinstance(gradient, family.gradient):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -17,7 +17,6 @@ from poolgrad_lowering.model.diagnostics.diagnostic import Severity, Status
 from poolgrad_lowering.model.ir.scopes import Node, Value
 
 G_co = TypeVar("G_co", bound=Gradient, covariant=True)
-P = TypeVar("P", bound="LoweredPool")
 
 
 @dataclass(frozen=True)
@@ -79,28 +78,36 @@ Verdict = Lowered[Any] | Refused
 
 
 @dataclass(frozen=True)
-class LoweredPool:
-    """A forward pool that is lowered: the node, its operator, its operand x and its result y.
+class LoweredPool(Generic[G_co]):
+    """A forward pool that is lowered: the node, its operator, the first of its gradients, its operand and its results.
 
-    `element_type` is the `TensorProto.DataType` of x. `place` is the node at whose place the operator stands.
+    `argmax` is a new value, or the Indices if nodes use their shape, which is that of the argmax. `place` is the node
+    at whose place the operator stands.
     """
 
     pool: Node
     op: LoweredOp
+    gradient: G_co
     x: Value
+    viewed: Value
     y: Value
-    element_type: int
+    argmax: Value
     place: Node
 
 
 @dataclass(frozen=True)
-class Joined(Generic[P]):
-    """What the sites of a family change together.
+class Joined:
+    """What sites change together.
 
-    `sites` are in the given order, each with its final operands and `forward`. `pools` are lowered with them.
+    `verdicts` are in the given order, sites with their final operands and `forward`. `pools` are lowered with them.
     `added_outputs` has the name of the second output that a node of the model gets.
     """
 
-    sites: Sequence[Lowered[Any]]
-    pools: Sequence[P] = ()
-    added_outputs: Mapping[Node, str] = field(default_factory=dict)
+    verdicts: Sequence[Verdict]
+    pools: Sequence[LoweredPool[Any]]
+    added_outputs: Mapping[Node, str]
+
+    @property
+    def sites(self) -> list[Lowered[Any]]:
+        """The verdicts that are lowered."""
+        return [verdict for verdict in self.verdicts if isinstance(verdict, Lowered)]

@@ -26,6 +26,8 @@ from poolgrad_lowering.model.ir.scopes import Node, Value
 
 ONLY = "POOLGRAD_ONLY"
 DUMP = "POOLGRAD_DUMP"
+_SHOWN = 64
+"""Constants of more bytes than this are shown as inputs."""
 
 
 def not_selected(site: Lowered[Any]) -> Refusal | None:
@@ -38,20 +40,13 @@ def not_selected(site: Lowered[Any]) -> Refusal | None:
 
 
 def dump(replaced: Sequence[Replacement]) -> None:
-    """Write each rewrite as text to the folder in POOLGRAD_DUMP, if it is set. Raises `FileError`."""
-    if replaced and (folder := os.environ.get(DUMP)):
-        write_replacements(Path(folder), replaced)
+    """Write the removed and the new nodes of each replacement to the folder in POOLGRAD_DUMP, if it is set.
 
-
-_SHOWN = 64
-"""Constants of more bytes than this are shown as inputs."""
-
-
-def write_replacements(folder: Path, replaced: Sequence[Replacement]) -> None:
-    """Write the removed and the new nodes of each replacement to a pair of numbered files. Raises `FileError`.
-
-    Creates the folder if it does not exist.
+    They are a pair of numbered text files. Creates the folder if it does not exist. Raises `FileError`.
     """
+    if not replaced or not os.environ.get(DUMP):
+        return
+    folder = Path(os.environ[DUMP])
     make_folder(folder)
     for number, one in enumerate(replaced, 1):
         stem = f"{number:03}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', one.root.label)[-80:]}"

@@ -11,8 +11,7 @@ from typing import Any
 from onnx import NodeProto
 
 from poolgrad_lowering.compiler.families.registry import family_of
-from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.compiler.lowering.join import JoinedSites
+from poolgrad_lowering.compiler.families.verdicts import Joined, Lowered
 from poolgrad_lowering.compiler.rewriting.region import UseCounts, dead_region, first_outputs
 from poolgrad_lowering.compiler.rewriting.rewrite import Replacement
 from poolgrad_lowering.model.facts.facts import Facts
@@ -23,21 +22,21 @@ _FORWARD = "forward"
 """The name of the form in the metadata of a lowered forward pool."""
 
 
-def emit(facts: Facts, joined: JoinedSites, taken: set[str]) -> list[Replacement]:
+def emit(facts: Facts, joined: Joined, taken: set[str]) -> list[Replacement]:
     """Return the replacements of all sites, then those of the lowered forward pools. The model is not changed.
 
     `taken` are all names of the model; the new names are added.
     """
     sites, pools = joined.sites, joined.pools
     written = [(site, family_of(site.gradient).emit(facts, site, taken)) for site in sites]
-    written_pools = [(pool, forward.emit(pool, taken)) for forward, pool in pools]
+    written_pools = [(pool, family_of(pool.gradient).emit_pool(pool, taken)) for pool in pools]
     used = [value for site in sites for value in site.gradient.operands] + first_outputs(joined.added_outputs)
     # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
-    use_counts = UseCounts([*used, *[value for _, pool in pools for value in (pool.x, pool.y)]])
+    use_counts = UseCounts([*used, *[value for pool in pools for value in (pool.x, pool.y)]])
     replaced = [_replaced_site(site, nodes, use_counts) for site, nodes in written]
     for pool, nodes in written_pools:
         region = dead_region(pool.pool, use_counts)
-        one = Replacement(pool.pool, nodes, region, pool.element_type, pool.place)
+        one = Replacement(pool.pool, nodes, region, pool.gradient.element_type, pool.place)
         _record(one.dialect_node, region.nodes, pool.pool, _FORWARD)
         replaced.append(one)
     return replaced

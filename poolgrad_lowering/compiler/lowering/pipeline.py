@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.families.registry import Choices
-from poolgrad_lowering.compiler.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.compiler.families.verdicts import Joined, Lowered, Verdict
 from poolgrad_lowering.compiler.lowering.debugging import dump
 from poolgrad_lowering.compiler.lowering.emit import emit
-from poolgrad_lowering.compiler.lowering.join import JoinedSites, join
+from poolgrad_lowering.compiler.lowering.join import join
 from poolgrad_lowering.compiler.lowering.match import match_anchors
 from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.compiler.lowering.select import check_forward_pools, select
@@ -40,7 +40,7 @@ class Decisions:
     index: ModelIndex
     facts: Facts
     choices: Choices
-    joined: JoinedSites
+    joined: Joined
     replaced: Sequence[Replacement]
     bodies: FunctionBodies
 

@@ -31,17 +31,7 @@ class UseCounts:
 
     def __init__(self, added: Iterable[Value]) -> None:
         self._added, self._left = Counter(added), dict[Value, int]()
-        self._removed: set[Node] = set()
-
-    def remove(self, node: Node) -> bool:
-        """Mark the node as removed; return False if it already was."""
-        known = node in self._removed
-        self._removed.add(node)
-        return not known
-
-    def is_removed(self, node: Node) -> bool:
-        """Whether the node is marked as removed."""
-        return node in self._removed
+        self.removed: set[Node] = set()
 
     def decrement(self, value: Value) -> int:
         """Remove one use of the value and return the number of remaining uses."""
@@ -88,8 +78,9 @@ def dead_region(root: Node, use_counts: UseCounts) -> Region:
     region, pending = Region(), [root]
     while pending:
         node = pending.pop()
-        if not use_counts.remove(node):
+        if node in use_counts.removed:
             continue  # the root of another site, which has its own region
+        use_counts.removed.add(node)
         dead = region.producers[node] = list[Node]()
         for value in node.inputs:
             if value is None:

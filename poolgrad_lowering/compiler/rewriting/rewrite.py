@@ -51,11 +51,6 @@ class Replacement(NamedTuple):
         return next(node for node in self.nodes if node.domain == DOMAIN)
 
     @property
-    def onnx_nodes(self) -> list[NodeProto]:
-        """The new nodes around it, operators of ONNX."""
-        return [node for node in self.nodes if node.domain != DOMAIN]
-
-    @property
     def layer(self) -> str | None:
         """The layer of the model that the replaced node belongs to, or None."""
         return layer_of(self.dialect_node)
@@ -85,7 +80,7 @@ def rewrite(
     if replaced:
         import_dialect(index.model)
         index.model.functions.extend(bodies.missing(types))
-    return sum(edit.growth for edit in edits.values())
+    return sum(len(edit.written) - len(edit.removed) for edit in edits.values())
 
 
 class _Edit:
@@ -99,11 +94,6 @@ class _Edit:
         self.removed: set[int] = set()
         self.undefined: set[str] = set()
         self.initializers: set[str] = set()
-
-    @property
-    def growth(self) -> int:
-        """The number of nodes by which the scope grows."""
-        return len(self.written) - len(self.removed)
 
     @property
     def written(self) -> list[NodeProto]:

@@ -12,6 +12,7 @@ from poolgrad_lowering.compiler.families.registry import family_of
 from poolgrad_lowering.compiler.families.shared.derivation import Derivation
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions
+from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.targets import aclnn_function
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.model.diagnostics.diagnostic import reading_order
@@ -65,7 +66,7 @@ class Recorder:
         """Collect all records."""
         facts, verdicts, replaced = decisions.facts, decisions.verdicts, decisions.replaced
         for one in replaced:
-            self.written.update(node.op_type for node in one.onnx_nodes)
+            self.written.update(node.op_type for node in one.nodes if node.domain != DOMAIN)
         parts, of_sites = Parts(facts, replaced), {one.site: one for one in replaced}
         numbers = sorted(range(len(verdicts)), key=lambda number: reading_order(verdicts[number].status))
         first = frozenset(numbers[:MAX_DRAWN])

@@ -49,13 +49,6 @@ _LARGEST_DIVISOR = 1 << 24
 """The largest divisor of all windows: float32, in which Ascend's operators divide, holds every integer up to it."""
 
 
-def elements(window: AxisWindow, size: int, count: int, *, padded: bool) -> tuple[int, ...]:
-    """Return the divisors of `count` windows over `size` elements of an axis."""
-    low, high = (-window.begin, size + window.end) if padded else (0, size)
-    starts = (number * window.stride - window.begin for number in range(count))
-    return tuple(max(min(start + window.kernel, high) - max(start, low), 0) for start in starts)
-
-
 class Counted(NamedTuple):
     """How an operator counts the elements of windows: with the padding or without; not at all if `divisor` is not 0.
 
@@ -85,14 +78,14 @@ def counted(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow], *, padde
         for axis, window, size, count in rows
         if size is not None and count is not None
     ]
-    divisors = tuple(elements(own, size, count, padded=padded) for own, _, size, count in known)
+    divisors = [own.elements(size, count, padded=padded) for own, _, size, count in known]
     if _is_divided_by_kernel(axes, windows) and not padded:
         return Counted(padded, math.prod(each[0] for each in divisors))
     for mode in (padded, not padded):
-        by_ascend = tuple(
-            elements(window.on_axis, window.before + size + window.after, count, padded=mode)
+        by_ascend = [
+            window.on_axis.elements(window.before + size + window.after, count, padded=mode)
             for _, window, size, count in known
-        )
+        ]
         if divisors == by_ascend and (mode is padded or len(known) == len(axes)):
             return Counted(mode)
     if len(known) < len(axes):
@@ -100,7 +93,7 @@ def counted(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow], *, padde
         raise Refuse(Code.SYMBOLIC_CANVAS, what)
     if all(len(set(each)) == 1 for each in divisors):
         return Counted(padded, math.prod(each[0] for each in divisors))
-    return Counted(padded, 1, divisors)
+    return Counted(padded, 1, tuple(map(tuple, divisors)))
 
 
 def _is_divided_by_kernel(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow]) -> bool:

@@ -13,7 +13,7 @@ NaN and for windows that contain only −inf, which onnxruntime's kernel with In
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
@@ -26,11 +26,12 @@ from poolgrad_lowering.compiler.rewriting.region import UseCounts, dead_region, 
 from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, Refuse, attempt
-from poolgrad_lowering.model.ir.dims import Shape, fits_reshape
+from poolgrad_lowering.model.ir.dims import fits_reshape
 from poolgrad_lowering.model.ir.graphs import fresh
 from poolgrad_lowering.model.ir.scopes import Node, Use, Value
 
 Site = Lowered[MaxPoolGradient]
+Pool = LoweredPool[MaxPoolGradient]
 
 
 def join(
@@ -39,9 +40,9 @@ def join(
     target: Target | None,
     bodies: FunctionBodies,
     taken: set[str],
-) -> Joined[LoweredMaxPool]:
-    """See `ForwardPools`: pools that a gradient needs the Indices of get that output, unless they are lowered."""
-    named, pools = name_indices(sites, taken), list[LoweredMaxPool]()
+) -> Joined:
+    """See `Family`: pools that a gradient needs the Indices of get that output, unless they are lowered."""
+    named, pools = name_indices(sites, taken), list[Pool]()
     if target is not None:
         named, pools = choose_forward_pools(named, used, target, bodies, taken)
     return Joined(named, pools, missing_outputs(named))
@@ -75,21 +76,6 @@ def missing_outputs(sites: Sequence[Site]) -> dict[Node, str]:
     }
 
 
-@dataclass(frozen=True)
-class LoweredMaxPool(LoweredPool):
-    """A max pool that is lowered.
-
-    `argmax` is a new value, or the Indices if nodes use their shape, which is that of the argmax. `x_view` and `y_view`
-    are the shapes that x is given before the operator and y after it, None where they have them. The operator reads
-    `viewed`: x, or a new value of the shape `x_view`, which the gradient reads too.
-    """
-
-    argmax: Value
-    viewed: Value
-    x_view: Shape | None
-    y_view: Shape | None
-
-
 class _Pool(NamedTuple):
     """A node that computes the pooled tensor, the indices that it or an ArgMax records, and the first gradient."""
 
@@ -98,17 +84,10 @@ class _Pool(NamedTuple):
     recorded: Value
     gradient: MaxPoolGradient
 
-    @property
-    def y_view(self) -> Shape | None:
-        """The shape of a ReduceMax's result where it is not the pooled one."""
-        reduction = self.gradient.reduction
-        shape = None if reduction is None else reduction.y_shape
-        return None if shape == self.gradient.pooled_shape else shape
-
 
 def choose_forward_pools(
     sites: Sequence[Site], used: Sequence[Value], target: Target, bodies: FunctionBodies, taken: set[str]
-) -> tuple[list[Site], list[LoweredMaxPool]]:
+) -> tuple[list[Site], list[Pool]]:
     """Return the sites, with `forward` set and with the argmax of their lowered pools, and the lowered pools.
 
     The pool of a site whose `forward` is already a refusal stays. `used` are values that lowered nodes of other
@@ -165,7 +144,7 @@ def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[
     if key not in selected:
         selected[key] = select_forward_op(gradient, target)
     op = selected[key]
-    if reduction is not None and (reduction.y_shape is None or not fits_reshape(pool.y_view or ())):
+    if reduction is not None and (reduction.y_shape is None or not fits_reshape(gradient.y_view or ())):
         raise Refuse(Code.UNKNOWN_SHAPE, "several sizes of '{}' are not known", pool.y.name)
     maximum = Maximum.SELECTED if reduction is None or reduction.order is None else reduction.order
     bodies.require(op.name, gradient.element_type, pool.node.scope, maximum)
@@ -222,7 +201,7 @@ def _is_measured(pool: _Pool, use_counts: UseCounts) -> bool:
     if pool.gradient.reduction is not None:
         return False
     readers = [use.scope.node(use.position) for use in recorded.uses if use.position >= 0]
-    measures = sum(node.is_a("Shape", "Size") and not use_counts.is_removed(node) for node in readers)
+    measures = sum(node.is_a("Shape", "Size") and node not in use_counts.removed for node in readers)
     return measures == use_counts.left(recorded)
 
 
@@ -236,20 +215,18 @@ def _used_after(sites: Sequence[Site], lowered: Mapping[Use, _Pool]) -> Iterable
     yield from first_outputs(missing_outputs(sites))  # a pool that is lowered reads x, which is used anyway
 
 
-def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> LoweredMaxPool:
+def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> Pool:
     new = None if keeps_name else fresh(f"{pool.y.name}/argmax", taken)
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
     gradient, reduction = pool.gradient, pool.gradient.reduction
-    x, x_view = gradient.x.value, gradient.x_shape if gradient.x.view is View.FLAT else None
-    viewed = x if x_view is None else Value(pool.node.scope, fresh(f"{pool.y.name}/x", taken))
+    x, is_flat = gradient.x.value, gradient.x.view is View.FLAT
+    viewed = Value(pool.node.scope, fresh(f"{pool.y.name}/x", taken)) if is_flat else x
     nodes = [pool.node] if reduction is None else [pool.node, reduction.recorder]
     place = min(nodes, key=lambda node: node.position)
-    return LoweredMaxPool(pool.node, op, x, pool.y, gradient.element_type, place, argmax, viewed, x_view, pool.y_view)
+    return Pool(pool.node, op, gradient, x, viewed, pool.y, argmax, place)
 
 
-def _with_forward(
-    site: Site, verdicts: Mapping[Use, LoweredOp | Refusal], lowered: Mapping[Use, LoweredMaxPool]
-) -> Site:
+def _with_forward(site: Site, verdicts: Mapping[Use, LoweredOp | Refusal], lowered: Mapping[Use, Pool]) -> Site:
     place = _place(site.gradient)
     verdict = verdicts.get(place) if place is not None else None
     if place is None or verdict is None:

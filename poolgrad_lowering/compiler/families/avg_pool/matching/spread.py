@@ -17,7 +17,6 @@ from typing import TypeVar
 import numpy as np
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.legality import elements
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import (
     Quotient,
     Scale,
@@ -223,7 +222,8 @@ def _counted(pool: PoolAttributes, made: Spread, scale: Scale) -> bool | None:
         (AxisWindow(kernel, stride, begin, end, 1), size, count) for kernel, stride, begin, end, size, count in rows
     ]
     for padded in (False, True):
-        counts = functools.reduce(np.multiply.outer, [np.array(elements(*axis, padded=padded)) for axis in axes])
+        elements = [np.array(window.elements(size, count, padded=padded)) for window, size, count in axes]
+        counts = functools.reduce(np.multiply.outer, elements)
         if scale.is_division_by(counts):
             return padded
     return None
