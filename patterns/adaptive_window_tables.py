@@ -26,18 +26,9 @@ import numpy as np
 from poolgrad_lowering.compiler.analysis.evaluation import static_shape
 from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
-    RANKS,
-    FirstMaximum,
-    with_gathered_reduction,
-)
+from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum, window_tables
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, plane_gradient
-from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import (
-    adaptive_counts,
-    adaptive_table,
-    written_windows,
-)
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
@@ -53,13 +44,13 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     reducer = None if lookup is None else facts.behind_views(lookup.input(1), "ArgMax")
     if reducer is None:
         return None
-    pooled, is_filled_behind = _pooled(facts, FirstMaximum.read(facts, reducer), scatter.recorded)
+    pooled, is_filled_behind = _pooled(facts, axis_maximum.FirstMaximum.read(facts, reducer), scatter.recorded)
     found = plane_gradient(facts, scatter, pooled)
     found = replace(found, x=Operand.of(pooled.x, facts.shape(pooled.x), pooled.x_shape))
-    return with_gathered_reduction(facts, found, reducer, is_adaptive=is_filled_behind)
+    return axis_maximum.with_gathered_reduction(facts, found, reducer, is_adaptive=is_filled_behind)
 
 
-def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:
+def _pooled(facts: Facts, maximum: axis_maximum.FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:
     """The pool that the tables prove, and whether −inf fills the same places as in `adaptive_table`."""
     rows = _gathered_rows(facts, maximum)
     shape = static_shape(facts, rows)
@@ -67,16 +58,16 @@ def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Poole
     if rows is None or shape is None or not is_read:
         raise Refuse(Code.WINDOW_TABLES, "ArgMax '{}' is not over windows gathered by a table", maximum.node.label)
     element_type = known_element_type(facts, rows)
-    table = written_windows(facts, maximum, recorded, rows, math.prod(shape[:-1]))
+    table = window_tables.written_windows(facts, maximum, recorded, rows, math.prod(shape[:-1]))
     for x, x_shape in _planes(facts, rows, shape):
-        counts = adaptive_counts(table, x_shape[2:])
+        counts = window_tables.adaptive_counts(table, x_shape[2:])
         if counts is not None:
             pooled = Pooled(x, element_type, static_dims(x_shape), static_dims(x_shape[:2] + counts))
-            return pooled, np.array_equal(table, adaptive_table(x_shape[2:], counts))
+            return pooled, np.array_equal(table, window_tables.adaptive_table(x_shape[2:], counts))
     raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of adaptive pooling", rows.name)
 
 
-def _gathered_rows(facts: Facts, maximum: FirstMaximum) -> Value | None:
+def _gathered_rows(facts: Facts, maximum: axis_maximum.FirstMaximum) -> Value | None:
     """The planes as rows, from which a Gather takes the windows behind a mask and a view."""
     mask = facts.behind_views(maximum.data, "Where")
     gather = facts.behind_views(maximum.data if mask is None else mask.input(1), "Gather")
@@ -89,7 +80,7 @@ def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple
     """
     for source in reversed(list(rows.sources(facts.is_view))):
         found = static_shape(facts, source)
-        if found is not None and len(found) in RANKS and math.prod(found[2:]) == shape[-1]:
+        if found is not None and len(found) in axis_maximum.RANKS and math.prod(found[2:]) == shape[-1]:
             yield source, found
     if len(shape) == 3:
         yield from ((rows, shape[:2] + sizes) for sizes in factorisations(shape[-1], 2))

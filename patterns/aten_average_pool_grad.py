@@ -16,13 +16,8 @@ from __future__ import annotations
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
 from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
+from poolgrad_lowering.compiler.families.shared import matching
 from poolgrad_lowering.compiler.families.shared.checks import pooled_input_shape, stated_element_type
-from poolgrad_lowering.compiler.families.shared.matching import (
-    aten_anchors,
-    aten_operator,
-    out_of_range,
-    pool_arguments,
-)
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import flag
 from poolgrad_lowering.model.facts.facts import Facts
@@ -39,7 +34,7 @@ _GRAD, _X, _ARGUMENTS, _COUNTS, _DIVISOR = 0, 1, 2, 6, 7
 
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
-    operator = aten_operator(facts, node) or ""
+    operator = matching.aten_operator(facts, node) or ""
     rank = _RANKS.get(operator)
     if rank is None:
         return None
@@ -66,12 +61,12 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
 
 def _average(facts: Facts, node: Node, x: Value, rank: int) -> tuple[Windows, bool, int]:
     """The windows over x, whether the padding counts, and the divisor, 0 for none."""
-    if aten_operator(facts, node) in _ADAPTIVE:
+    if matching.aten_operator(facts, node) in _ADAPTIVE:
         return Windows(AdaptiveWindows()), False, 0
     counts, divisor = flag(facts, node, _COUNTS), _divisor(facts, node)
-    windows = pool_arguments(facts, node, x, _ARGUMENTS, rank, dilated=False)
+    windows = matching.pool_arguments(facts, node, x, _ARGUMENTS, rank, dilated=False)
     if counts is None or divisor is None:
-        raise out_of_range(node)
+        raise matching.out_of_range(node)
     if not isinstance(windows.attributes, AdaptiveWindows):
         return windows, counts, divisor
     if divisor:  # windows of x's own sizes have no kernel to write
@@ -89,7 +84,7 @@ def _divisor(facts: Facts, node: Node) -> int | None:
 
 FORM = Form(
     name="aten_average_pool_grad",
-    anchors=aten_anchors(*_RANKS),
+    anchors=matching.aten_anchors(*_RANKS),
     summary="PyTorch operators in ONNX: avg_pool2d_backward, _adaptive_avg_pool2d_backward and those of 3-D pools",
     match=match,
     priority=40,

@@ -22,11 +22,7 @@ from typing import NamedTuple
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, of_no_pool
 from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
-    as_max_pool,
-    reduced_shape,
-    with_whole_reduction,
-)
+from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import check_not_constant
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.compiler.families.shared.checks import check_shape, stated_element_type
@@ -66,7 +62,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
         raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", forward.x.name)
     axis = _axis(facts, node, forward, len(x_shape))
     keepdims = bool(forward.keepdims)
-    pooled_shape = reduced_shape(x_shape, axis)
+    pooled_shape = axis_maximum.reduced_shape(x_shape, axis)
     given = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
     if (sizes := facts.integers(node.input(_SIZES))) != x_shape:
         what = "'{}' gives sizes {}, '{}' has {}"
@@ -75,7 +71,9 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     view = View.SAME if keepdims else View.FLAT
     pooled = Pooled(forward.x, stated_element_type(facts, forward.x, grad, dx), x_shape, pooled_shape)
     gradient = pooled.gradient(Operand(grad, view), Operand(recorded, view), Operand(dx), Numbering.AXIS)
-    return with_whole_reduction(facts, as_max_pool(gradient, axis), facts.behind_views(recorded, "ArgMax"))
+    return axis_maximum.with_whole_reduction(
+        facts, axis_maximum.as_max_pool(gradient, axis), facts.behind_views(recorded, "ArgMax")
+    )
 
 
 def _forward(facts: Facts, recorded: Value) -> _Reduction:

@@ -26,19 +26,9 @@ from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES
 from poolgrad_lowering.compiler.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
-    RANKS,
-    FirstMaximum,
-    with_gathered_reduction,
-)
+from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum, window_tables
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, plane_gradient
-from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import (
-    adaptive_table,
-    pool_table,
-    same_windows,
-    written_windows,
-)
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
@@ -70,14 +60,14 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     gather = facts.behind_views((transpose or reducer).input(0), "GatherND")
     if gather is None:
         return None
-    maximum = FirstMaximum.read(facts, reducer)
+    maximum = axis_maximum.FirstMaximum.read(facts, reducer)
     gathered = _gathered(facts, gather)
     if gathered is None or maximum.axis != len(maximum.shape) - 1:
         raise Refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
     windows = [_window(gathered, axis) for axis in range(len(gathered.sizes) - 2)]
     pooled, is_adaptive = _pooled(facts, maximum, scatter.recorded, gathered, windows)
     gradient = plane_gradient(facts, scatter, pooled)
-    return with_gathered_reduction(facts, gradient, reducer, is_adaptive=is_adaptive)
+    return axis_maximum.with_gathered_reduction(facts, gradient, reducer, is_adaptive=is_adaptive)
 
 
 def _computed_from(facts: Facts, recorded: Value) -> Node | None:
@@ -108,7 +98,7 @@ def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
     x = pad.input(0) if pad is not None else canvas
     if x is None or (sizes := static_shape(facts, x)) is None:
         return None
-    if coordinates is None or len(sizes) not in RANKS or 0 in sizes:
+    if coordinates is None or len(sizes) not in axis_maximum.RANKS or 0 in sizes:
         return None
     pads = static_integers(facts, pad, 1) if pad is not None else [0] * 2 * len(sizes)
     spatial = len(sizes) - 2
@@ -130,18 +120,18 @@ def _window(gathered: _Gathered, axis: int) -> AxisWindow:
 
 
 def _pooled(
-    facts: Facts, maximum: FirstMaximum, recorded: Value, gathered: _Gathered, windows: list[AxisWindow]
+    facts: Facts, maximum: axis_maximum.FirstMaximum, recorded: Value, gathered: _Gathered, windows: list[AxisWindow]
 ) -> tuple[Pooled, bool]:
     """The pool, its windows proven to be those of a MaxPool, and whether they are those of adaptive pooling."""
     sizes, counts = gathered.sizes, gathered.coordinates.shape[::2][:-1]
-    table = written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
+    table = window_tables.written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
     positive = all(min(window.stride, window.dilation) > 0 for window in windows)
-    if not positive or not same_windows(table, pool_table(windows, sizes[2:], counts)):
+    if not positive or not window_tables.same_windows(table, window_tables.pool_table(windows, sizes[2:], counts)):
         raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of a max pool", gathered.x.name)
     element_type = known_element_type(facts, gathered.x)
     shapes = static_dims(sizes), static_dims(sizes[:2] + counts)
     pooled = Pooled(gathered.x, element_type, *shapes, PoolAttributes.of(windows))
-    return pooled, np.array_equal(table, adaptive_table(sizes[2:], counts))
+    return pooled, np.array_equal(table, window_tables.adaptive_table(sizes[2:], counts))
 
 
 FORM = Form(

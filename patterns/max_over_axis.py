@@ -21,12 +21,7 @@ from __future__ import annotations
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import (
-    FirstMaximum,
-    as_max_pool,
-    reduced_shape,
-    with_whole_reduction,
-)
+from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     Scatter,
@@ -51,19 +46,19 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     reducer = facts.behind_views(scatter.recorded, "ArgMax")
     if reducer is None:
         return None
-    maximum = FirstMaximum.read(facts, reducer)
+    maximum = axis_maximum.FirstMaximum.read(facts, reducer)
     if facts.element_type(maximum.data) in INTEGERS:
         what = "ArgMax '{}' finds maxima of integers, which have no gradient"
         raise Refuse(Code.UNRELATED_INDICES, what, reducer.label)
     if maximum.flattened(facts) is not None:
         return None
     x, shape, axis = maximum.data, maximum.shape, maximum.axis
-    pooled = Pooled(x, known_element_type(facts, x), shape, reduced_shape(shape, axis))
+    pooled = Pooled(x, known_element_type(facts, x), shape, axis_maximum.reduced_shape(shape, axis))
     check_adds_to_zeros(facts, scatter, ("add", "none"))
     is_view = _goes_over_rows(facts, scatter, axis, pooled)
     argmax = Operand(scatter.recorded, View.FLAT if is_view else View.SAME)
     gradient = scattered_gradient(facts, scatter, pooled, argmax, numbering=Numbering.AXIS)
-    return with_whole_reduction(facts, as_max_pool(gradient, axis), reducer)
+    return axis_maximum.with_whole_reduction(facts, axis_maximum.as_max_pool(gradient, axis), reducer)
 
 
 def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -> bool:
@@ -79,7 +74,7 @@ def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -
         return False
     is_last = axis == len(shape) - 1 and along in (-1, len(base) - 1)
     are_lines = base[-1:] == shape[-1:] and size(base[:-1]) == size(shape[:-1])
-    if is_last and are_lines and recorded == reduced_shape(base, len(base) - 1):
+    if is_last and are_lines and recorded == axis_maximum.reduced_shape(base, len(base) - 1):
         return True
     what = "{} onto {} is not proven to go along axis {} of {}"
     raise Refuse(Code.ROWS_NOT_PLANES, what, Shown(recorded), Shown(base), axis, Shown(pooled.x_shape))

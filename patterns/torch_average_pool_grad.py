@@ -29,23 +29,7 @@ import numpy.typing as npt
 
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.planes import (
-    Quotient,
-    held,
-    quotients,
-    scaled_operands,
-    written_gradient,
-)
-from poolgrad_lowering.compiler.families.avg_pool.matching.spread import (
-    Stage,
-    average,
-    changed,
-    one_divisor,
-    pool_of,
-    results,
-    spread,
-    stages,
-)
+from poolgrad_lowering.compiler.families.avg_pool.matching import planes, spread
 from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
@@ -69,26 +53,29 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     is_whole = _is_of_planes(facts, node, source) or _has_pool(facts, node, list(weight.shape[2:]))
     if not is_whole and weight.flat[0] == 1 and not _is_scaled(facts, node, source):
         raise Refuse(Code.UNRELATED_UPSAMPLING, "ConvTranspose '{}' adds what nothing divides", node.label)
-    made = spread(facts, node, weight.shape[2:])
+    made = spread.spread(facts, node, weight.shape[2:])
     made = replace(made, scale=made.scale.by(weight.reshape(-1)[:1], divides=False))
-    divided, found = list(quotients(facts, source, made.counts)), stages(results(facts, node, made, changed))
-    return average(facts, found, divided) or _with_one_divisor(facts, node, found, divided, is_whole=is_whole)
+    divided, found = (
+        list(planes.quotients(facts, source, made.counts)),
+        spread.stages(spread.results(facts, node, made, spread.changed)),
+    )
+    return spread.average(facts, found, divided) or _with_one_divisor(facts, node, found, divided, is_whole=is_whole)
 
 
 def _with_one_divisor(
-    facts: Facts, node: Node, found: Sequence[Stage], divided: Sequence[Quotient], *, is_whole: bool
+    facts: Facts, node: Node, found: Sequence[spread.Stage], divided: Sequence[planes.Quotient], *, is_whole: bool
 ) -> AveragePoolGradient:
     """The gradient of a pool with a divisor of its own; raises `Refuse` if there is none.
 
     Sums of what nothing divides are one only if they are those of all planes of a tensor, or of a pool's windows.
     """
-    pools = [(made, values, pool) for made, values in found if (pool := pool_of(made)) is not None]
+    pools = [(made, values, pool) for made, values in found if (pool := spread.pool_of(made)) is not None]
     if not pools:
         what = "the windows of ConvTranspose '{}' over {} elements are {}, more or fewer than a pool has"
         raise Refuse(Code.OUTPUT_SIZE, what, node.label, list(found[0][0].sizes), list(found[0][0].counts))
     quotient = next((each for each in divided if each.is_divided), divided[0])
     scale = quotient.scale.then(pools[0][0].scale)
-    divisors = [one_divisor(made, quotient.scale.then(made.scale)) for made, _, _ in pools]
+    divisors = [spread.one_divisor(made, quotient.scale.then(made.scale)) for made, _, _ in pools]
     if not (is_whole or quotient.is_divided) or (divisors[0] is None and not quotient.is_divided):
         what = "what ConvTranspose '{}' adds is divided by {}, and no pool has such windows"
         raise Refuse(Code.UNRELATED_UPSAMPLING, what, node.label, scale.first)
@@ -97,7 +84,7 @@ def _with_one_divisor(
         raise Refuse(Code.AVERAGE_DIVISORS, what, scale.first, node.label, "×".join(map(str, pools[0][0].kernel)))
     for (made, values, pool), divisor in zip(pools, divisors, strict=True):
         sizes, by = (made.counts, made.sizes), divisor or 0
-        gradient = written_gradient(facts, quotient.dividends, values, sizes, pool, divisor=by) if by else None
+        gradient = planes.written_gradient(facts, quotient.dividends, values, sizes, pool, divisor=by) if by else None
         if gradient is not None:
             return gradient
     what = "no value behind ConvTranspose '{}' has the element type of '{}'"
@@ -137,9 +124,9 @@ def _has_pool(facts: Facts, node: Node, kernel: list[int]) -> bool:
 
 def _is_scaled(facts: Facts, node: Node, source: Value) -> bool:
     """Whether a constant scales the planes, or the result."""
-    before, result = held(facts, source)[-1].producer, node.output(0)
+    before, result = planes.held(facts, source)[-1].producer, node.output(0)
     behind = None if result is None else result.only_reader
-    return any(any(scaled_operands(facts, near)) for near in (before, behind) if near is not None)
+    return any(any(planes.scaled_operands(facts, near)) for near in (before, behind) if near is not None)
 
 
 FORM = Form(

@@ -15,32 +15,7 @@ from types import MappingProxyType
 from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering.dialect import aclnn_functions as aclnn
-from poolgrad_lowering.dialect import body_windows
-from poolgrad_lowering.dialect.average_pool import (
-    OLDEST_AVERAGE_OPSET,
-    OLDEST_NUMBERS_OPSET,
-    adaptive_average_text,
-    windowed_average_text,
-)
-from poolgrad_lowering.dialect.inference import (
-    infer_adaptive_average,
-    infer_adaptive_pool,
-    infer_gradient,
-    infer_pool,
-    infer_shaped_adaptive_average,
-    infer_windowed_average,
-)
-from poolgrad_lowering.dialect.max_pool_bodies import (
-    OLDEST_ADAPTIVE_OPSET,
-    OLDEST_GRADIENT_OPSET,
-    OLDEST_POOL_OPSET,
-    adaptive_pool_text,
-    filled_pool_text,
-    gathered_pool_text,
-    gradient_text,
-    pool_text,
-    reduced_pool_text,
-)
+from poolgrad_lowering.dialect import average_pool, body_windows, inference, max_pool_bodies
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, Attribute, Body, Maximum, Op, Operand, Part, Prototype
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 
@@ -124,18 +99,30 @@ _ONNX_WINDOW = (
 _DTYPE = _index_type("dtype")
 _OUTPUT_SIZE = _ints("output_size", "Size of y along D, H, W.", 1, 3)
 
-_GRADIENT_BODY = {Maximum.SELECTED: Body(gradient_text, OLDEST_GRADIENT_OPSET, marker="argmax_planes")}
-_POOL_BODY = {Maximum.SELECTED: Body(pool_text, OLDEST_POOL_OPSET, frozenset((TensorProto.FLOAT, TensorProto.FLOAT16)))}
+_GRADIENT_BODY = {
+    Maximum.SELECTED: Body(max_pool_bodies.gradient_text, max_pool_bodies.OLDEST_GRADIENT_OPSET, marker="argmax_planes")
+}
+_POOL_BODY = {
+    Maximum.SELECTED: Body(
+        max_pool_bodies.pool_text,
+        max_pool_bodies.OLDEST_POOL_OPSET,
+        frozenset((TensorProto.FLOAT, TensorProto.FLOAT16)),
+    )
+}
 _WHERE_OF_BFLOAT16 = 16
 _ADAPTIVE_BODIES = {
-    Maximum.SELECTED: Body(adaptive_pool_text, OLDEST_ADAPTIVE_OPSET),
-    Maximum.WHOLE: Body(reduced_pool_text, OLDEST_ADAPTIVE_OPSET),
-    Maximum.GATHERED: Body(gathered_pool_text, OLDEST_ADAPTIVE_OPSET),
-    Maximum.FILLED: Body(filled_pool_text, OLDEST_ADAPTIVE_OPSET, oldest_bfloat16=_WHERE_OF_BFLOAT16),
+    Maximum.SELECTED: Body(max_pool_bodies.adaptive_pool_text, max_pool_bodies.OLDEST_ADAPTIVE_OPSET),
+    Maximum.WHOLE: Body(max_pool_bodies.reduced_pool_text, max_pool_bodies.OLDEST_ADAPTIVE_OPSET),
+    Maximum.GATHERED: Body(max_pool_bodies.gathered_pool_text, max_pool_bodies.OLDEST_ADAPTIVE_OPSET),
+    Maximum.FILLED: Body(
+        max_pool_bodies.filled_pool_text, max_pool_bodies.OLDEST_ADAPTIVE_OPSET, oldest_bfloat16=_WHERE_OF_BFLOAT16
+    ),
 }
 
-_gradient = partial(Op, inputs=(_X, _GRAD, _ARGMAX), outputs=(_Y,), infer=infer_gradient, bodies=_GRADIENT_BODY)
-_pool = partial(Op, inputs=(_POOL_X,), outputs=(_POOL_Y, _POOL_ARGMAX), infer=infer_pool, bodies=_POOL_BODY)
+_gradient = partial(
+    Op, inputs=(_X, _GRAD, _ARGMAX), outputs=(_Y,), infer=inference.infer_gradient, bodies=_GRADIENT_BODY
+)
+_pool = partial(Op, inputs=(_POOL_X,), outputs=(_POOL_Y, _POOL_ARGMAX), infer=inference.infer_pool, bodies=_POOL_BODY)
 
 _MAX_POOL_OPS = (
     _gradient(
@@ -194,7 +181,7 @@ _MAX_POOL_OPS = (
             5: (aclnn.ADAPTIVE_MAX_POOL_3D_FUNCTION,),
         },
         prototype=Prototype(5, "9.0.0", "NCDHW", outputs=("y", "indices")),
-        infer=infer_adaptive_pool,
+        infer=inference.infer_adaptive_pool,
         bodies=_ADAPTIVE_BODIES,
         index_type="indices_dtype",
     ),
@@ -249,12 +236,12 @@ _BODY_WINDOW = (
 
 
 def _windowed_body(grad: str, y: str) -> dict[Maximum, Body]:
-    text = partial(windowed_average_text, grad=grad, y=y)
-    return {Maximum.SELECTED: Body(text, OLDEST_AVERAGE_OPSET, marker="own_terms")}
+    text = partial(average_pool.windowed_average_text, grad=grad, y=y)
+    return {Maximum.SELECTED: Body(text, average_pool.OLDEST_AVERAGE_OPSET, marker="own_terms")}
 
 
 def _adaptive_body(grad: str, y: str, shape: str, oldest: int) -> dict[Maximum, Body]:
-    text = partial(adaptive_average_text, grad=grad, y=y, shape=shape)
+    text = partial(average_pool.adaptive_average_text, grad=grad, y=y, shape=shape)
     return {Maximum.SELECTED: Body(text, oldest, marker="own_terms")}
 
 
@@ -277,7 +264,7 @@ _AVERAGE_POOL_OPS = (
         ),
         functions={**dict.fromkeys((3, 4), (aclnn.AVG_POOL_2D_BACKWARD,)), 5: (aclnn.AVG_POOL_3D_BACKWARD,)},
         prototype=Prototype(5, "8.5.0", "ND"),
-        infer=infer_windowed_average,
+        infer=inference.infer_windowed_average,
         bodies=_windowed_body("grads", "output"),
     ),
     Op(
@@ -299,7 +286,7 @@ _AVERAGE_POOL_OPS = (
         ),
         functions={4: (aclnn.AVG_POOL_2D_BACKWARD,)},
         prototype=Prototype(4, "9.0.0", "ND"),
-        infer=infer_windowed_average,
+        infer=inference.infer_windowed_average,
         bodies=_windowed_body("input_grad", "out_grad"),
     ),
     Op(
@@ -314,8 +301,8 @@ _AVERAGE_POOL_OPS = (
         },
         # On Atlas A2 and A3, and on Ascend 950 before 9.1.0, it takes a gradient of (D, H, W, N·C) only.
         prototype=Prototype(5, "9.1.0", "ND", ("Ascend950",)),
-        infer=infer_adaptive_average,
-        bodies=_adaptive_body("y_grad", "x_grad", "Shape(x)", OLDEST_AVERAGE_OPSET),
+        infer=inference.infer_adaptive_average,
+        bodies=_adaptive_body("y_grad", "x_grad", "Shape(x)", average_pool.OLDEST_AVERAGE_OPSET),
     ),
     Op(
         ADAPTIVE_AVERAGE_2D_GRAD,
@@ -326,9 +313,12 @@ _AVERAGE_POOL_OPS = (
         attributes=(_ints("orig_input_shape", "The shape of x, the pooled input.", 1, 4),),
         functions={4: (aclnn.ADAPTIVE_AVG_POOL_2D_BACKWARD,)},
         prototype=Prototype(4, "9.1.0", "ND"),
-        infer=infer_shaped_adaptive_average,
+        infer=inference.infer_shaped_adaptive_average,
         bodies=_adaptive_body(
-            "input_grad", "output_grad", "Constant<value_ints: ints = @orig_input_shape>()", OLDEST_NUMBERS_OPSET
+            "input_grad",
+            "output_grad",
+            "Constant<value_ints: ints = @orig_input_shape>()",
+            average_pool.OLDEST_NUMBERS_OPSET,
         ),
     ),
 )

@@ -13,20 +13,8 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
+from poolgrad_lowering.dialect import ops
 from poolgrad_lowering.dialect.aclnn_functions import ASCEND_950, ATLAS_A2_A3, CORES, FLOAT32_EXACT_PLANE, INT32_PLANE
-from poolgrad_lowering.dialect.ops import (
-    ADAPTIVE,
-    ADAPTIVE_AVERAGE_2D_GRAD,
-    ADAPTIVE_AVERAGE_GRAD,
-    ADAPTIVE_GRAD,
-    AVERAGE_2D_GRAD,
-    AVERAGE_3D_GRAD,
-    MAX_POOL_2D,
-    MAX_POOL_2D_GRAD,
-    MAX_POOL_3D,
-    MAX_POOL_3D_GRAD,
-    OPS,
-)
 from poolgrad_lowering.model.diagnostics.errors import UnknownTargetError
 from poolgrad_lowering.model.diagnostics.text import asked, did_you_mean
 
@@ -81,20 +69,20 @@ class Target:
 
 
 _A2_OPERATORS = {
-    MAX_POOL_3D_GRAD: Support(),
-    ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE),
-    MAX_POOL_3D: Support(),
-    ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
-    AVERAGE_3D_GRAD: Support(cores=CORES[ATLAS_A2_A3]),
-    ADAPTIVE_AVERAGE_GRAD: Support(),
+    ops.MAX_POOL_3D_GRAD: Support(),
+    ops.ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE),
+    ops.MAX_POOL_3D: Support(),
+    ops.ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
+    ops.AVERAGE_3D_GRAD: Support(cores=CORES[ATLAS_A2_A3]),
+    ops.ADAPTIVE_AVERAGE_GRAD: Support(),
 }
 _950_POOLS = Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True)
 _950_OPERATORS = {
-    MAX_POOL_3D_GRAD: _950_POOLS,
-    MAX_POOL_2D_GRAD: _950_POOLS._replace(dilation=False),
-    **dict.fromkeys((ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE), _950_POOLS),
-    AVERAGE_3D_GRAD: Support(cores=CORES[ASCEND_950]),
-    **dict.fromkeys((AVERAGE_2D_GRAD, ADAPTIVE_AVERAGE_GRAD, ADAPTIVE_AVERAGE_2D_GRAD), Support()),
+    ops.MAX_POOL_3D_GRAD: _950_POOLS,
+    ops.MAX_POOL_2D_GRAD: _950_POOLS._replace(dilation=False),
+    **dict.fromkeys((ops.ADAPTIVE_GRAD, ops.MAX_POOL_3D, ops.MAX_POOL_2D, ops.ADAPTIVE), _950_POOLS),
+    ops.AVERAGE_3D_GRAD: Support(cores=CORES[ASCEND_950]),
+    **dict.fromkeys((ops.AVERAGE_2D_GRAD, ops.ADAPTIVE_AVERAGE_GRAD, ops.ADAPTIVE_AVERAGE_2D_GRAD), Support()),
 }
 
 _950_PR = ("950z", "9579", "957b", "957bx", "957c", "957d", "9589", "958b", "9599")
@@ -199,9 +187,9 @@ def _compact(name: str) -> str:
 
 def aclnn_function(op: str, rank: int) -> str:
     """Return the function that runs an operator of the dialect on an x of this rank, (N, C, spatial axes)."""
-    return OPS[op].functions[rank][0].name
+    return ops.OPS[op].functions[rank][0].name
 
 
 def aclnn_functions(op: str) -> tuple[str, ...]:
     """Return the functions that run an operator, without duplicates, in the order of x's rank."""
-    return tuple(dict.fromkeys(aclnn_function(op, rank) for rank in OPS[op].ranks))
+    return tuple(dict.fromkeys(aclnn_function(op, rank) for rank in ops.OPS[op].ranks))

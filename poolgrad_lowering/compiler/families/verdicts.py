@@ -81,8 +81,9 @@ Verdict = Lowered[Any] | Refused
 class LoweredPool(Generic[G_co]):
     """A forward pool that is lowered: the node, its operator, the first of its gradients, its operand and its results.
 
-    `argmax` is a new value, or the Indices if nodes use their shape, which is that of the argmax. `place` is the node
-    at whose place the operator stands.
+    The operator reads `viewed`: x, or a new value with x's shape in the gradient, which the gradient reads too. `argmax`
+    is a new value, or the Indices if nodes use their shape, which is that of the argmax. `place` is the node at whose
+    place the operator stands.
     """
 
     pool: Node
@@ -95,8 +96,7 @@ class LoweredPool(Generic[G_co]):
     place: Node
 
 
-@dataclass(frozen=True)
-class Joined:
+class Joined(NamedTuple):
     """What sites change together.
 
     `verdicts` are in the given order, sites with their final operands and `forward`. `pools` are lowered with them.

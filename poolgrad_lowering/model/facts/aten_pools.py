@@ -11,33 +11,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from poolgrad_lowering.model.facts.shape_rules import Known, opaque, sizes_in, static_integers
+from poolgrad_lowering.model.ir import producers
 from poolgrad_lowering.model.ir.dims import Dim, Shape
-from poolgrad_lowering.model.ir.producers import (
-    ADAPTIVE_POOLS,
-    ATEN_POOLS,
-    AXIS_BACKWARD,
-    AXIS_MAXIMA,
-    BACKWARD,
-    MAX_POOLS,
-    aten_name,
-)
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes, Windows, pooled_sizes
 
 
 def pool_shape(known: Known, node: Node) -> Shape | None:
     """Return the shape of every result of one of PyTorch's pools or of its gradient; None if it is not known."""
-    name = aten_name(node) or ""
-    if name in AXIS_MAXIMA and len(node.proto.output) > 1:
+    name = producers.aten_name(node) or ""
+    if name in producers.AXIS_MAXIMA and len(node.proto.output) > 1:
         return _without_axis(known, node)
-    if name == AXIS_BACKWARD:
+    if name == producers.AXIS_BACKWARD:
         dx = node.output(0)
         return None if dx is None else sizes_in(known, node.input(3), dx)
-    if name.removesuffix(BACKWARD) not in ATEN_POOLS:
+    if name.removesuffix(producers.BACKWARD) not in producers.ATEN_POOLS:
         return None
-    if name.endswith(BACKWARD):
+    if name.endswith(producers.BACKWARD):
         return known.shape(node.input(1))
-    x, rank, y = node.input(0), ATEN_POOLS[name], node.output(0)
+    x, rank, y = node.input(0), producers.ATEN_POOLS[name], node.output(0)
     shape = known.shape(x)
     if x is None or y is None or shape is None or len(shape) not in (rank + 1, rank + 2):
         return None
@@ -50,10 +42,10 @@ def pool_shape(known: Known, node: Node) -> Shape | None:
 
 def _pooled(known: Known, node: Node, name: str, x: Value, spatial: Shape) -> Sequence[Dim | None] | None:
     """Return the pooled sizes, each None if it is not known; None if their number is not."""
-    if name in ADAPTIVE_POOLS:
+    if name in producers.ADAPTIVE_POOLS:
         counts = known.integers(node.input(1))
         return counts if counts is not None and len(counts) == len(spatial) else None
-    windows = pool_windows(known, node, x, 1, len(spatial), dilated=name in MAX_POOLS)
+    windows = pool_windows(known, node, x, 1, len(spatial), dilated=name in producers.MAX_POOLS)
     if windows is None:
         return None
     attributes, sizes = windows

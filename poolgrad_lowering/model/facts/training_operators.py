@@ -14,20 +14,10 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
+from poolgrad_lowering.model.facts import shape_rules
 from poolgrad_lowering.model.facts.aten_pools import pool_shape
 from poolgrad_lowering.model.facts.average_pools import forward_pools
-from poolgrad_lowering.model.facts.shape_rules import (
-    Known,
-    broadcast,
-    common_shape,
-    concatenated,
-    gathered,
-    is_opaque,
-    opaque,
-    pooled_shape,
-    sizes_in,
-    static_integers,
-)
+from poolgrad_lowering.model.facts.shape_rules import Known
 from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape, differ, size
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
@@ -101,7 +91,7 @@ def named(derived: Shape | None, declared: Shape | None) -> Shape | None:
         return declared if derived is None else derived
     if differ(declared, derived):
         return declared
-    return tuple(claim if is_opaque(dim) else dim for dim, claim in zip(derived, declared, strict=True))
+    return tuple(claim if shape_rules.is_opaque(dim) else dim for dim, claim in zip(derived, declared, strict=True))
 
 
 # -- rules
@@ -109,7 +99,7 @@ def named(derived: Shape | None, declared: Shape | None) -> Shape | None:
 
 def _sizes_in(position: int) -> Rule:
     """The shape is the elements of an input."""
-    return lambda known, node, value: sizes_in(known, node.input(position), value)
+    return lambda known, node, value: shape_rules.sizes_in(known, node.input(position), value)
 
 
 def _axis_of(position: int, axis: int) -> Rule:
@@ -123,7 +113,7 @@ def _axis_of(position: int, axis: int) -> Rule:
 
 
 def _vector(_: Known, __: Node, value: Value) -> Shape:
-    return (opaque(value, 0),)
+    return (shape_rules.opaque(value, 0),)
 
 
 def _scalar(_: Known, __: Node, ___: Value) -> Shape:
@@ -147,7 +137,7 @@ def _conv(known: Known, node: Node, value: Value) -> Shape | None:
     pool = PoolAttributes.read(node, None if None in kernel else [extent for extent in kernel if extent is not None])
     if pool is None or not len(x) == len(weight) == 2 + len(pool.kernel):
         return None
-    return (x[0], weight[0], *pooled_shape(value, pool, x))
+    return (x[0], weight[0], *shape_rules.pooled_shape(value, pool, x))
 
 
 def _gemm(known: Known, node: Node, _: Value) -> Shape | None:
@@ -162,7 +152,7 @@ def _matmul(known: Known, node: Node, value: Value) -> Shape | None:
     left, right = (_matrix(known.shape(node.input(number)), node, name) for number, name in enumerate("AB"))
     if not left or not right:
         return None
-    batch = common_shape(value, left[:-2], right[:-2])
+    batch = shape_rules.common_shape(value, left[:-2], right[:-2])
     return None if batch is None else (*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else ()))
 
 
@@ -186,7 +176,11 @@ def _statistics(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _reduced(known: Known, node: Node, _: Value) -> Shape | None:
-    x, axes, keep = known.shape(node.input(0)), static_integers(known, node, 1), integer(node, "keepdims", 1)
+    x, axes, keep = (
+        known.shape(node.input(0)),
+        shape_rules.static_integers(known, node, 1),
+        integer(node, "keepdims", 1),
+    )
     if x is None or axes is None or any(not -len(x) <= axis < len(x) for axis in axes):
         return None
     if not axes:
@@ -208,7 +202,7 @@ def _split(known: Known, node: Node, value: Value) -> Shape | None:
         chunk = -(-extent // count)
         length = Dim(max(min(chunk, extent - number * chunk), 0))
     else:
-        length = opaque(value, axis)
+        length = shape_rules.opaque(value, axis)
     return (*x[:axis], length, *x[axis + 1 :])
 
 
@@ -219,7 +213,11 @@ def _unpadded(known: Known, node: Node, _: Value) -> Shape | None:
 
 def _padded(known: Known, node: Node, value: Value) -> Shape | None:
     x, first = known.shape(node.input(0)), known.integers(node.input(2))
-    return None if x is None else (*(first if first is not None else map(partial(opaque, value), range(2))), *x[1:])
+    return (
+        None
+        if x is None
+        else (*(first if first is not None else map(partial(shape_rules.opaque, value), range(2))), *x[1:])
+    )
 
 
 def _loss(known: Known, node: Node, _: Value) -> Shape | None:
@@ -298,7 +296,7 @@ TRAINING_OPERATORS: Mapping[tuple[str, str], TrainingOperator] = MappingProxyTyp
                 "BiasGelu": _row("X B", "Y", "X"),
                 "BiasGeluGrad_dX": _row("dY X B", "dX", "X"),
                 "BroadcastGradientArgs": _row("a b", "axes_a axes_b", (_vector,)),
-                "ConcatTraining": _row("X*", "Y lengths", (concatenated, _one_per_input), "X INT64"),
+                "ConcatTraining": _row("X*", "Y lengths", (shape_rules.concatenated, _one_per_input), "X INT64"),
                 "ConvGrad": _row("dY X W", "dX dW dB", ("X", "W", _axis_of(2, 0))),
                 "ConvTransposeGrad": _row("dY X W", "dX dW dB", ("X", "W", _transposed_bias)),
                 "DivGrad": _row("dY A B", "dA dB", "A B"),
@@ -354,8 +352,8 @@ TRAINING_OPERATORS: Mapping[tuple[str, str], TrainingOperator] = MappingProxyTyp
                 "ReluGrad": _row("dY Y", "dX", "Y"),
                 "ResizeGrad": _row("dY X roi scales", "dX", "X"),
                 "Scale": _row("X scale", "Y", "X"),
-                "ScaledSum": _row("X*", "Y", (broadcast,)),
-                "ShrunkenGather": _row("X indices", "Y", (gathered,)),
+                "ScaledSum": _row("X*", "Y", (shape_rules.broadcast,)),
+                "ShrunkenGather": _row("X indices", "Y", (shape_rules.gathered,)),
                 "SigmoidGrad": _row("dY Y", "dX", "Y"),
                 "SimplifiedLayerNormalizationGrad": _row("dY X scale inv_std", "dX dscale", "X scale", "dY scale"),
                 "SliceGrad": _row("dY shape starts ends axes steps", "dX", (_sizes_in(1),)),

@@ -13,20 +13,7 @@ from onnx import AttributeProto
 
 from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown, shown_path
-from poolgrad_lowering.model.gate.flaws import (
-    attribute_flaw,
-    calls_flaw,
-    cycle_flaw,
-    duplicate_attribute_flaw,
-    duplicate_flaw,
-    encoding_flaw,
-    imports_flaw,
-    model_flaw,
-    operator_flaw,
-    scope_names,
-    shadowing_flaw,
-    window_flaw,
-)
+from poolgrad_lowering.model.gate import flaws
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.ir import tensors
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, link_flaw
@@ -76,7 +63,7 @@ class Gate(Visitor):
 
     def index(self, model: onnx.ModelProto) -> ModelIndex:
         """The index of a validated model."""
-        _require(model_flaw(model), _MODEL)
+        _require(flaws.model_flaw(model), _MODEL)
         return ModelIndex(model, self)
 
     def on_initializer(self, scope: Scope, tensor: onnx.TensorProto) -> None:
@@ -108,7 +95,7 @@ class Gate(Visitor):
                 graphs.extend(subgraphs(attribute))
             given.add(name)
         if len(given) < len(attributes):
-            _reject(duplicate_attribute_flaw(attributes), _place(scope, position))
+            _reject(flaws.duplicate_attribute_flaw(attributes), _place(scope, position))
         return graphs
 
     def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> NoReturn:
@@ -117,41 +104,41 @@ class Gate(Visitor):
 
     def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
         """Validate names, operators and windows of pools, and that the nodes have no cycle."""
-        for group in scope_names(scope):
-            _require_at(scope, encoding_flaw(group))
-        for found in (operator_flaw(scope), window_flaw(scope), shadowing_flaw(scope)):
+        for group in flaws.scope_names(scope):
+            _require_at(scope, flaws.encoding_flaw(group))
+        for found in (flaws.operator_flaw(scope), flaws.window_flaw(scope), flaws.shadowing_flaw(scope)):
             if found is not None:
                 position, flaw = found
                 _reject(flaw, _place(scope, position))
         if unsorted:
-            _require_at(scope, cycle_flaw(scope))
+            _require_at(scope, flaws.cycle_flaw(scope))
 
     def on_indexed(self, index: ModelIndex) -> None:
         """Validate the whole model: every used name is defined, calls are bounded, links stay in the folder."""
         for scope in index.scopes:
             if scope.parent is None:
                 _require_definitions(scope)
-        _require(calls_flaw(index.scopes, self.limits), _MODEL)
+        _require(flaws.calls_flaw(index.scopes, self.limits), _MODEL)
         if self.folder is not None:
             for location, file in self.external.items():
                 _require(link_flaw(location, self.folder), file.first)
 
     def _check_graph(self, scope: Scope, graph: onnx.GraphProto) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
-        _require_at(scope, duplicate_flaw([value.name for value in graph.input]))
+        _require_at(scope, flaws.duplicate_flaw([value.name for value in graph.input]))
         if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse):
-            _require_at(scope, duplicate_flaw([*(tensor.name for tensor in graph.initializer), *sparse]))
+            _require_at(scope, flaws.duplicate_flaw([*(tensor.name for tensor in graph.initializer), *sparse]))
         for name, tensor in zip(sparse, graph.sparse_initializer, strict=True):
             self._check_sparse(scope, -1, name, tensor)
 
     def _check_function(self, scope: Scope, function: onnx.FunctionProto) -> None:
-        _require_at(scope, imports_flaw(function.opset_import))
-        _require_at(scope, duplicate_flaw(function.input))
+        _require_at(scope, flaws.imports_flaw(function.opset_import))
+        _require_at(scope, flaws.duplicate_flaw(function.input))
         if self.visit_attributes(scope, -1, function.attribute_proto):
             _reject(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, stored: bytes) -> str:
-        _require_at(scope, attribute_flaw(attribute), position)
+        _require_at(scope, flaws.attribute_flaw(attribute), position)
         if attribute.type in _HOLDER_TYPES:
             self._check_held(scope, position, attribute)
         elif len(stored) <= _MAX_REMEMBERED:

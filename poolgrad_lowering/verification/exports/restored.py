@@ -26,18 +26,9 @@ from poolgrad_lowering.verification.exports.gathered_pools import find_planes
 from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite
 from poolgrad_lowering.verification.exports.rewrites import rewrites_of
 from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
+from poolgrad_lowering.verification.graph import protos
 from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
-from poolgrad_lowering.verification.graph.protos import (
-    constant_tensor,
-    default_opset,
-    in_order,
-    nested_nodes,
-    node_bytes,
-    replace_entries,
-    subgraphs,
-    text_of,
-)
 from poolgrad_lowering.verification.graph.types import TensorType, tensor_types
 
 _ROUNDED = ("BatchNormalization",)
@@ -46,13 +37,15 @@ _ROUNDED = ("BatchNormalization",)
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     """Return the lowered model with the original's nodes where an export has others; the same object if none."""
-    before = {node_bytes(node): node for node in original.graph.node}
+    before = {protos.node_bytes(node): node for node in original.graph.node}
     made = [name for node in lowered.graph.node for name in node.output if name]
-    if len(set(made)) < len(made) or all(node_bytes(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
+    if len(set(made)) < len(made) or all(
+        protos.node_bytes(n) in before or n.domain == DOMAIN for n in lowered.graph.node
+    ):
         return lowered
-    original = in_order(original)  # types of values are inferred in the order of the nodes
-    changed = deepcopy(in_order(lowered))
-    opset, types = default_opset(original), tensor_types(original)
+    original = protos.in_order(original)  # types of values are inferred in the order of the nodes
+    changed = deepcopy(protos.in_order(lowered))
+    opset, types = protos.default_opset(original), tensor_types(original)
     inputs = [value.name for value in original.graph.input]
     constants = _constants(original.graph)
     planes = find_planes(original.graph, types, constants)
@@ -62,7 +55,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
         return lowered
-    replace_entries(changed.graph, "node", nodes)
+    protos.replace_entries(changed.graph, "node", nodes)
     if all(node.op_type != UNSQUEEZE_SCALARS for node in nodes):
         _drop_functions(changed, opset)
     _restore_declarations(original.graph, changed.graph, {name for node in lowered.graph.node for name in node.output})
@@ -78,7 +71,7 @@ def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelPro
     rounded = [n for n in original.graph.node if n.op_type in _ROUNDED and not left.intersection(n.output)]
     if not rounded:
         return original
-    context = Context(default_opset(original), tensor_types(original), _constants(original.graph))
+    context = Context(protos.default_opset(original), tensor_types(original), _constants(original.graph))
     changed = deepcopy(original)
     changed.graph.ClearField("node")
     for number, node in enumerate(original.graph.node):
@@ -103,14 +96,14 @@ def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto) -> Iterat
 
 
 def _same(one: NodeProto, other: NodeProto) -> bool:
-    return node_bytes(one) == node_bytes(other)
+    return protos.node_bytes(one) == protos.node_bytes(other)
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     """Return the initializers that no caller overrides, and the tensors of Constant nodes."""
     overridable = {value.name for value in graph.input}
     found = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
-    tensors = ((node, constant_tensor(node)) for node in graph.node)
+    tensors = ((node, protos.constant_tensor(node)) for node in graph.node)
     return found | {node.output[0]: tensor for node, tensor in tensors if tensor is not None}
 
 
@@ -165,10 +158,10 @@ def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], put_back: Co
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:
     """Put the original's nodes back in the subgraphs of a node that both have."""
-    for (_, one), (_, other) in zip(subgraphs(node), subgraphs(found), strict=False):
+    for (_, one), (_, other) in zip(protos.subgraphs(node), protos.subgraphs(found), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
         before = {name for each in other.node for name in each.output}
-        replace_entries(other, "node", _without_rewrites(one, other, other.node, inner))
+        protos.replace_entries(other, "node", _without_rewrites(one, other, other.node, inner))
         _restore_declarations(one, other, before)
 
 
@@ -190,10 +183,10 @@ def _drop_functions(model: ModelProto, opset: int) -> None:
         if (function.domain, function.name) != (DOMAIN, UNSQUEEZE_SCALARS)
         or function != unsqueeze_scalars_body(len(function.input), opset)
     ]
-    replace_entries(model, "functions", kept)
+    protos.replace_entries(model, "functions", kept)
     uses = {node.domain for node in model.graph.node} | {function.domain for function in kept}
     if DOMAIN not in uses:
-        replace_entries(model, "opset_import", [entry for entry in model.opset_import if entry.domain != DOMAIN])
+        protos.replace_entries(model, "opset_import", [entry for entry in model.opset_import if entry.domain != DOMAIN])
 
 
 def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set[str]) -> None:
@@ -206,7 +199,7 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     kept = {value.name: value for value in lowered.value_info if value.name not in dropped}
     infos = [kept.pop(value.name, value) for value in original.value_info if value.name in kept.keys() | put_back]
     infos += kept.values()
-    replace_entries(lowered, "value_info", infos)
+    protos.replace_entries(lowered, "value_info", infos)
     _restore_initializers(original, lowered)
 
 
@@ -247,7 +240,7 @@ def put_back(original: ModelProto, lowered: ModelProto) -> tuple[ModelProto, lis
         for old, new in zip(lowered.graph.node, changed.graph.node, strict=True)
         if id(old) in in_place or id(old) not in gone
     ]
-    replace_entries(changed.graph, "node", kept)
+    protos.replace_entries(changed.graph, "node", kept)
     _restore_interface(original, changed)
     return changed, found
 
@@ -257,7 +250,7 @@ def _may_be_decomposed(model: ModelProto, node: NodeProto) -> bool:
     if domain not in _DOMAINS or any((each.domain, each.name) == (domain, node.op_type) for each in model.functions):
         return False
     if domain == ATEN:
-        operator = text_of(node, "operator")
+        operator = protos.text_of(node, "operator")
         return operator is not None and "max_pool" not in operator
     return (domain == "" and node.op_type in _DECOMPOSED) or not onnx.defs.has(node.op_type, domain)
 
@@ -290,13 +283,13 @@ def _restore_interface(original: ModelProto, changed: ModelProto) -> None:
             value.CopyFrom(types[value.name])
     dialect = [entry for entry in changed.opset_import if entry.domain == DOMAIN]
     imports = [entry for entry in original.opset_import if entry.domain != DOMAIN]
-    replace_entries(changed, "opset_import", [*imports, *dialect])
+    protos.replace_entries(changed, "opset_import", [*imports, *dialect])
 
 
 def _restore_initializers(original: GraphProto, lowered: GraphProto, results: Collection[str] = ()) -> None:
     """Put back the initializers that nodes or results read, in their order, and drop those that nothing reads now."""
-    read = {name for node in nested_nodes(lowered.node) for name in node.input}.union(results)
+    read = {name for node in protos.nested_nodes(lowered.node) for name in node.input}.union(results)
     theirs, own = ({tensor.name: tensor for tensor in graph.initializer} for graph in (original, lowered))
     stored = [own.get(name, tensor) for name, tensor in theirs.items() if name in own or name in read]
     stored += [tensor for name, tensor in own.items() if name not in theirs and name in read]
-    replace_entries(lowered, "initializer", stored)
+    protos.replace_entries(lowered, "initializer", stored)

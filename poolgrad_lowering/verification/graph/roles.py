@@ -12,16 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.ops import OPS
+from poolgrad_lowering.verification.graph import input_roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.input_roles import (
-    ATEN,
-    ATEN_GENERIC,
-    GROUP,
-    INPUT_ROLES,
-    TENSORFLOW_DOMAIN,
-    InputRoles,
-    row_of,
-)
 from poolgrad_lowering.verification.graph.protos import text_of
 
 _VIEWS = {"Cast", "CastLike", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
@@ -65,7 +57,7 @@ def is_tensorflow_gradient(node: FlatNode) -> bool:
 
 def is_pool(node: FlatNode) -> bool:
     """Whether the node reads a pooled tensor, and its row is no declaration of another package."""
-    return pooled(node) is not None and (_key(node) in INPUT_ROLES or is_tensorflow_gradient(node))
+    return pooled(node) is not None and (_key(node) in input_roles.INPUT_ROLES or is_tensorflow_gradient(node))
 
 
 def overwrites(node: FlatNode) -> bool:
@@ -76,9 +68,9 @@ def overwrites(node: FlatNode) -> bool:
 def aten_operator(node: FlatNode) -> str | None:
     """Return the name of the PyTorch operator that a node calls, or None."""
     domain, op_type = node.op
-    if domain != ATEN:
+    if domain != input_roles.ATEN:
         return None
-    named = text_of(node.proto, "operator") if node.op == ATEN_GENERIC else None
+    named = text_of(node.proto, "operator") if node.op == input_roles.ATEN_GENERIC else None
     return op_type if named is None else named
 
 
@@ -88,30 +80,40 @@ def without_row(nodes: Iterable[FlatNode]) -> str | None:
         if _found(node) is None:
             operator = ".".join(filter(None, node.op))
             return (
-                f"verification does not know what the inputs of {operator} are: add its row to "
-                f"verification/graph/input_roles.py, or for a form of another package an entry point of {GROUP}"
+                f"verification does not know what the inputs of {operator} are: add its row to verification/graph/"
+                f"input_roles.py, or for a form of another package an entry point of {input_roles.GROUP}"
             )
     return None
 
 
-def _tensorflow(node: FlatNode) -> InputRoles | None:
+def _tensorflow(node: FlatNode) -> input_roles.InputRoles | None:
     """Return the row of a gradient of TensorFlow: with another number of inputs it is another operator."""
-    row = INPUT_ROLES.get((TENSORFLOW_DOMAIN, node.op[1])) if node.op[0] in ("", TENSORFLOW_DOMAIN) else None
+    row = (
+        input_roles.INPUT_ROLES.get((input_roles.TENSORFLOW_DOMAIN, node.op[1]))
+        if node.op[0] in ("", input_roles.TENSORFLOW_DOMAIN)
+        else None
+    )
     return row if row is not None and len(row.names.split()) == len(node.inputs) else None
 
 
 def _key(node: FlatNode) -> tuple[str, str]:
     name = aten_operator(node)
-    return node.op if name is None else (ATEN, name) if (ATEN, name) in INPUT_ROLES else ATEN_GENERIC
+    return (
+        node.op
+        if name is None
+        else (input_roles.ATEN, name)
+        if (input_roles.ATEN, name) in input_roles.INPUT_ROLES
+        else input_roles.ATEN_GENERIC
+    )
 
 
-def _found(node: FlatNode) -> InputRoles | None:
-    return _tensorflow(node) or row_of(_key(node))
+def _found(node: FlatNode) -> input_roles.InputRoles | None:
+    return _tensorflow(node) or input_roles.row_of(_key(node))
 
 
-def _operands(node: FlatNode) -> InputRoles:
+def _operands(node: FlatNode) -> input_roles.InputRoles:
     """Return the row of a node, one without names if there is none."""
-    return _found(node) or InputRoles()
+    return _found(node) or input_roles.InputRoles()
 
 
 def incoming_gradient(node: FlatNode) -> str | None:

@@ -19,14 +19,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.verification.graph import roles
+from poolgrad_lowering.verification.graph import protos, roles
 from poolgrad_lowering.verification.graph.flat import MAIN, FlatNode, main_unit
-from poolgrad_lowering.verification.graph.protos import (
-    attribute_values,
-    default_opset,
-    replace_entries,
-    without_initializers,
-)
 from poolgrad_lowering.verification.operators.pool import window_count
 
 logger = logging.getLogger(__name__)
@@ -82,7 +76,7 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     elements = {name: found.element for name, found in known.items()}
     anew = {function.name for function in model.functions if function.domain in _ONNX_DOMAINS}
     nodes = [node for node in unit.nodes if node.op[0] or node.op[1] not in anew]
-    around = elements_around(nodes, elements, default_opset(model))
+    around = elements_around(nodes, elements, protos.default_opset(model))
     return known | {name: TensorType(element, None) for name, element in around.items()}
 
 
@@ -102,7 +96,7 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
 
 def _without_weights(model: ModelProto) -> ModelProto:
     """Return a copy without what makes inference slow: values of large initializers, and functions beyond a number."""
-    made = without_initializers(model)
+    made = protos.without_initializers(model)
     functions = sorted(model.functions, key=lambda function: not is_of_onnx(function.domain, function.name))
     made.functions.extend(functions[:_MOST_FUNCTIONS])
     for tensor in model.graph.initializer:
@@ -183,7 +177,7 @@ def rounds_up(node: NodeProto) -> bool:
     """Whether it is a MaxPool with `ceil_mode` and explicit pads."""
     if node.op_type != "MaxPool" or node.domain not in ("", "ai.onnx"):
         return False
-    attributes = attribute_values(node)
+    attributes = protos.attribute_values(node)
     return bool(attributes.get("ceil_mode")) and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
 
 
@@ -192,7 +186,7 @@ def without_dropped_windows(node: NodeProto, sizes: Sequence[AxisSize]) -> NodeP
 
     It rounds down, with more padding behind axes whose last window is kept. The node has to round up.
     """
-    attributes = attribute_values(node)
+    attributes = protos.attribute_values(node)
     kernel = attributes.get("kernel_shape", [])
     rank = len(kernel)
     strides, dilations = (attributes.get(name, [1] * rank) for name in ("strides", "dilations"))
@@ -230,13 +224,13 @@ def without_claims(model: ModelProto) -> ModelProto:
     """
     copied = deepcopy(model)
     computed = {name for node in model.graph.node if is_of_onnx(node.domain, node.op_type) for name in node.output}
-    replace_entries(copied.graph, "value_info", [v for v in model.graph.value_info if v.name not in computed])
+    protos.replace_entries(copied.graph, "value_info", [v for v in model.graph.value_info if v.name not in computed])
     for node in copied.graph.node:
         if node.op_type == "Slice":
             node.input[1:] = [""] * (len(node.input) - 1)
             del node.attribute[:]
-        elif attribute_values(node).get("auto_pad", b"NOTSET") not in (b"", b"NOTSET"):
-            replace_entries(node, "attribute", [one for one in node.attribute if one.name != "pads"])
+        elif protos.attribute_values(node).get("auto_pad", b"NOTSET") not in (b"", b"NOTSET"):
+            protos.replace_entries(node, "attribute", [one for one in node.attribute if one.name != "pads"])
     for value in copied.graph.output:
         if value.name in computed and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")

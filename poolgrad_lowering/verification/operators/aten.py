@@ -12,15 +12,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
-from poolgrad_lowering.verification.operators.pool import (
-    AverageWindows,
-    adaptive_max_pool,
-    average_gradient,
-    average_pool,
-    gradient_of,
-    max_pool,
-    plane_starts,
-)
+from poolgrad_lowering.verification.operators import pool
 
 Numbers = Sequence[int] | IntArray
 
@@ -40,15 +32,15 @@ def plane_pool(x: AnyArray, kernel: Numbers, *others: Any) -> tuple[AnyArray, In
     stride, padding, dilation, ceil = (*others, *defaults[len(others) :])
     given = kernel, stride if len(stride) else kernel, padding, dilation
     kernels, steps, pads, spacing = _of_axes(x.ndim - 2, *given)
-    return max_pool(x, kernels, steps, spacing, (pads, pads), ceil=bool(ceil), last_nan=True)
+    return pool.max_pool(x, kernels, steps, spacing, (pads, pads), ceil=bool(ceil), last_nan=True)
 
 
 def plane_gradient(dy: AnyArray, x: AnyArray, *arguments: Any) -> AnyArray:
     """Return dx of a pool; the last argument is its plane-local indices."""
-    return gradient_of(x, dy, arguments[-1] + plane_starts(x.shape))
+    return pool.gradient_of(x, dy, arguments[-1] + pool.plane_starts(x.shape))
 
 
-def average_windows(sizes: Sequence[int], kernel: Numbers, *others: Any) -> AverageWindows:
+def average_windows(sizes: Sequence[int], kernel: Numbers, *others: Any) -> pool.AverageWindows:
     """Return the windows of avg_pool{1,2,3}d over axes of these sizes.
 
     `others` are stride, padding, ceil_mode, count_include_pad and divisor_override, as many as there are. An empty
@@ -59,13 +51,13 @@ def average_windows(sizes: Sequence[int], kernel: Numbers, *others: Any) -> Aver
     given = kernel, kernel if stride is None or not len(stride) else stride, padding
     kernels, steps, pads = _of_axes(len(sizes), *given)
     fixed = 0 if divisor is None or not np.size(divisor) else int(np.reshape(divisor, ()))
-    return AverageWindows.fixed(
+    return pool.AverageWindows.fixed(
         sizes, kernels, steps, (pads, pads), ceil=bool(ceil), counts_padding=bool(counts_padding), divisor=fixed
     )
 
 
-def _average(x: AnyArray, *arguments: Any, rank: int, windows: Callable[..., AverageWindows]) -> AnyArray:
-    return average_pool(x, windows(x.shape[-rank:], *arguments))
+def _average(x: AnyArray, *arguments: Any, rank: int, windows: Callable[..., pool.AverageWindows]) -> AnyArray:
+    return pool.average_pool(x, windows(x.shape[-rank:], *arguments))
 
 
 def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int, adaptive: bool = False) -> AnyArray:
@@ -73,8 +65,8 @@ def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int, ada
 
     Raises `ValueError` if it does not have the shape and element type of x, as PyTorch does.
     """
-    find, given = (AverageWindows.adaptive, (dy.shape[-rank:],)) if adaptive else (average_windows, ())
-    dx = average_gradient(x.shape[-rank:], dy, find(x.shape[-rank:], *given, *arguments))
+    find, given = (pool.AverageWindows.adaptive, (dy.shape[-rank:],)) if adaptive else (average_windows, ())
+    dx = pool.average_gradient(x.shape[-rank:], dy, find(x.shape[-rank:], *given, *arguments))
     if (dx.shape, dx.dtype) != (x.shape, x.dtype):
         raise ValueError(f"x has type {x.dtype} and shape {x.shape}, its gradient {dx.dtype} and {dx.shape}")
     return dx
@@ -98,11 +90,14 @@ def _selecting_backward(dy: AnyArray, dim: AnyArray, indices: IntArray, sizes: I
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{f"_adaptive_avg_pool{rank}d": partial(_average, rank=rank, windows=AverageWindows.adaptive) for rank in (2, 3)},
+    **{
+        f"_adaptive_avg_pool{rank}d": partial(_average, rank=rank, windows=pool.AverageWindows.adaptive)
+        for rank in (2, 3)
+    },
     **{f"_adaptive_avg_pool{rank}d_backward": partial(_average_backward, rank=rank, adaptive=True) for rank in (2, 3)},
     **{f"avg_pool{rank}d": partial(_average, rank=rank, windows=average_windows) for rank in (1, 2, 3)},
     **{f"avg_pool{rank}d_backward": partial(_average_backward, rank=rank) for rank in (1, 2, 3)},
-    **{f"adaptive_max_pool{rank}d": adaptive_max_pool for rank in (2, 3)},
+    **{f"adaptive_max_pool{rank}d": pool.adaptive_max_pool for rank in (2, 3)},
     **{f"adaptive_max_pool{rank}d_backward": plane_gradient for rank in (2, 3)},
     "max": _maximum,
     **{f"max_pool{rank}d_with_indices": plane_pool for rank in (2, 3)},

@@ -19,16 +19,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as OnnxConvTranspose
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.operators.pool import (
-    AverageWindows,
-    Pads,
-    average_gradient,
-    gradient_of,
-    max_pool,
-    plane_starts,
-    same_pads,
-    scatter_gradient,
-)
+from poolgrad_lowering.verification.operators import pool
 
 
 class MaxPool(OpRun):
@@ -38,11 +29,11 @@ class MaxPool(OpRun):
         self, x: AnyArray, *, kernel_shape: Sequence[int], ceil_mode: int = 0, storage_order: int = 0, **windows: Any
     ) -> tuple[AnyArray, ...]:
         strides, dilations, pads = _windows(x.shape[2:], kernel_shape, **windows)
-        y, positions = max_pool(x, kernel_shape, strides, dilations, pads, ceil=bool(ceil_mode))
+        y, positions = pool.max_pool(x, kernel_shape, strides, dilations, pads, ceil=bool(ceil_mode))
         if storage_order:
             coordinates = np.unravel_index(positions, x.shape[2:])
             positions = np.ravel_multi_index(coordinates, x.shape[2:], order="F")
-        return (y, positions + plane_starts(x.shape))[: len(self.onnx_node.output)]
+        return (y, positions + pool.plane_starts(x.shape))[: len(self.onnx_node.output)]
 
 
 class AveragePoolGrad(OpRun):
@@ -60,7 +51,7 @@ class AveragePoolGrad(OpRun):
     ) -> tuple[AnyArray]:
         sizes = shape.tolist()[2:]
         strides, dilations, pads = _windows(sizes, kernel_shape, **windows)
-        fixed = AverageWindows.fixed(
+        fixed = pool.AverageWindows.fixed(
             sizes,
             kernel_shape,
             strides,
@@ -69,7 +60,7 @@ class AveragePoolGrad(OpRun):
             ceil=bool(ceil_mode),
             counts_padding=bool(count_include_pad),
         )
-        return (average_gradient(sizes, dy, fixed),)
+        return (pool.average_gradient(sizes, dy, fixed),)
 
 
 def _windows(
@@ -80,12 +71,12 @@ def _windows(
     pads: Sequence[int] | None = None,
     dilations: Sequence[int] | None = None,
     auto_pad: str = "NOTSET",
-) -> tuple[Sequence[int], Sequence[int], Pads]:
+) -> tuple[Sequence[int], Sequence[int], pool.Pads]:
     """Return the strides, dilations and pads of a pool of ONNX."""
     rank = len(kernel)
     steps, spacing = strides or [1] * rank, dilations or [1] * rank
     if auto_pad.startswith("SAME"):
-        return steps, spacing, same_pads(sizes, kernel, steps, spacing, upper=auto_pad == "SAME_UPPER")
+        return steps, spacing, pool.same_pads(sizes, kernel, steps, spacing, upper=auto_pad == "SAME_UPPER")
     both = [0] * 2 * rank if auto_pad == "VALID" or not pads else list(pads)
     return steps, spacing, (both[:rank], both[rank:])
 
@@ -99,7 +90,7 @@ class MaxPoolGrad(OpRun):
     def _run(self, first: AnyArray, second: AnyArray, third: AnyArray, **attributes: Any) -> tuple[AnyArray]:
         if "ksize" in attributes:
             return (pool_gradient(first, third, **attributes),)
-        return (scatter_gradient(third.tolist(), first, second),)
+        return (pool.scatter_gradient(third.tolist(), first, second),)
 
 
 class MaxUnpool(OpRun):
@@ -123,7 +114,7 @@ class MaxUnpool(OpRun):
         shape = [*dy.shape[:2], *sizes]
         if stated is not None and stated.tolist() != shape:
             raise ValueError(f"the result has shape {shape} by the windows, {stated.tolist()} by the third operand")
-        return (scatter_gradient(shape, dy, indices, overwrites=True),)
+        return (pool.scatter_gradient(shape, dy, indices, overwrites=True),)
 
 
 class ReduceMax(OpRun):
@@ -189,7 +180,7 @@ class _LayoutWindows(NamedTuple):
     sizes: list[int]
     kernel: list[int]
     strides: list[int]
-    pads: Pads
+    pads: pool.Pads
 
 
 def _layout_windows(
@@ -206,9 +197,9 @@ def _layout_windows(
     channels = data_format.index("C")
     spatial = [axis for axis in range(len(shape)) if axis not in (0, channels)]
     sizes, kernel, steps = ([numbers[axis] for axis in spatial] for numbers in (shape, ksize, strides))
-    pads: Pads = [0] * len(spatial), [0] * len(spatial)
+    pads: pool.Pads = [0] * len(spatial), [0] * len(spatial)
     if padding == "SAME":
-        pads = same_pads(sizes, kernel, steps, [1] * len(spatial), upper=True)
+        pads = pool.same_pads(sizes, kernel, steps, [1] * len(spatial), upper=True)
     elif padding == "EXPLICIT":
         begins, ends = ([explicit_paddings[2 * axis + end] for axis in spatial] for end in (0, 1))
         pads = begins, ends
@@ -219,8 +210,8 @@ def pool_gradient(x: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:
     """Return dx of MaxPoolGrad and MaxPool3DGrad; x, dy and dx have the layout `data_format`."""
     channels, _, kernel, strides, pads = _layout_windows(x.shape, **attributes)
     planes: AnyArray = np.moveaxis(x, channels, 1)
-    positions = max_pool(planes, kernel, strides, [1] * len(kernel), pads)[1] + plane_starts(planes.shape)
-    dx: AnyArray = np.moveaxis(gradient_of(planes, np.moveaxis(dy, channels, 1), positions), 1, channels)
+    positions = pool.max_pool(planes, kernel, strides, [1] * len(kernel), pads)[1] + pool.plane_starts(planes.shape)
+    dx: AnyArray = np.moveaxis(pool.gradient_of(planes, np.moveaxis(dy, channels, 1), positions), 1, channels)
     return dx
 
 
@@ -240,7 +231,7 @@ class _GradientWithArgmax(OpRun):
     ) -> tuple[AnyArray]:
         image = 0 if include_batch_in_index else math.prod(x.shape[1:])
         first = (np.arange(len(x)) * image).reshape(-1, *[1] * (x.ndim - 1))
-        return (gradient_of(x, dy, argmax + first),)
+        return (pool.gradient_of(x, dy, argmax + first),)
 
 
 class _AverageGradient(OpRun):
@@ -248,8 +239,8 @@ class _AverageGradient(OpRun):
 
     def _run(self, shape: AnyArray, dy: AnyArray, **attributes: Any) -> tuple[AnyArray]:
         channels, sizes, kernel, strides, pads = _layout_windows(shape.tolist(), **attributes)
-        windows = AverageWindows.fixed(sizes, kernel, strides, pads)
-        dx: AnyArray = np.moveaxis(average_gradient(sizes, np.moveaxis(dy, channels, 1), windows), 1, channels)
+        windows = pool.AverageWindows.fixed(sizes, kernel, strides, pads)
+        dx: AnyArray = np.moveaxis(pool.average_gradient(sizes, np.moveaxis(dy, channels, 1), windows), 1, channels)
         if dx.shape != tuple(shape):
             raise ValueError(f"x has shape {tuple(shape.tolist())}, its gradient {dx.shape}")
         return (dx,)

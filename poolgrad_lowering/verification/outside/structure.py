@@ -12,16 +12,7 @@ from dataclasses import dataclass, replace
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.flat import (
-    FlatNode,
-    Unit,
-    called_name,
-    function_name,
-    function_unit,
-    main_unit,
-    node_key,
-)
+from poolgrad_lowering.verification.graph import flat, roles
 from poolgrad_lowering.verification.graph.protos import all_nodes, default_opset, in_order, replace_entries, subgraphs
 from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types, value_info
 from poolgrad_lowering.verification.outside.fields import compare_models, compare_units, new_names
@@ -37,7 +28,7 @@ class Obligation:
     """A site with the models that have it in the main graph, their flat graphs, and the types of values."""
 
     models: Pair
-    units: tuple[Unit, Unit]
+    units: tuple[flat.Unit, flat.Unit]
     region: ChangedRegion
     types: dict[str, TensorType]
 
@@ -52,13 +43,13 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]
     ordered = all(map(operator.is_, given, models))
     found, cases = _cases(models, tensor_types, ordered=ordered)
     differences += found
-    theirs = {function_name(function): function for function in models[1].functions}
+    theirs = {flat.function_name(function): function for function in models[1].functions}
     for function in models[0].functions:
-        name = function_name(function)
+        name = flat.function_name(function)
         if name not in theirs:
             continue
         functions = function, theirs[name]
-        before, after = map(function_unit, functions)
+        before, after = map(flat.function_unit, functions)
         _, found, sites = _compared(before, after, default_opset(functions[1]), ordered=ordered)
         differences += found
         calls = list(calls_of(models, functions)) if sites else []
@@ -73,15 +64,15 @@ def _cases(
     models: Pair, types_of: Callable[[ModelProto], dict[str, TensorType]], *, ordered: bool
 ) -> tuple[list[Difference], list[Obligation]]:
     """Return the differences of main graphs outside the sites, and the sites."""
-    before, after = map(main_unit, models)
+    before, after = map(flat.main_unit, models)
     units, found, sites = _compared(before, after, default_opset(models[1]), ordered=ordered)
     types = types_of(models[0]) if sites else {}
     return found, [Obligation(models, units, region, types) for region in sites]
 
 
 def _compared(
-    before: Unit, after: Unit, opset: int, *, ordered: bool
-) -> tuple[tuple[Unit, Unit], list[Difference], list[ChangedRegion]]:
+    before: flat.Unit, after: flat.Unit, opset: int, *, ordered: bool
+) -> tuple[tuple[flat.Unit, flat.Unit], list[Difference], list[ChangedRegion]]:
     """Return two units as they are compared, their differences outside of the sites, and the sites."""
     units = replace(before, nodes=[_like_one_of(after, node) for node in before.nodes]), after
     regions, found = split(*units, ordered=ordered)
@@ -109,7 +100,7 @@ def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     return [Difference("models", f"{what}, the original is given first")]
 
 
-def _flawed(sites: Iterable[ChangedRegion], lowered: Unit) -> list[Difference]:
+def _flawed(sites: Iterable[ChangedRegion], lowered: flat.Unit) -> list[Difference]:
     """Return a difference for each new node that is not as its operator declares it, or that nothing reads."""
     found = []
     for region in sites:
@@ -126,16 +117,16 @@ _REQUIRED_OUTPUTS = {"Dropout": 1, "MaxPool": 1}
 """Operators whose outputs do not depend on which further outputs a node has. (Those of BatchNormalization do.)"""
 
 
-def _like_one_of(lowered: Unit, node: FlatNode) -> FlatNode:
+def _like_one_of(lowered: flat.Unit, node: flat.FlatNode) -> flat.FlatNode:
     """Return the node, with the key of one of `lowered` that only lacks outputs that nobody reads."""
     required = _REQUIRED_OUTPUTS.get(node.op[1], len(node.outputs)) if node.op[0] == "" else len(node.outputs)
     if node.key in lowered.order or not any(node.outputs[required:]):
         return node
-    key = node_key(_without_unread(node, lowered.read, required), node.scope)
+    key = flat.node_key(_without_unread(node, lowered.read, required), node.scope)
     return replace(node, key=key) if key in lowered.order else node
 
 
-def _without_unread(node: FlatNode, read: Collection[str], required: int) -> NodeProto:
+def _without_unread(node: flat.FlatNode, read: Collection[str], required: int) -> NodeProto:
     """Return the node without the names of outputs after the first `required` ones that are not in `read`."""
     proto = deepcopy(node.proto)
     for position in range(required, len(proto.output)):
@@ -153,8 +144,8 @@ def calls_of(models: Pair, functions: tuple[FunctionProto, FunctionProto]) -> It
     """
     known = tensor_types(models[0])
     seen = set()
-    for node in main_unit(models[0]).nodes:
-        if called_name(node.proto) != function_name(functions[0]):
+    for node in flat.main_unit(models[0]).nodes:
+        if flat.called_name(node.proto) != flat.function_name(functions[0]):
             continue
         values = [*node.inputs, *[""] * max(len(function.input) for function in functions)]  # a call may omit inputs
         pair = []
@@ -168,7 +159,7 @@ def calls_of(models: Pair, functions: tuple[FunctionProto, FunctionProto]) -> It
 
 
 def _as_graph(
-    model: ModelProto, function: FunctionProto, call: FlatNode, inputs: Sequence[ValueInfoProto]
+    model: ModelProto, function: FunctionProto, call: flat.FlatNode, inputs: Sequence[ValueInfoProto]
 ) -> ModelProto:
     made = ModelProto(ir_version=model.ir_version)
     made.opset_import.extend(function.opset_import)

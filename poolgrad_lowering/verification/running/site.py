@@ -26,6 +26,7 @@ from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
+from poolgrad_lowering.verification.running import contract, evaluator
 from poolgrad_lowering.verification.running.averages import (
     are_exact,
     divisors,
@@ -33,20 +34,7 @@ from poolgrad_lowering.verification.running.averages import (
     rounding_bounds,
 )
 from poolgrad_lowering.verification.running.compare import compare
-from poolgrad_lowering.verification.running.contract import (
-    check_average_contract,
-    check_gradient_contract,
-    check_pool_contract,
-)
 from poolgrad_lowering.verification.running.data import DRAWN, ONLY_MULTIPLES, Divisors, draw, excluded_data
-from poolgrad_lowering.verification.running.evaluator import (
-    Provider,
-    Runner,
-    first_line,
-    provider_runner,
-    reference_runner,
-    side_model,
-)
 from poolgrad_lowering.verification.running.sizes import (
     ConcreteShape,
     bound_sizes,
@@ -80,7 +68,7 @@ class Settings:
 
     runs: int | None = None
     seed: int = 0
-    provider: Provider | None = None
+    provider: evaluator.Provider | None = None
 
 
 @dataclass(frozen=True)
@@ -101,18 +89,22 @@ class DifferentialTest:
     ) -> None:
         self._cut, self._sources, self._settings = cut, sources, settings
         self._types = _completed_types(cut, types)
-        self._original = side_model(sources[0], cut, cut.original, self._types)
-        self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
+        self._original = evaluator.side_model(sources[0], cut, cut.original, self._types)
+        self._lowered = evaluator.side_model(sources[1], cut, cut.lowered, self._types)
         sound = [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]
         self._sound = sorted(sound, key=lambda node: not roles.is_dialect_gradient(node))
         made = {value for node in cut.lowered for value in node.outputs if value}
         operands = [value for node in self._sound for value in (*node.inputs, *node.outputs[1:])]
         operands += [node.outputs[0] for node in self._sound if roles.is_average_gradient(node)]
         watched = [value for value in operands if value in made]
-        running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
+        running = evaluator.side_model(
+            sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched])
+        )
         provider = settings.provider
-        self._expect = reference_runner(self._original)
-        self._find: Runner = reference_runner(running) if provider is None else provider_runner(running, provider)
+        self._expect = evaluator.reference_runner(self._original)
+        self._find: evaluator.Runner = (
+            evaluator.reference_runner(running) if provider is None else evaluator.provider_runner(running, provider)
+        )
         self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
         self.not_drawn = excluded_data(cut, self._types, on_provider=provider is not None)
         self._divisors: dict[tuple[tuple[str, ConcreteShape], ...], dict[str, Divisors]] = {}
@@ -155,7 +147,7 @@ class DifferentialTest:
             except UnprovenError:
                 raise
             except Exception as error:  # the evaluator raises errors of many classes for wrong sizes
-                reason = f"the original site does not run: {first_line(error)}"
+                reason = f"the original site does not run: {evaluator.first_line(error)}"
                 logger.info("sizes %s: %s", chosen, reason)
                 continue
             usable.append(found)
@@ -184,7 +176,7 @@ class DifferentialTest:
         try:
             expected = self._expect(feeds)
         except Exception as error:
-            raise UnprovenError(f"the original site does not run: {first_line(error)}") from error
+            raise UnprovenError(f"the original site does not run: {evaluator.first_line(error)}") from error
         mismatch = self._mismatch(run, feeds, expected)
         return None if mismatch is None else Failure(self._original, self._lowered, feeds, mismatch)
 
@@ -192,7 +184,7 @@ class DifferentialTest:
         try:
             found = self._find(feeds)
         except Exception as error:  # as above; the original ran with these inputs
-            return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {first_line(error)}")
+            return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {evaluator.first_line(error)}")
         divided = self._divisors_at({value: array.shape for value, array in feeds.items()})
         exact = ONLY_MULTIPLES not in self.not_drawn or are_exact(self._cut, divided, feeds)
         bounds: Mapping[str, AnyArray] | None = None
@@ -216,11 +208,11 @@ class DifferentialTest:
             name, operands = node.outputs[0], [known[value] for value in (*node.inputs, *node.outputs[1:])]
             if roles.is_average_gradient(node):
                 by_body = exact and self._settings.provider is None
-                wrong = check_average_contract(node, operands, known[name], exact=by_body)
+                wrong = contract.check_average_contract(node, operands, known[name], exact=by_body)
             elif roles.is_dialect_gradient(node):
-                wrong = check_gradient_contract(node, operands)
+                wrong = contract.check_gradient_contract(node, operands)
             else:
-                wrong = check_pool_contract(node, *operands)
+                wrong = contract.check_pool_contract(node, *operands)
             if wrong is not None:
                 return Mismatch(run, name, wrong)
         return None

@@ -10,13 +10,7 @@ from collections.abc import Collection
 import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.verification.graph.protos import (
-    default_opset,
-    in_order,
-    replace_entries,
-    scopes_of,
-    without_initializers,
-)
+from poolgrad_lowering.verification.graph import protos
 from poolgrad_lowering.verification.running.evaluator import first_line
 
 _FOREIGN = "operators that ONNX does not have"
@@ -44,20 +38,22 @@ def flaw_of(model: ModelProto) -> str | None:
 
 def _for_checker(model: ModelProto) -> ModelProto:
     """Return a copy of a model, with what `flaw_of` says, without large initializers and in topological order."""
-    made, graph = without_initializers(model), model.graph
+    made, graph = protos.without_initializers(model), model.graph
     made.functions.extend(model.functions)
     made.graph.name = graph.name
-    replace_entries(made.graph, "output", [value for value in graph.output if value.type.tensor_type.HasField("shape")])
+    protos.replace_entries(
+        made.graph, "output", [value for value in graph.output if value.type.tensor_type.HasField("shape")]
+    )
     declared = {value.name for value in graph.input}
     for tensor in graph.initializer:
         if math.prod(tensor.dims) <= _MOST_ELEMENTS and tensor.data_location != TensorProto.EXTERNAL:
             made.graph.initializer.append(tensor)
         elif tensor.name not in declared:
             made.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    made = in_order(made)
-    opset = default_opset(model)
+    made = protos.in_order(made)
+    opset = protos.default_opset(model)
     own = {function.name for function in made.functions if function.domain in ("", "ai.onnx")}
-    for scope in scopes_of(made):
+    for scope in protos.scopes_of(made):
         for node in scope.node:
             _name_foreign(node, own, opset)
         _read_as_float16(scope)

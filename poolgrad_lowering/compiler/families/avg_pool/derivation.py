@@ -7,36 +7,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.shared.derivation import (
-    Axis,
-    Derivation,
-    OperandRole,
-    Step,
-    auto_pad,
-    chosen_windows,
-    derived_axes,
-    exact,
-    on_canvas,
-    window_text,
-)
+from poolgrad_lowering.compiler.families.shared import derivation as shared
 from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.model.windows import AdaptiveWindows
 
 
-def derivation(site: Lowered[AveragePoolGradient]) -> Derivation:
+def derivation(site: Lowered[AveragePoolGradient]) -> shared.Derivation:
     """Return the derivation of the lowered gradient."""
     gradient = site.gradient
-    windows = chosen_windows(site.op, len(gradient.x_shape) - 2, pads_of_axis=2)
-    return Derivation(
+    windows = shared.chosen_windows(site.op, len(gradient.x_shape) - 2, pads_of_axis=2)
+    return shared.Derivation(
         _text(gradient),
         len(gradient.x_shape),
         _roles(gradient),
-        derived_axes(gradient, site.op, windows, lambda axis: _steps(gradient, axis)),
+        shared.derived_axes(gradient, site.op, windows, lambda axis: _steps(gradient, axis)),
     )
 
 
 def _text(gradient: AveragePoolGradient) -> str:
-    windows = window_text(gradient.windows)
+    windows = shared.window_text(gradient.windows)
     if isinstance(gradient.windows, AdaptiveWindows):
         return windows
     if gradient.divisor:
@@ -44,25 +33,25 @@ def _text(gradient: AveragePoolGradient) -> str:
     return f"{windows}, the padding {'counted' if gradient.count_include_pad else 'not counted'}"
 
 
-def _roles(gradient: AveragePoolGradient) -> tuple[OperandRole, ...]:
+def _roles(gradient: AveragePoolGradient) -> tuple[shared.OperandRole, ...]:
     floats = gradient.element_type
     x = (
         []
         if gradient.x is None
-        else [OperandRole("x, the pooled input", gradient.x.value.name, floats, gradient.x_shape)]
+        else [shared.OperandRole("x, the pooled input", gradient.x.value.name, floats, gradient.x_shape)]
     )
     return (
         *x,
-        OperandRole("the incoming gradient", gradient.grad.value.name, floats, gradient.pooled_shape),
-        OperandRole("the gradient of x", gradient.dx.value.name, floats, gradient.x_shape),
+        shared.OperandRole("the incoming gradient", gradient.grad.value.name, floats, gradient.pooled_shape),
+        shared.OperandRole("the gradient of x", gradient.dx.value.name, floats, gradient.x_shape),
     )
 
 
-def _steps(gradient: AveragePoolGradient, axis: Axis) -> Iterator[Step]:
+def _steps(gradient: AveragePoolGradient, axis: shared.Axis) -> Iterator[shared.Step]:
     if isinstance(gradient.windows, AdaptiveWindows):
         return
     window = gradient.windows.axis(axis.number, axis.size)
     if window is None:
         return
-    yield from auto_pad(gradient.windows, window, axis)
-    yield from on_canvas(window, axis) if axis.chosen.before or axis.chosen.after else exact(window, axis)
+    yield from shared.auto_pad(gradient.windows, window, axis)
+    yield from shared.on_canvas(window, axis) if axis.chosen.before or axis.chosen.after else shared.exact(window, axis)

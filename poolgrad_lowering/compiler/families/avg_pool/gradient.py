@@ -8,17 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from poolgrad_lowering.compiler.families.gradient import Gradient, Operand, View
-from poolgrad_lowering.compiler.families.shared.checks import (
-    Kinds,
-    check_element_types,
-    check_names,
-    check_operand_shape,
-    check_order,
-    check_pool,
-    check_record,
-    check_result,
-    malformed,
-)
+from poolgrad_lowering.compiler.families.shared import checks
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shown, differ, fits_reshape, is_static
@@ -63,7 +53,7 @@ class AveragePoolGradient(Gradient):
         return self.spelled
 
 
-_FIELDS: Kinds = {
+_FIELDS: checks.Kinds = {
     "x": (Operand, type(None)),
     "count_include_pad": bool,
     "divisor": int,
@@ -74,17 +64,17 @@ _FIELDS: Kinds = {
 
 def verify_gradient(facts: Facts, gradient: AveragePoolGradient) -> None:
     """Raises `Refuse` at the first condition that the gradient violates."""
-    check_record(gradient, _FIELDS)
-    check_pool(gradient)
+    checks.check_record(gradient, _FIELDS)
+    checks.check_pool(gradient)
     if isinstance(gradient.windows, AdaptiveWindows) and (gradient.divisor or gradient.count_include_pad):
-        raise malformed(gradient, "windows of adaptive pooling count their own elements")
-    check_element_types(facts, gradient, gradient.grad.value, gradient.dx.value)
-    check_operand_shape(facts, Code.GRAD_SHAPE, gradient.grad, gradient.pooled_shape)
-    check_result(facts, gradient)
+        raise checks.malformed(gradient, "windows of adaptive pooling count their own elements")
+    checks.check_element_types(facts, gradient, gradient.grad.value, gradient.dx.value)
+    checks.check_operand_shape(facts, Code.GRAD_SHAPE, gradient.grad, gradient.pooled_shape)
+    checks.check_result(facts, gradient)
     if gradient.x is not None:
-        check_operand_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, gradient.x_shape)
+        checks.check_operand_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, gradient.x_shape)
     _check_count(gradient)
-    check_order(gradient)
+    checks.check_order(gradient)
 
 
 def check_operands(gradient: AveragePoolGradient) -> None:
@@ -92,7 +82,7 @@ def check_operands(gradient: AveragePoolGradient) -> None:
 
     Its name denotes another value there, or a shape that it needs is not known.
     """
-    check_names(gradient)
+    checks.check_names(gradient)
     if gradient.grad.view is View.FLAT and not fits_reshape(gradient.pooled_shape):
         what = "'{}' cannot be given the shape {}: sizes are not known"
         raise Refuse(Code.UNKNOWN_SHAPE, what, gradient.grad.value.name, Shown(gradient.pooled_shape))

@@ -19,24 +19,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.shared.legality import (
-    PooledAxis,
-    check_lowerable,
-    inexpressible,
-    legal_windows,
-    margins,
-    operator_for,
-    supported,
-)
+from poolgrad_lowering.compiler.families.shared import legality as shared
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
+from poolgrad_lowering.dialect import ops
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow
 from poolgrad_lowering.dialect.body_windows import average_window
-from poolgrad_lowering.dialect.ops import (
-    ADAPTIVE_AVERAGE_2D_GRAD,
-    ADAPTIVE_AVERAGE_GRAD,
-    AVERAGE_2D_GRAD,
-    AVERAGE_3D_GRAD,
-)
 from poolgrad_lowering.dialect.targets import Support, Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import is_static
@@ -61,7 +48,9 @@ class Counted(NamedTuple):
     divisors: tuple[tuple[int, ...], ...] = ()
 
 
-def counted(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow], *, padded: bool, divisor: int) -> Counted:
+def counted(
+    axes: Sequence[shared.PooledAxis], windows: Sequence[AclnnWindow], *, padded: bool, divisor: int
+) -> Counted:
     """Return how the operator with `windows` has to count. Raises `Refuse` if a symbolic size decides, or `divisor` is
     large.
 
@@ -96,7 +85,7 @@ def counted(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow], *, padde
     return Counted(padded, 1, tuple(map(tuple, divisors)))
 
 
-def _is_divided_by_kernel(axes: Sequence[PooledAxis], windows: Sequence[AclnnWindow]) -> bool:
+def _is_divided_by_kernel(axes: Sequence[shared.PooledAxis], windows: Sequence[AclnnWindow]) -> bool:
     """Whether CANN takes the pool for one over whole planes, and divides by the kernel although padding is in it.
 
     It looks at the sizes of self and of the kernel alone (aclnnAvgPool2dBackward, the check of a global pool).
@@ -118,13 +107,13 @@ _OLDEST_OPSET_OF_2D = 12
 
 def select_op(gradient: AveragePoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
     """Return the operator for a gradient on a target, `operator` if it is given. Raises `Refuse` if there is none."""
-    check_lowerable(gradient, gradient.grad.value)
+    shared.check_lowerable(gradient, gradient.grad.value)
     able = operators_for(gradient)
     if operator is not None and operator not in able:
-        raise inexpressible(operator, gradient)
-    chosen = operator or operator_for(gradient, target, able)
+        raise shared.inexpressible(operator, gradient)
+    chosen = operator or shared.operator_for(gradient, target, able)
     op = _lowered(gradient, chosen)
-    _check_elements(op, gradient, supported(chosen, gradient, gradient.grad.value, target))
+    _check_elements(op, gradient, shared.supported(chosen, gradient, gradient.grad.value, target))
     return op
 
 
@@ -154,25 +143,25 @@ def operators_for(gradient: AveragePoolGradient) -> list[str]:
     if isinstance(gradient.windows, AdaptiveWindows):
         is_fixed = rank == 4 and is_static(gradient.x_shape)
         is_new = gradient.dx.value.scope.opset >= _OLDEST_OPSET_OF_2D
-        return [ADAPTIVE_AVERAGE_GRAD, *([ADAPTIVE_AVERAGE_2D_GRAD] if is_fixed and is_new else [])]
-    return [*([AVERAGE_2D_GRAD] if rank == 4 else []), AVERAGE_3D_GRAD]
+        return [ops.ADAPTIVE_AVERAGE_GRAD, *([ops.ADAPTIVE_AVERAGE_2D_GRAD] if is_fixed and is_new else [])]
+    return [*([ops.AVERAGE_2D_GRAD] if rank == 4 else []), ops.AVERAGE_3D_GRAD]
 
 
 def _lowered(gradient: AveragePoolGradient, name: str) -> LoweredOp:
     if isinstance(gradient.windows, AdaptiveWindows):
-        if name == ADAPTIVE_AVERAGE_GRAD:
+        if name == ops.ADAPTIVE_AVERAGE_GRAD:
             return LoweredOp(name, {"data_format": "NCDHW"})
         return LoweredOp(name, {"orig_input_shape": [dim.coefficient for dim in gradient.x_shape]})
-    axes, windows, ceil = legal_windows(gradient, gradient.windows, _undilated)
+    axes, windows, ceil = shared.legal_windows(gradient, gradient.windows, _undilated)
     how = counted(axes, windows, padded=gradient.count_include_pad, divisor=gradient.divisor)
-    return LoweredOp(name, _window_attributes(name, windows, how, ceil=ceil), margins(windows), how.divisors)
+    return LoweredOp(name, _window_attributes(name, windows, how, ceil=ceil), shared.margins(windows), how.divisors)
 
 
 def _window_attributes(
     name: str, windows: Sequence[AclnnWindow], how: Counted, *, ceil: bool
 ) -> dict[str, int | float | str | list[int]]:
     """Return the attributes of an operator with windows. Axes that x lacks have a kernel of 1."""
-    missing = 2 if name == AVERAGE_2D_GRAD else 3 - len(windows)
+    missing = 2 if name == ops.AVERAGE_2D_GRAD else 3 - len(windows)
     pads = [window.pad for window in windows for _ in range(2)]
     common: dict[str, int | float | str | list[int]] = {
         "ksize": [1] * missing + [window.kernel for window in windows],
@@ -183,7 +172,7 @@ def _window_attributes(
             [window.on_axis for window in windows], ceil=ceil, count_include_pad=how.padded, divisor=how.divisor
         ),
     }
-    if name == AVERAGE_3D_GRAD:
+    if name == ops.AVERAGE_3D_GRAD:
         return {**common, "pads": [0, 0] * missing + pads, "count_include_pad": int(how.padded), "data_format": "NCDHW"}
     return {
         **common,

@@ -12,32 +12,17 @@ from collections.abc import Iterator
 from onnx import TensorProto
 
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.shared.derivation import (
-    HOLDS,
-    Axis,
-    AxisDerivation,
-    Derivation,
-    OperandRole,
-    Step,
-    auto_pad,
-    chosen_windows,
-    derived_axes,
-    effective_kernel,
-    exact,
-    on_canvas,
-    output_size,
-    window_text,
-)
+from poolgrad_lowering.compiler.families.shared import derivation as shared
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.dialect.aclnn_windows import widened
 from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow
 
 
-def derivation(site: Lowered[MaxPoolGradient]) -> Derivation:
+def derivation(site: Lowered[MaxPoolGradient]) -> shared.Derivation:
     """Return the derivation of the lowered gradient, and of its forward pool if that is lowered too."""
     gradient, forward = site.gradient, site.forward
-    return Derivation(
-        window_text(gradient.windows),
+    return shared.Derivation(
+        shared.window_text(gradient.windows),
         len(gradient.x_shape),
         _roles(gradient),
         _axes(gradient, site.op, forward=False),
@@ -45,42 +30,42 @@ def derivation(site: Lowered[MaxPoolGradient]) -> Derivation:
     )
 
 
-def _axes(gradient: MaxPoolGradient, op: LoweredOp, *, forward: bool) -> tuple[AxisDerivation, ...]:
-    windows = chosen_windows(op, len(gradient.x_shape) - 2)
-    return derived_axes(gradient, op, windows, lambda axis: _steps(gradient, axis, forward=forward))
+def _axes(gradient: MaxPoolGradient, op: LoweredOp, *, forward: bool) -> tuple[shared.AxisDerivation, ...]:
+    windows = shared.chosen_windows(op, len(gradient.x_shape) - 2)
+    return shared.derived_axes(gradient, op, windows, lambda axis: _steps(gradient, axis, forward=forward))
 
 
-def _roles(gradient: MaxPoolGradient) -> tuple[OperandRole, ...]:
+def _roles(gradient: MaxPoolGradient) -> tuple[shared.OperandRole, ...]:
     floats, x_shape, pooled_shape = gradient.element_type, gradient.x_shape, gradient.pooled_shape
     return (
-        OperandRole("x, the pooled input", gradient.x.value.name, floats, x_shape),
-        OperandRole("grad, the incoming gradient", gradient.grad.value.name, floats, pooled_shape),
-        OperandRole("argmax, the indices", gradient.known_argmax.value.name, TensorProto.INT32, pooled_shape),
-        OperandRole("y, the gradient of x", gradient.dx.value.name, floats, x_shape),
+        shared.OperandRole("x, the pooled input", gradient.x.value.name, floats, x_shape),
+        shared.OperandRole("grad, the incoming gradient", gradient.grad.value.name, floats, pooled_shape),
+        shared.OperandRole("argmax, the indices", gradient.known_argmax.value.name, TensorProto.INT32, pooled_shape),
+        shared.OperandRole("y, the gradient of x", gradient.dx.value.name, floats, x_shape),
     )
 
 
-def _steps(gradient: MaxPoolGradient, axis: Axis, *, forward: bool) -> Iterator[Step]:
+def _steps(gradient: MaxPoolGradient, axis: shared.Axis, *, forward: bool) -> Iterator[shared.Step]:
     if isinstance(gradient.windows, AdaptiveWindows):
         ratio = {"I": axis.size.static, "n": axis.count.static}
-        yield Step.of("kernel and stride", "I / n", ratio, axis.chosen.kernel)
+        yield shared.Step.of("kernel and stride", "I / n", ratio, axis.chosen.kernel)
         return
     window = gradient.windows.axis(axis.number, axis.size)
     if window is None:
         return
-    yield from auto_pad(gradient.windows, window, axis)
+    yield from shared.auto_pad(gradient.windows, window, axis)
     if forward:
-        yield from exact(window, axis)
+        yield from shared.exact(window, axis)
     elif (axis.chosen.kernel, axis.chosen.pad) == (widened(window).kernel, widened(window).pad):
         yield from _direct(window, axis)
     else:
-        yield from on_canvas(window, axis)
+        yield from shared.on_canvas(window, axis)
 
 
-def _direct(window: AxisWindow, axis: Axis) -> Iterator[Step]:
+def _direct(window: AxisWindow, axis: shared.Axis) -> Iterator[shared.Step]:
     kernel, pad, ends = axis.chosen.kernel, axis.chosen.pad, {"b": window.begin, "e": window.end}
-    yield effective_kernel(window)
-    yield Step.of("padding p", "max(b, e)", ends, pad)
-    yield Step.of("kernel k″", "k′ + |b − e|", {"k′": window.extent, **ends}, kernel)
-    yield Step.of("legal", "p ≤ ⌊k″ / 2⌋", {"p": pad, "k″": kernel}, HOLDS)
-    yield output_size("I + 2·p − k″", {"p": pad, "k″": kernel}, axis, kernel)
+    yield shared.effective_kernel(window)
+    yield shared.Step.of("padding p", "max(b, e)", ends, pad)
+    yield shared.Step.of("kernel k″", "k′ + |b − e|", {"k′": window.extent, **ends}, kernel)
+    yield shared.Step.of("legal", "p ≤ ⌊k″ / 2⌋", {"p": pad, "k″": kernel}, shared.HOLDS)
+    yield shared.output_size("I + 2·p − k″", {"p": pad, "k″": kernel}, axis, kernel)

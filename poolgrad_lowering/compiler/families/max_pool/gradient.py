@@ -14,18 +14,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.compiler.analysis.provenance import Indices, Numbering, find_indices
 from poolgrad_lowering.compiler.families.gradient import Gradient, Operand, View
-from poolgrad_lowering.compiler.families.shared.checks import (
-    Kinds,
-    check_element_types,
-    check_names,
-    check_operand_shape,
-    check_order,
-    check_pool,
-    check_record,
-    check_result,
-    check_shape,
-    malformed,
-)
+from poolgrad_lowering.compiler.families.shared import checks
 from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
@@ -99,7 +88,7 @@ class MaxPoolGradient(Gradient):
         return tuple(operand.value for operand in used if operand is not None)
 
 
-_FIELDS: Kinds = {
+_FIELDS: checks.Kinds = {
     "x": Operand,
     "argmax": (Operand, type(None)),
     "numbering": Numbering,
@@ -111,20 +100,20 @@ _FIELDS: Kinds = {
 
 def verify_gradient(facts: Facts, gradient: MaxPoolGradient) -> None:
     """Raises `Refuse` at the first condition that the gradient violates."""
-    check_record(gradient, _FIELDS)
-    check_pool(gradient)
+    checks.check_record(gradient, _FIELDS)
+    checks.check_pool(gradient)
     if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < len(gradient.x_shape) - 2:
-        raise malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
-    check_element_types(facts, gradient, gradient.x.value, gradient.grad.value, gradient.dx.value)
+        raise checks.malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
+    checks.check_element_types(facts, gradient, gradient.x.value, gradient.grad.value, gradient.dx.value)
     _check_index_type(facts, gradient)
-    check_operand_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, gradient.x_shape)
-    check_result(facts, gradient)
+    checks.check_operand_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, gradient.x_shape)
+    checks.check_result(facts, gradient)
     for operand in (gradient.argmax, gradient.grad):
         if operand is not None:
-            check_operand_shape(facts, Code.GRAD_SHAPE, operand, gradient.pooled_shape)
+            checks.check_operand_shape(facts, Code.GRAD_SHAPE, operand, gradient.pooled_shape)
     _check_argmax(facts, gradient)
     _check_reduction(gradient)
-    check_order(gradient)
+    checks.check_order(gradient)
 
 
 def check_operands(gradient: MaxPoolGradient) -> None:
@@ -132,7 +121,7 @@ def check_operands(gradient: MaxPoolGradient) -> None:
 
     Its name denotes another value there, or it needs a new shape that is not known.
     """
-    check_names(gradient)
+    checks.check_names(gradient)
     shapes = ((gradient.argmax, gradient.pooled_shape), (gradient.x, gradient.x_shape))
     is_flat = any(
         operand is not None and operand.view is View.FLAT and not fits_reshape(shape) for operand, shape in shapes
@@ -153,7 +142,7 @@ def _check_index_type(facts: Facts, gradient: MaxPoolGradient) -> None:
     if argmax is None or gradient.numbering is Numbering.PLANE:
         return
     if facts.element_type(argmax.value) == TensorProto.INT32:
-        raise malformed(gradient, "the indices '{}' are int32, but not plane-local", argmax.value.name)
+        raise checks.malformed(gradient, "the indices '{}' are int32, but not plane-local", argmax.value.name)
 
 
 def _check_argmax(facts: Facts, gradient: MaxPoolGradient) -> None:
@@ -163,12 +152,12 @@ def _check_argmax(facts: Facts, gradient: MaxPoolGradient) -> None:
     if argmax is None:
         unrecorded = pool is not None and pool.is_a("MaxPool") and pool.output(1) is None
         if not unrecorded or gradient.numbering is not Numbering.TENSOR:
-            raise malformed(gradient, "it has no indices, and no MaxPool whose Indices output could be added")
+            raise checks.malformed(gradient, "it has no indices, and no MaxPool whose Indices output could be added")
         _check_pool(facts, gradient, pool)
     elif (found := find_indices(facts, argmax)) is not None:
         _check_recorded(facts, gradient, argmax, found)
     elif pool is not None and (pool.is_a("MaxPool") or not _comes_from(argmax, pool.output(1))):
-        raise malformed(gradient, "the indices '{}' are not those of '{}'", argmax.name, pool.label)
+        raise checks.malformed(gradient, "the indices '{}' are not those of '{}'", argmax.name, pool.label)
 
 
 def _check_reduction(gradient: MaxPoolGradient) -> None:
@@ -181,13 +170,13 @@ def _check_reduction(gradient: MaxPoolGradient) -> None:
         pool is not None and pool.is_a("ReduceMax") and recorder.is_a("ArgMax") and pool.scope is recorder.scope
     )
     if not are_maxima or argmax is None or not _comes_from(argmax.value, recorder.output(0)):
-        raise malformed(gradient, "its reduction is not the ReduceMax and the ArgMax that recorded the indices")
+        raise checks.malformed(gradient, "its reduction is not the ReduceMax and the ArgMax that recorded the indices")
 
 
 def _check_recorded(facts: Facts, gradient: MaxPoolGradient, argmax: Value, found: Indices) -> None:
     """The MaxPool that recorded the indices is `pool`, if the record names one, and the numbering is as stated."""
     if gradient.recording_pool not in (None, found.pool):
-        raise malformed(gradient, "the indices '{}' come from '{}'", argmax.name, found.pool.label)
+        raise checks.malformed(gradient, "the indices '{}' come from '{}'", argmax.name, found.pool.label)
     if gradient.numbering is not found.numbering:
         what = "'{}' is numbered per {}, but the form says per {}"
         raise Refuse(Code.INDICES_NUMBERING, what, argmax.name, found.numbering.value, gradient.numbering.value)
@@ -198,8 +187,8 @@ def _check_pool(facts: Facts, gradient: MaxPoolGradient, pool: Node | None) -> N
     """The MaxPool has the gradient's windows, and its input has the shape of x."""
     source = pool.input(0) if pool is not None else None
     if pool is None or source is None or facts.pool(pool) != gradient.windows:
-        raise malformed(gradient, "its windows are not those of the pool that recorded the indices")
-    check_shape(facts, Code.MALFORMED_GRADIENT, source, gradient.x_shape)
+        raise checks.malformed(gradient, "its windows are not those of the pool that recorded the indices")
+    checks.check_shape(facts, Code.MALFORMED_GRADIENT, source, gradient.x_shape)
 
 
 def _comes_from(value: Value, source: Value | None) -> bool:

@@ -12,33 +12,18 @@ import math
 from collections.abc import Sequence
 
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.shared.legality import (
-    check_lowerable,
-    inexpressible,
-    legal_windows,
-    margins,
-    operator_for,
-    supported,
-)
+from poolgrad_lowering.compiler.families.shared import legality as shared
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
-from poolgrad_lowering.dialect import OPS
+from poolgrad_lowering.dialect import OPS, ops
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow, widened
 from poolgrad_lowering.dialect.body_windows import onnx_window
 from poolgrad_lowering.dialect.op import Maximum
-from poolgrad_lowering.dialect.ops import (
-    ADAPTIVE,
-    ADAPTIVE_GRAD,
-    MAX_POOL_2D,
-    MAX_POOL_2D_GRAD,
-    MAX_POOL_3D,
-    MAX_POOL_3D_GRAD,
-)
 from poolgrad_lowering.dialect.targets import Support, Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import Dim, Shown
 from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow, PoolAttributes
 
-_WINDOWED = (MAX_POOL_2D, MAX_POOL_3D)
+_WINDOWED = (ops.MAX_POOL_2D, ops.MAX_POOL_3D)
 """The operators for pools with windows, the preferred one first."""
 
 
@@ -69,12 +54,12 @@ def _adaptive_op(gradient: MaxPoolGradient) -> LoweredOp:
     counts = [dim.static for dim in pooled if dim.static]
     if len(counts) != len(pooled):
         raise Refuse(Code.FORWARD_WINDOWS, "the pooled size of '{}' is not known", gradient.x.value.name)
-    return LoweredOp(ADAPTIVE, {"output_size": [1] * (3 - len(counts)) + counts, "indices_dtype": INT32_CODE})
+    return LoweredOp(ops.ADAPTIVE, {"output_size": [1] * (3 - len(counts)) + counts, "indices_dtype": INT32_CODE})
 
 
 def _select_windowed(gradient: MaxPoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp:
     dilations = [d if k > 1 else 1 for k, d in zip(pool.kernel, pool.dilations, strict=True)]
-    op = operator_for(gradient, target, _WINDOWED)
+    op = shared.operator_for(gradient, target, _WINDOWED)
     if max(dilations) > 1 and not target.operators.get(op, Support()).dilation:
         raise Refuse(Code.FORWARD_WINDOWS, "{} does not support dilation in a forward pool", target.title)
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
@@ -108,7 +93,7 @@ def _is_supported(axis: AxisWindow | None, extent: Dim, count: Dim, *, ceil: boo
 INT32_CODE = 3
 """The attribute of an operator with the type of argmax: int32 (aclDataType)."""
 
-WINDOWED_GRADIENTS = (MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD)
+WINDOWED_GRADIENTS = (ops.MAX_POOL_2D_GRAD, ops.MAX_POOL_3D_GRAD)
 """The operators for gradients of pools with windows, the preferred one first."""
 
 
@@ -116,32 +101,32 @@ def select_op(gradient: MaxPoolGradient, target: Target, operator: str | None = 
     """Return the operator for a gradient on a target, `operator` if it is given. Raises `Refuse` if there is none."""
     if operator is None:
         return _select(gradient, target, WINDOWED_GRADIENTS)
-    if operator == ADAPTIVE_GRAD and _is_adaptive(gradient):
-        adaptive = LoweredOp(ADAPTIVE_GRAD, {})
+    if operator == ops.ADAPTIVE_GRAD and _is_adaptive(gradient):
+        adaptive = LoweredOp(ops.ADAPTIVE_GRAD, {})
         check_support(adaptive, gradient, target)
         return adaptive
     is_able = operator in WINDOWED_GRADIENTS and len(gradient.x_shape) in OPS[operator].ranks
     lowered = _select(gradient, target, (operator,) if is_able else WINDOWED_GRADIENTS)
     if lowered.name != operator:
-        raise inexpressible(operator, gradient)
+        raise shared.inexpressible(operator, gradient)
     return lowered
 
 
 def _select(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]) -> LoweredOp:
     """Return the operator for a gradient; `windowed` are those to choose from where there are windows."""
-    check_lowerable(gradient, gradient.x.value)
-    pool, op = equal_windows(gradient), LoweredOp(ADAPTIVE_GRAD, {})
+    shared.check_lowerable(gradient, gradient.x.value)
+    pool, op = equal_windows(gradient), LoweredOp(ops.ADAPTIVE_GRAD, {})
     if pool is not None:
-        _, windows, ceil = legal_windows(gradient, pool, lambda _, window: widened(window))
-        name = operator_for(gradient, target, windowed)
-        op = LoweredOp(name, window_attributes(name, windows, ceil=ceil), margins(windows))
+        _, windows, ceil = shared.legal_windows(gradient, pool, lambda _, window: widened(window))
+        name = shared.operator_for(gradient, target, windowed)
+        op = LoweredOp(name, window_attributes(name, windows, ceil=ceil), shared.margins(windows))
     check_support(op, gradient, target)
     return op
 
 
 def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> None:
     """Raise `Refuse` unless the target has `op` and it supports the gradient's element type and sizes."""
-    support = supported(op.name, gradient, gradient.x.value, target)
+    support = shared.supported(op.name, gradient, gradient.x.value, target)
     canvas = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
     sizes = [dim.static for dim in gradient.x_shape[2:]]
     known = [extent + sum(margin) for extent, margin in zip(sizes, canvas, strict=True) if extent is not None]

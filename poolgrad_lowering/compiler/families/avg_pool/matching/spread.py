@@ -17,12 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.avg_pool.matching.planes import (
-    Quotient,
-    Scale,
-    scaled_operands,
-    written_gradient,
-)
+from poolgrad_lowering.compiler.families.avg_pool.matching import planes
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import slice_bounds, static_integers
@@ -53,7 +48,7 @@ class Spread:
     begins: tuple[int, ...]
     sizes: tuple[int, ...]
     complete: tuple[bool, ...]
-    scale: Scale
+    scale: planes.Scale
 
     def cut(self, bounds: dict[int, tuple[int, int]]) -> Spread | None:
         """Return what a Slice with these bounds of axes takes, axes counted from the last, -1; None if of others."""
@@ -99,7 +94,7 @@ def spread(facts: Facts, node: Node, kernel: tuple[int, ...]) -> Spread:
     if any(step > 1 and taps > 1 for step, taps in zip(windows.dilations, kernel, strict=True)):
         raise Refuse(Code.DILATED_AVERAGE, "ConvTranspose '{}' has dilations {}", node.label, list(windows.dilations))
     whole = tuple((count - 1) * stride + taps for count, stride, taps in zip(known, strides, kernel, strict=True))
-    full = Spread(source, kernel, strides, tuple(known), (0,) * axes, whole, (True,) * axes, Scale(np.ones(1)))
+    full = Spread(source, kernel, strides, tuple(known), (0,) * axes, whole, (True,) * axes, planes.Scale(np.ones(1)))
     behind = [extra - pad for extra, pad in zip(more, windows.ends, strict=True)]
     cut = full.padded([-pad for pad in windows.begins], behind) if min(known) > 0 else None
     if cut is None or min(cut.sizes) < 1:
@@ -141,7 +136,7 @@ def changed(facts: Facts, node: Node, made: Spread) -> Spread | None:
 
 def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
     """What a Mul or Div by one number makes of the result; None for any other node."""
-    constants = [values for _, values in scaled_operands(facts, node) if values.size]
+    constants = [values for _, values in planes.scaled_operands(facts, node) if values.size]
     found = [values.reshape(-1)[:1] for values in constants if (values == values.flat[0]).all()]
     return replace(made, scale=made.scale.by(found[0], divides=node.is_a("Div"))) if found else None
 
@@ -174,7 +169,7 @@ def stages(results: Iterable[tuple[Value, Spread]]) -> list[Stage]:
     return [(made, [value for value, _ in pairs]) for made, pairs in grouped][::-1]
 
 
-def average(facts: Facts, found: Sequence[Stage], divided: Sequence[Quotient]) -> AveragePoolGradient | None:
+def average(facts: Facts, found: Sequence[Stage], divided: Sequence[planes.Quotient]) -> AveragePoolGradient | None:
     """Return the gradient of the first stage that is divided by the numbers of elements of its windows, else None."""
     for made, values in found:
         pool = pool_of(made)
@@ -182,7 +177,7 @@ def average(facts: Facts, found: Sequence[Stage], divided: Sequence[Quotient]) -
             padded = None if pool is None else _counted(pool, made, quotient.scale.then(made.scale))
             if pool is not None and padded is not None:
                 sizes = made.counts, made.sizes
-                gradient = written_gradient(facts, quotient.dividends, values, sizes, pool, padded=padded)
+                gradient = planes.written_gradient(facts, quotient.dividends, values, sizes, pool, padded=padded)
                 if gradient is not None:
                     return gradient
     return None
@@ -204,7 +199,7 @@ def pool_of(made: Spread) -> PoolAttributes | None:
     return None
 
 
-def one_divisor(made: Spread, scale: Scale) -> int | None:
+def one_divisor(made: Spread, scale: planes.Scale) -> int | None:
     """Return the integer that all elements are divided by, or None."""
     first = scale.first
     if not np.isfinite(first) or round(first) < 1:
@@ -212,7 +207,7 @@ def one_divisor(made: Spread, scale: Scale) -> int | None:
     return round(first) if scale.is_division_by(np.full(made.counts, float(round(first)))) else None
 
 
-def _counted(pool: PoolAttributes, made: Spread, scale: Scale) -> bool | None:
+def _counted(pool: PoolAttributes, made: Spread, scale: planes.Scale) -> bool | None:
     """Whether each element is divided by those of its window, the padding's too (True) or without them (False).
 
     None if by anything else.
