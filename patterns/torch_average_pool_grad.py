@@ -75,7 +75,7 @@ def _with_one_divisor(
         raise Refuse(Code.OUTPUT_SIZE, what, node.label, list(found[0][0].sizes), list(found[0][0].counts))
     quotient = next((each for each in divided if each.is_divided), divided[0])
     scale = quotient.scale.then(pools[0][0].scale)
-    divisors = [spread.one_divisor(made, quotient.scale.then(made.scale)) for made, _, _ in pools]
+    divisors = [quotient.scale.then(made.scale).one_divisor for made, _, _ in pools]
     if not (is_whole or quotient.is_divided) or (divisors[0] is None and not quotient.is_divided):
         what = "what ConvTranspose '{}' adds is divided by {}, and no pool has such windows"
         raise Refuse(Code.UNRELATED_UPSAMPLING, what, node.label, scale.first)

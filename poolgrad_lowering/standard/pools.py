@@ -140,18 +140,6 @@ def _aten_avg_pool(call: Call) -> str:
     )
 
 
-def _aten_avg_pool_backward(call: Call) -> Body:
-    return _spread(call, "a0", call.count("a1", 1), _mean_windows(call, "a1", 2))
-
-
-def _aten_adaptive_avg_pool(call: Call) -> Body:
-    return _products(call, "a0", call.integers("a1") or [], transposed=False)
-
-
-def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
-    return _products(call, "a1", _adaptive_counts(call), transposed=True)
-
-
 def _adaptive_counts(call: Call) -> list[int]:
     """Return the output sizes of the forward pool: those of dY, or those of all such pools that read the same x."""
     shape = call.shape_of(call.operand("a0"))
@@ -211,12 +199,19 @@ def _aten_value_selecting_reduction_backward(call: Call) -> str:
 
 
 _ATEN_BODIES: dict[str, Callable[[Call], Body | str]] = {
-    **dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"), _aten_adaptive_avg_pool),
     **dict.fromkeys(
-        ("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward"), _aten_adaptive_avg_pool_backward
+        ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
+        lambda call: _products(call, "a0", call.integers("a1") or [], transposed=False),
+    ),
+    **dict.fromkeys(
+        ("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward"),
+        lambda call: _products(call, "a1", _adaptive_counts(call), transposed=True),
     ),
     **dict.fromkeys(("avg_pool2d", "avg_pool3d"), _aten_avg_pool),
-    **dict.fromkeys(("avg_pool2d_backward", "avg_pool3d_backward"), _aten_avg_pool_backward),
+    **dict.fromkeys(
+        ("avg_pool2d_backward", "avg_pool3d_backward"),
+        lambda call: _spread(call, "a0", call.count("a1", 1), _mean_windows(call, "a1", 2)),
+    ),
     "max": _aten_max,
     "value_selecting_reduction_backward": _aten_value_selecting_reduction_backward,
 }

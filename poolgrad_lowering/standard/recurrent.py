@@ -116,10 +116,6 @@ def _inputs(call: Call, shape: _Sequence, bias: str) -> str:
     return text + _steps("x", "x_gates", shape.steps) + _part("like", "x_0", 2, 0, shape.hidden)
 
 
-def _one(call: Call) -> str:
-    return scalar("one", 1, call.element_type("X"))
-
-
 def _lstm(call: Call) -> str:
     shape = _sequence(call, ("sigmoid", "tanh", "tanh"))
     size = shape.hidden
@@ -173,7 +169,8 @@ def _saved(call: Call, shape: _Sequence, states: Sequence[str]) -> str:
     For each of the states "h" and "c": `h_all`, the state `h_first` before the first step, and `h_before` each step.
     For the gates `all_gates`, for the gradients of all hidden states `dh_0`, …, if there are any.
     """
-    text = ints("direction", [1]) + "all_gates = Squeeze(gates, direction)\n" + _one(call)
+    text = ints("direction", [1]) + "all_gates = Squeeze(gates, direction)\n"
+    text += scalar("one", 1, call.element_type("X"))
     for state in states:
         text += f"{state}_all = Squeeze({state.upper()}All, direction)\n"
     text += _part("like", "h_all", 0, 0, 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -63,23 +63,15 @@ def _remainder(left: Array, right: Array) -> Array | None:
     return left % right
 
 
-def _floor(known: Evaluation, node: Node) -> Array | None:
+def _of_floats(compute: Callable[[Array], Array], known: Evaluation, node: Node) -> Array | None:
     data = known.value(node.input(0))
-    return np.floor(data) if data is not None and data.dtype.kind == "f" else None
+    return compute(data) if data is not None and data.dtype.kind == "f" else None
 
 
 def _exact_cast(known: Evaluation, node: Node) -> Array | None:
-    """ONNX's Cast between float32, int32 and int64, if every value is kept exactly."""
-    return _as_type(known.value(node.input(0)), integer(node, "to"))
-
-
-def _cast_like(known: Evaluation, node: Node) -> Array | None:
-    """ONNX's CastLike, of which the same holds."""
-    return _as_type(known.value(node.input(0)), known.facts.element_type(node.input(1)))
-
-
-def _as_type(data: Array | None, element_type: int | None) -> Array | None:
-    target = _CASTS.get(element_type)
+    """ONNX's Cast or CastLike between float32, int32 and int64, if every value is kept exactly."""
+    like = known.facts.element_type(node.input(1))
+    data, target = known.value(node.input(0)), _CASTS.get(integer(node, "to") if node.is_a("Cast") else like)
     if data is None or target is None or data.dtype.kind not in _NUMBERS:
         return None
     cast = data.astype(target)
@@ -120,10 +112,10 @@ def _expand(known: Evaluation, node: Node) -> Array | None:
 ARITHMETIC_RULES: dict[str, Rule] = {
     "Add": partial(_of_two, np.add),
     "Cast": _exact_cast,
-    "CastLike": _cast_like,
+    "CastLike": _exact_cast,
     "Div": partial(_of_two, _divide),
     "Expand": _expand,
-    "Floor": _floor,
+    "Floor": partial(_of_floats, np.floor),
     "GatherElements": _gather_elements,
     "Mod": partial(_of_two, _remainder),
     "Mul": partial(_of_two, np.multiply),
@@ -154,22 +146,6 @@ def _each(compute: Callable[..., Array], known: Evaluation, node: Node) -> Array
     if values is None or len({value.dtype for value in values}) > 1:
         return None
     return None if broadcast_shape(*(value.shape for value in values)) is None else np.asarray(compute(*values))
-
-
-def _of_all(compute: Callable[[Array, Array], Array], *values: Array) -> Array:
-    found = values[0]
-    for value in values[1:]:
-        found = compute(found, value)
-    return found
-
-
-def _of_floats(compute: Callable[[Array], Array], known: Evaluation, node: Node) -> Array | None:
-    data = known.value(node.input(0))
-    return compute(data) if data is not None and data.dtype.kind == "f" else None
-
-
-def _reciprocal(data: Array) -> Array:
-    return np.asarray(data.dtype.type(1) / data)
 
 
 def _cast(known: Evaluation, node: Node) -> Array | None:
@@ -265,12 +241,12 @@ CONSTANT_RULES: dict[str, Rule] = {
     "GreaterOrEqual": partial(_each, np.greater_equal),
     "Less": partial(_each, np.less),
     "LessOrEqual": partial(_each, np.less_equal),
-    "Max": partial(_each, partial(_of_all, np.maximum)),
-    "Min": partial(_each, partial(_of_all, np.minimum)),
+    "Max": partial(_each, lambda *values: reduce(np.maximum, values)),
+    "Min": partial(_each, lambda *values: reduce(np.minimum, values)),
     "Neg": partial(_each, np.negative),
     "Not": partial(_each, np.logical_not),
     "Or": partial(_each, np.logical_or),
-    "Reciprocal": partial(_of_floats, _reciprocal),
+    "Reciprocal": partial(_of_floats, lambda data: np.asarray(data.dtype.type(1) / data)),
     "ReduceProd": partial(_reduced, np.prod),
     "Shape": _shape,
     "Slice": _slice,

@@ -50,7 +50,10 @@ def _replaced_site(site: Lowered[Any], nodes: list[NodeProto], use_counts: UseCo
     node, dead = one.dialect_node, one.region.nodes
     _record(node, dead, site.anchor, site.form)
     node.metadata_props.add(key=metadata.SITE, value=site.site)
-    _record_layer(node, [*([] if pool is None else [pool]), *dead])
+    if metadata.layer_of(node) is None:  # the first layer of its origins
+        origins = [*([] if pool is None else [pool]), *dead]
+        named = next((each.proto for each in origins if metadata.layer_of(each.proto) is not None), NodeProto())
+        node.metadata_props.extend(entry for entry in named.metadata_props if entry.key == metadata.NAME_SCOPES)
     return one
 
 
@@ -60,10 +63,3 @@ def _record(node: NodeProto, dead: Sequence[Node], origin: Node, form: str) -> N
     entries.extend([entry for entry in origin.proto.metadata_props[:] if entry.key not in own])
     entries.add(key=metadata.PATTERN, value=form)
     entries.add(key=metadata.REPLACED, value=json.dumps([one.label for one in dead]))
-
-
-def _record_layer(node: NodeProto, origins: Sequence[Node]) -> None:
-    """Write the first layer of `origins` onto the node if it has none yet."""
-    if metadata.layer_of(node) is None:
-        named = next((one.proto for one in origins if metadata.layer_of(one.proto) is not None), NodeProto())
-        node.metadata_props.extend(entry for entry in named.metadata_props if entry.key == metadata.NAME_SCOPES)

@@ -18,6 +18,9 @@ from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Scope
 from poolgrad_lowering.model.ir.tensors import type_name
 
+_created = lru_cache(function_body)
+"""As `function_body`, created once: nothing may change the result."""
+
 
 class FunctionBodies:
     """The function bodies of dialect operators in a model: those it already has, and those created for its sites."""
@@ -79,7 +82,7 @@ class FunctionBodies:
 
     def _body(self, op: str, element_types: frozenset[int], maximum: Maximum) -> FunctionProto:
         """Return the body for the model's opset. Raises `NoFunctionBodyError`."""
-        return _created(op, self._index.opset, element_types, maximum)
+        return _created(op, self._index.opset, element_types, maximum=maximum)
 
     def _is_present(self, op: str, element_type: int, maximum: Maximum) -> bool:
         """Whether the model has the body for this type or for all types, also as other tools write it."""
@@ -93,12 +96,6 @@ class FunctionBodies:
     @staticmethod
     def _needs_another(op: str) -> Refuse:
         return Refuse(Code.FORWARD_BODY, "another pool of the model needs another body of {}.{}", DOMAIN, op)
-
-
-@lru_cache
-def _created(op: str, opset: int, element_types: frozenset[int], maximum: Maximum) -> FunctionProto:
-    """As `function_body`, created once: nothing may change the result."""
-    return function_body(op, opset, element_types, maximum=maximum)
 
 
 def import_dialect(scope: ModelProto | FunctionProto) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import NamedTuple
 
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, numpy_helper
@@ -57,30 +56,13 @@ def _infer_alone(node: Node, operands: Types, data: Mapping[str, onnx.TensorProt
     return dict(found)
 
 
-class _Called(NamedTuple):
-    """Functions in which nothing misleads inference, and what hides this in the nodes that call them."""
-
-    functions: list[FunctionProto]
-    hiding: Hiding
-
-    @classmethod
-    def prepared(cls, functions: Iterable[FunctionProto]) -> _Called:
-        """Return copies of functions, without what they declare."""
-        copied = list(map(deepcopy, functions))
-        hiding = Hiding(copied)
-        for function in copied:
-            hiding.hide(function.node)
-            del function.value_info[:]
-        return cls(copied, hiding)
-
-
 class NodeInference:
     """ONNX's inference for the nodes of a model. Returns no types where it fails: unknown facts are always safe."""
 
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
         self._sizes: dict[str, Dim] = {}  # by their text, which is their name for ONNX
-        self._called: dict[frozenset[Op], _Called | None] = {}
+        self._called: dict[frozenset[Op], Hiding | None] = {}
         self._functions: dict[Op, list[FunctionProto]] = {}
         for function in index.model.functions:
             self._functions.setdefault((canonical_domain(function.domain), function.name), []).append(function)
@@ -163,7 +145,7 @@ class NodeInference:
         opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in node.scope.opsets.items()]
         model = onnx.ModelProto(ir_version=self._index.model.ir_version, opset_import=opsets, graph=graph)
         model.functions.extend(called.functions)
-        called.hiding.hide(model.graph.node)
+        called.hide(model.graph.node)
         inferred = onnx.shape_inference.infer_shapes(model.SerializeToString())
         return {value.name: value.type for value in inferred.graph.output}
 
@@ -171,7 +153,7 @@ class NodeInference:
         """Return the operators of nodes that functions of the model define."""
         return {(canonical_domain(node.domain), node.op_type) for node in nodes} & self._functions.keys()
 
-    def _functions_of(self, operators: frozenset[Op]) -> _Called | None:
+    def _functions_of(self, operators: frozenset[Op]) -> Hiding | None:
         """Return the functions of operators and those that these call, prepared for inference once.
 
         None if they are too many, or if one defines an operator of ONNX anew, which inference takes for ONNX's own.
@@ -186,7 +168,7 @@ class NodeInference:
             is_own = any(domain in ONNX_DOMAINS and onnx.defs.has(name, domain) for domain, name in reached)
             functions = [function for op in reached for function in self._functions[op]]
             usable = len(reached) <= _MOST_FUNCTIONS and not is_own
-            self._called[operators] = _Called.prepared(functions) if usable else None
+            self._called[operators] = Hiding(functions) if usable else None
         return self._called[operators]
 
 
@@ -200,7 +182,7 @@ class Hiding:
 
     Of a Slice, inference then propagates only type and rank; the rules derive more. With known bounds, its inference
     ends the process if a window larger than its input made a size negative. Of such a pool, and of a call whose
-    attributes make one, it infers nothing.
+    attributes make one, it infers nothing. `functions` are copies of those of the model, without what they declare.
     """
 
     def __init__(self, functions: Iterable[FunctionProto]) -> None:
@@ -209,11 +191,15 @@ class Hiding:
         The attributes of a call may be those of a pool in the function, or in one that it calls.
         """
         self._referring: defaultdict[Op, list[tuple[FunctionProto, list[NodeProto]]]] = defaultdict(list)
-        for function in functions:
+        self.functions = list(map(deepcopy, functions))
+        for function in self.functions:
             referring = [node for node in with_inner(function.node) if refers(node)]
             if referring:
                 self._referring[canonical_domain(function.domain) or LOCAL, function.name].append((function, referring))
         self._found: dict[tuple[Op, tuple[tuple[str, bytes], ...]], bool] = {}
+        for function in self.functions:
+            self.hide(function.node)
+            del function.value_info[:]
 
     def hide(self, nodes: Iterable[NodeProto]) -> None:
         """Change nodes, and those in their subgraphs."""
@@ -225,8 +211,8 @@ class Hiding:
             for attribute in node.attribute:
                 for _, graph in subgraphs(attribute):
                     del graph.value_info[:]
-                    for value in (*graph.input, *graph.output):
-                        hide_shapes(value.type)
+                    for tensor in (each for value in (*graph.input, *graph.output) for each in _tensors(value.type)):
+                        tensor.ClearField("shape")
                     self.hide(graph.node)
 
     def _is_miscounted(self, node: NodeProto, given: Mapping[str, AttributeProto]) -> bool:
@@ -261,12 +247,6 @@ def with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         for attribute in node.attribute:
             for _, graph in subgraphs(attribute):
                 yield from with_inner(graph.node)
-
-
-def hide_shapes(declared: onnx.TypeProto) -> None:
-    """Remove the shape from the type of a tensor, or of the tensors in a sequence, an optional or a map."""
-    for tensor in _tensors(declared):
-        tensor.ClearField("shape")
 
 
 def sizes_in(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:

@@ -18,7 +18,7 @@ from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.ir import tensors
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, link_flaw
 from poolgrad_lowering.model.ir.index import ModelIndex, Visitor, subgraphs
-from poolgrad_lowering.model.ir.scopes import Scope
+from poolgrad_lowering.model.ir.scopes import Scope, Use
 
 _MODEL = "the model"
 _MAX_REMEMBERED = 256
@@ -116,8 +116,8 @@ class Gate(Visitor):
     def on_indexed(self, index: ModelIndex) -> None:
         """Validate the whole model: every used name is defined, calls are bounded, links stay in the folder."""
         for scope in index.scopes:
-            if scope.parent is None:
-                _require_definitions(scope)
+            for name in scope.captures() if scope.parent is None else ():
+                _reject_undefined(name, scope.uses(name)[0])
         _require(flaws.calls_flaw(index.scopes, self.limits), _MODEL)
         if self.folder is not None:
             for location, file in self.external.items():
@@ -164,12 +164,10 @@ class Gate(Visitor):
             self.external.setdefault(reference.location, ExternalFile(where)).add(reference, where)
 
 
-def _require_definitions(root: Scope) -> None:
-    """Reject a name that a root scope or a scope in it uses and that no scope defines."""
-    for name in root.captures():
-        use = root.uses(name)[0]
-        where = _place(use.scope, use.position) if use.position >= 0 else f"{_place(use.scope)}, outputs or training"
-        _reject(Flaw(Fault.UNMADE_VALUE, f"the value {shown(name)} is not defined"), where)
+def _reject_undefined(name: str, use: Use) -> NoReturn:
+    """Reject a name that a scope uses and that none defines."""
+    where = _place(use.scope, use.position) if use.position >= 0 else f"{_place(use.scope)}, outputs or training"
+    _reject(Flaw(Fault.UNMADE_VALUE, f"the value {shown(name)} is not defined"), where)
 
 
 def _place(scope: Scope, position: int = -1, held: str = "") -> str:

@@ -80,12 +80,6 @@ class ModelFolder:
         return next((folder for folder in self.allowed if path.is_relative_to(folder)), None)
 
 
-def reference_to(entries: Iterable[StringStringEntryProto], size: int) -> Reference:
-    """The reference of a tensor whose data takes `size` bytes. Requires that `external_flaw` returned None."""
-    values = {entry.key: entry.value for entry in entries}
-    return Reference(values["location"], int(values.get("offset", 0)), size)
-
-
 def external_flaw(entries: Iterable[StringStringEntryProto], size: int) -> Flaw | None:
     """The flaw of the external data entries of a tensor whose data takes `size` bytes, or None."""
     pairs = [(entry.key, entry.value) for entry in entries]

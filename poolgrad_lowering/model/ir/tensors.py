@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from onnx import TensorProto
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
-from poolgrad_lowering.model.ir.external import Reference, external_flaw, reference_to
+from poolgrad_lowering.model.ir.external import Reference, external_flaw
 
 
 class _Storage(NamedTuple):
@@ -89,7 +89,9 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
 
 def external_reference(tensor: TensorProto) -> Reference:
     """The reference of an external tensor. Requires that `tensor_flaw` returned None."""
-    return reference_to(tensor.external_data, _bytes(_BY_NUMBER[tensor.data_type], math.prod(tensor.dims)))
+    values = {entry.key: entry.value for entry in tensor.external_data}
+    size = _bytes(_BY_NUMBER[tensor.data_type], math.prod(tensor.dims))
+    return Reference(values["location"], int(values.get("offset", 0)), size)
 
 
 def external_tensors(message: Message) -> Iterator[TensorProto]:

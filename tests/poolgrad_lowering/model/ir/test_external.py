@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from onnx import StringStringEntryProto
+from onnx import StringStringEntryProto, TensorProto
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.model.ir.external import (
@@ -16,8 +16,8 @@ from poolgrad_lowering.model.ir.external import (
     Reference,
     external_flaw,
     link_flaw,
-    reference_to,
 )
+from poolgrad_lowering.model.ir.tensors import external_reference
 
 MOST = 2**63 - 1
 
@@ -37,7 +37,8 @@ def not_utf8(key: str) -> StringStringEntryProto:
 )
 def test_a_location_in_the_folder(location: str) -> None:
     assert external_flaw(entries(("location", location)), 8) is None
-    assert reference_to(entries(("location", location)), 8) == Reference(location, 0, 8)
+    tensor = TensorProto(data_type=TensorProto.INT8, dims=[8], external_data=entries(("location", location)))
+    assert external_reference(tensor) == Reference(location, 0, 8)
 
 
 LOCATIONS = {
@@ -93,7 +94,8 @@ def test_one_key_twice(key: str, fault: Fault | None) -> None:
 def test_an_offset(text: str, offset: int) -> None:
     given = entries(("location", "w"), ("offset", text))
     assert external_flaw(given, 8) is None
-    assert reference_to(given, 8) == Reference("w", offset, 8)
+    tensor = TensorProto(data_type=TensorProto.INT8, dims=[8], external_data=given)
+    assert external_reference(tensor) == Reference("w", offset, 8)
 
 
 EXTENTS = ["", "-1", "+1", "1.0", " 1", "1 ", "1\n", "0x1", "1e3", "1_0", "twelve", "١", str(MOST + 1), "0" * 20]

@@ -56,6 +56,12 @@ class Scale:
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(self.divisors.flat[0] / np.prod([float(factor.flat[0]) for factor in self.factors]))
 
+    @property
+    def one_divisor(self) -> int | None:
+        """The integer that all elements are divided by, or None."""
+        number = round(self.first) if np.isfinite(self.first) else 0
+        return number if number > 0 and self.is_division_by(np.array(number)) else None
+
     def is_division_by(self, wanted: npt.NDArray[np.generic]) -> bool:
         """Whether each window is divided by `wanted`; a factor is the reciprocal, rounded to the factor's type."""
         numbers = wanted.astype(np.float64)
@@ -64,8 +70,8 @@ class Scale:
                 [factor] = self.factors
                 return bool(((self.divisors / numbers).astype(factor.dtype) == factor).all())
             for factor in self.factors:
-                numbers *= factor.astype(np.float64)
-            return np.array_equal(numbers, np.broadcast_to(self.divisors, numbers.shape))
+                numbers = numbers * factor.astype(np.float64)
+            return bool((numbers == self.divisors).all())
 
 
 @dataclass(frozen=True, eq=False)

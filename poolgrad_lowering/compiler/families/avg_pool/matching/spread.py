@@ -7,7 +7,6 @@ What is added to which elements, and by what it is divided, says which average p
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -25,7 +24,7 @@ from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers, text
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
-from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
+from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, PoolAttributes
 
 S = TypeVar("S")
 
@@ -199,26 +198,12 @@ def pool_of(made: Spread) -> PoolAttributes | None:
     return None
 
 
-def one_divisor(made: Spread, scale: planes.Scale) -> int | None:
-    """Return the integer that all elements are divided by, or None."""
-    first = scale.first
-    if not np.isfinite(first) or round(first) < 1:
-        return None
-    return round(first) if scale.is_division_by(np.full(made.counts, float(round(first)))) else None
-
-
 def _counted(pool: PoolAttributes, made: Spread, scale: planes.Scale) -> bool | None:
     """Whether each element is divided by those of its window, the padding's too (True) or without them (False).
 
     None if by anything else.
     """
-    rows = zip(made.kernel, made.strides, pool.begins, pool.ends, made.sizes, made.counts, strict=True)
-    axes = [
-        (AxisWindow(kernel, stride, begin, end, 1), size, count) for kernel, stride, begin, end, size, count in rows
-    ]
-    for padded in (False, True):
-        elements = [np.array(window.elements(size, count, padded=padded)) for window, size, count in axes]
-        counts = functools.reduce(np.multiply.outer, elements)
-        if scale.is_division_by(counts):
-            return padded
-    return None
+    rows = zip(pool.kernel, pool.strides, pool.begins, pool.ends, pool.dilations, strict=True)
+    windows = [AxisWindow(*row) for row in rows]
+    divisors = {padded: MeanWindows(windows, made.sizes, made.counts, padded).divisors() for padded in (False, True)}
+    return next((padded for padded, numbers in divisors.items() if scale.is_division_by(numbers)), None)
