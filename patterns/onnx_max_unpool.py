@@ -34,9 +34,8 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient:
         raise Refuse(Code.ARITY, "MaxUnpool takes dY, Indices and a shape, here it has {} inputs", len(node.inputs))
     found = indices(facts, recorded)
     if found.numbering is not Numbering.TENSOR:
-        raise Refuse(
-            Code.INDICES_NUMBERING, "'{}' counts inside planes, MaxUnpool over the whole tensor", recorded.name
-        )
+        what = "'{}' counts inside planes, MaxUnpool over the whole tensor"
+        raise Refuse(Code.INDICES_NUMBERING, what, recorded.name)
     forward = forward_pool(facts, found.pool)
     forward.check_no_overlap(node)
     check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)

@@ -19,8 +19,8 @@ from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_
 from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.shared.checks import check_windows, known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.model.facts.average_pools import forward_pools
 from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.training_operators import forward_pools
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Shape, Shown, differ
 from poolgrad_lowering.model.ir.scopes import Node, Value

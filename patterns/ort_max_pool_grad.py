@@ -36,9 +36,8 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
         raise Refuse(Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has {} inputs", len(node.inputs))
     found = indices(facts, recorded)
     if found.numbering is not Numbering.TENSOR:
-        raise Refuse(
-            Code.INDICES_NUMBERING, "'{}' counts inside planes, MaxPoolGrad over the whole tensor", recorded.name
-        )
+        what = "'{}' counts inside planes, MaxPoolGrad over the whole tensor"
+        raise Refuse(Code.INDICES_NUMBERING, what, recorded.name)
     forward = forward_pool(facts, found.pool)
     _check_attributes(node, forward)
     check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)

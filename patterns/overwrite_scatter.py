@@ -20,9 +20,9 @@ from poolgrad_lowering.compiler.families.gradient import Form, Operand
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
+    Scatter,
     check_adds_to_zeros,
     check_positions,
-    read_scatter,
     scattered_gradient,
 )
 from poolgrad_lowering.model.facts.facts import Facts
@@ -35,7 +35,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
 
     None where it reduces, or overwrites by something else than a MaxPool's Indices.
     """
-    scatter = read_scatter(node)
+    scatter = Scatter.read(node)
     if attribute(node, "reduction") not in (None, "none"):
         return None
     found = find_indices(facts, scatter.recorded)

@@ -78,9 +78,8 @@ def _check_casts(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool)
         )
         count = size(shape[1:] if is_part and not counts_batch else shape).static
         if count is None or count > _INT32:
-            raise Refuse(
-                Code.INDICES_ALTERED, "Cast '{}' may cut the Indices of MaxPool '{}' short", cast.label, pool.label
-            )
+            what = "Cast '{}' may cut the Indices of MaxPool '{}' short"
+            raise Refuse(Code.INDICES_ALTERED, what, cast.label, pool.label)
 
 
 def _terms(node: Node) -> Sequence[Value | None]:

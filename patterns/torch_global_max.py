@@ -18,7 +18,7 @@ from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum, with_whole_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter import plane_gradient, read_scatter
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, plane_gradient
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim
@@ -27,7 +27,7 @@ from poolgrad_lowering.model.ir.scopes import Node
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a scatter computes, None where no plane was flattened."""
-    scatter = read_scatter(node)
+    scatter = Scatter.read(node)
     reducer = facts.behind_views(scatter.recorded, "ArgMax")
     if reducer is None:
         return None

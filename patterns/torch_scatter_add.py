@@ -32,7 +32,6 @@ from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
     check_positions,
-    read_scatter,
     scattered_gradient,
 )
 from poolgrad_lowering.compiler.families.max_pool.matching.unrelated import check_can_be_of_a_pool
@@ -43,7 +42,7 @@ from poolgrad_lowering.model.ir.scopes import Node
 
 def match(facts: Facts, node: Node) -> MaxPoolGradient:
     """The gradient that a scatter computes; raises `Refuse` where it cannot be lowered."""
-    scatter = read_scatter(node)
+    scatter = Scatter.read(node)
     found = _indices(facts, scatter)
     check_adds_to_zeros(facts, scatter)
     forward = forward_pool(facts, found.pool)

@@ -50,9 +50,8 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | None:
         return None
     element_type = facts.element_type(recorded)
     if element_type not in (TensorProto.INT32, TensorProto.INT64):
-        raise Refuse(
-            Code.INDICES_SOURCE, "'{}' is {}, not known to hold indices", recorded.name, type_name(element_type)
-        )
+        what = "'{}' is {}, not known to hold indices"
+        raise Refuse(Code.INDICES_SOURCE, what, recorded.name, type_name(element_type))
     return ForwardOp(node, x, _windows(node, rank))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 from onnx import TensorProto
@@ -74,18 +74,12 @@ class Definition:
         return TRAINING_OPERATORS[self.op]
 
 
-@dataclass(frozen=True)
-class Undefined:
+class Undefined(NamedTuple):
     """An operator of onnxruntime's own that has no definition, and why."""
 
     operator: str
     code: DefinitionCode
     reason: str
-
-    @property
-    def op(self) -> tuple[str, str]:
-        """The domain and the operator type."""
-        return MICROSOFT, self.operator
 
 
 class Call:
@@ -144,9 +138,8 @@ class Call:
         shape = self.shape(name)
         size = shape[axis].static if axis < len(shape) else None
         if size is None:
-            raise Refuse(
-                DefinitionCode.UNKNOWN_SIZES, "'{}' has no fixed size on axis {}", self._given(name).name, axis
-            )
+            what = "'{}' has no fixed size on axis {}"
+            raise Refuse(DefinitionCode.UNKNOWN_SIZES, what, self._given(name).name, axis)
         return size
 
     def require_few(self, count: int) -> None:
@@ -184,10 +177,6 @@ class Call:
             raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "'{}' is no constant", value.name)
         return found
 
-    def known_dims(self, name: str) -> Shape | None:
-        """Return what `dims` does, None if the elements are not known."""
-        return self.facts.integers(self.operand(name))
-
     def numbers(self, name: str) -> list[float] | None:
         """Return the values of a constant vector, None if it is absent or no constant."""
         value = self.operand(name)
@@ -200,10 +189,6 @@ class Call:
         return found[0] if found is not None and len(found) == 1 else None
 
     # -- other nodes
-
-    def shape_of(self, value: Value | None) -> Shape | None:
-        """Return the shape of any value of the graph, None if it is not known."""
-        return None if value is None else self.facts.shape(value)
 
     def integers_of(self, value: Value | None) -> list[int]:
         """Return the elements of any constant vector of integers of the graph."""

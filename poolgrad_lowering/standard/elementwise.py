@@ -171,7 +171,7 @@ def _fake_quant_grad(call: Call) -> str:
 def _scale(call: Call) -> str:
     operator = "Div" if call.attribute("scale_down", 0) else "Mul"
     text = converted(call, "given", "scale", call.element_type("X"))
-    is_scalar = call.shape_of(call.operand("scale")) == ()
+    is_scalar = call.facts.shape(call.operand("scale")) == ()
     return (
         text
         + ("factor = Identity(given)\n" if is_scalar else as_scalar("factor", "given"))
@@ -290,7 +290,7 @@ def _in_place_accumulator(call: Call) -> str:
     text = converted(call, "term", "value", call.element_type("buffer")) + "sum = Add(buffer, term)\n"
     if not call.has("reset"):
         return text + "new_buffer = Identity(sum)\n"
-    if call.shape_of(call.operand("buffer")):
+    if call.facts.shape(call.operand("buffer")):
         return text + "new_buffer = Where(reset, term, sum)\n"
     return text + as_scalar("flag", "reset") + "new_buffer = Where(flag, term, sum)\n"
 

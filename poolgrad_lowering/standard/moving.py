@@ -84,7 +84,7 @@ def _gather_grad(call: Call) -> str:
     """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
     rank = call.count("shape", 0)
     axis = call.axis(rank, 0)
-    known = call.known_dims("shape")
+    known = call.facts.integers(call.operand("shape"))
     sizes = [None] * rank if known is None else [dim.static for dim in known]
     if 0 in sizes:
         return _scattered(call, "dX_wide = Identity(zeros)\n")
@@ -118,7 +118,7 @@ def _by_one_hot(call: Call, rank: int, axis: int) -> str:
 
     An infinity or NaN in dY is also in the other rows of its column, since its product with 0 is NaN.
     """
-    shape, indices = call.known_dims("shape"), call.shape_of(call.operand("indices"))
+    shape, indices = call.facts.integers(call.operand("shape")), call.facts.shape(call.operand("indices"))
     count = None if shape is None or indices is None else dims.size([shape[axis], *indices]).static
     call.require_few(count or 0)
     order = [axis, *(number for number in range(rank) if number != axis)]

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.model.facts.average_pools import forward_pools
+from poolgrad_lowering.model.facts.training_operators import forward_pools
 from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
@@ -29,7 +29,7 @@ def _average_pool_grad(call: Call) -> Body:
     x = pools[0].input(0) if pools else None
     if pool is None or pool.has_ambiguous_pads:
         raise call.refuse("attributes that are not those of an average pool")
-    shape = call.shape_of(x)
+    shape = call.facts.shape(x)
     if x is None or shape is None:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of its pool's input are not known")
     if len(shape) != 2 + len(pool.kernel):
@@ -40,7 +40,7 @@ def _average_pool_grad(call: Call) -> Body:
     if None in sizes or len(windows) < len(spatial):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of '{}' are not known", x.name)
     counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, spatial, strict=True)]
-    of_gradient = call.shape_of(call.operand("dY"))
+    of_gradient = call.facts.shape(call.operand("dY"))
     given = counts if of_gradient is None else [dim.static for dim in of_gradient[2:]]
     if len(given) != len(counts) or any(size not in (None, count) for size, count in zip(given, counts, strict=True)):
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the pool of '{}' is not its pool, by the sizes of dY", x.name)
@@ -142,7 +142,7 @@ def _aten_avg_pool(call: Call) -> str:
 
 def _adaptive_counts(call: Call) -> list[int]:
     """Return the output sizes of the forward pool: those of dY, or those of all such pools that read the same x."""
-    shape = call.shape_of(call.operand("a0"))
+    shape = call.facts.shape(call.operand("a0"))
     if shape is not None and is_static(shape[2:]):
         return [dim.coefficient for dim in shape[2:]]
     x, forward = call.operand("a1"), call.attribute("operator", "").removesuffix("_backward")

@@ -75,6 +75,5 @@ def _require(node: NodeProto, opset: int) -> None:
         raise Refuse(DefinitionCode.OLD_OPSET, "opset {} has no {}", opset, node.op_type) from None
     strange = [attribute.name for attribute in node.attribute if attribute.name not in schema.attributes]
     if strange or len(node.input) > schema.max_input or opset < _INFERRED_CHECK_OPSET:
-        raise Refuse(
-            DefinitionCode.OLD_OPSET, "{} of opset {} has no {}", node.op_type, opset, *(strange or ["such operands"])
-        )
+        what = "{} of opset {} has no {}"
+        raise Refuse(DefinitionCode.OLD_OPSET, what, node.op_type, opset, *(strange or ["such operands"]))

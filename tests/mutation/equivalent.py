@@ -190,18 +190,12 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
     "model.ir.index.ModelIndex._enter_values": [("1", "2", _NO_POSITION)],
     "model.ir.scopes": [("64", "65", _ONLY_A_LIMIT)],
     "model.ir.scopes.Scope.resolve": [("if known is not None", "if False", _ONLY_FOR_SPEED)],
-    "model.ir.scopes.Value.__new__": [("1", "2", _NO_POSITION)],
     "model.ir.scopes.Value.only_reader": [
         ("uses[0].position < 0", "uses[0].position <= 0", _NOT_FIRST),
         ("0", "1 #3", _NOT_FIRST),
     ],
     "model.ir.scopes.Value.producer": [("if self._producer is False", "if True", _ONLY_FOR_SPEED)],
     "model.ir.scopes.Value.upstream": [("break", "continue", _ONLY_FOR_SPEED)],
-    "model.ir.scopes.Value.use_count": [
-        ("if self._use_count < 0", "if True", _ONLY_FOR_SPEED),
-        ("self._use_count < 0", "self._use_count <= 0", _ONLY_FOR_SPEED),
-        ("0", "1", _ONLY_FOR_SPEED),
-    ],
     "model.ir.tensors.dims_flaw": [("0", "1", _NO_SIZE)],
     "model.ir.scopes.UseLists._links": [("1", "2", _NO_POSITION)],
     "model.ir.scopes.UseLists.of": [("1", "2", _NO_POSITION)],

@@ -66,10 +66,8 @@ def indices(facts: Facts, value: Value) -> Indices:
 
 def find_indices(facts: Facts, value: Value) -> Indices | None:
     """As `indices`, but returns None if no MaxPool recorded them."""
-    try:
-        return indices(facts, value)
-    except Refuse:
-        return None
+    found = attempt(indices, facts, value)
+    return found if isinstance(found, Indices) else None
 
 
 def _trace(facts: Facts, value: Value) -> Indices:

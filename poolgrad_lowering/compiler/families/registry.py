@@ -65,11 +65,6 @@ class Family(Generic[G]):
     )
     emit_pool: Callable[[LoweredPool[G], set[str]], list[NodeProto]] = lambda *_: []
 
-    def alternatives(self, gradient: G, target: Target, first: str) -> list[str]:
-        """Return the operators of the target that a gradient can be lowered to, without `first`. A plan may choose."""
-        others = (name for name in self.operators if name != first)
-        return [name for name in others if not isinstance(attempt(self.select, gradient, target, name), Refusal)]
-
 
 MAX_POOLS = Family[maximum.MaxPoolGradient](
     maximum.MaxPoolGradient,
@@ -127,9 +122,11 @@ class Choices:
         return self._selected[key]
 
     def alternatives(self, gradient: Gradient, first: str) -> list[str]:
-        """Return the operators of the target that a gradient can be lowered to, without `first`."""
+        """Return the operators of the target that a gradient can be lowered to, without `first`. A plan may choose."""
         family = family_of(gradient)
         key = family, gradient.selected_by, first
         if key not in self._alternatives:
-            self._alternatives[key] = family.alternatives(gradient, self.target, first)
+            others = [name for name in family.operators if name != first]
+            found = {name: attempt(family.select, gradient, self.target, name) for name in others}
+            self._alternatives[key] = [name for name in others if not isinstance(found[name], Refusal)]
         return list(self._alternatives[key])

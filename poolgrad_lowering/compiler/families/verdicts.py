@@ -81,7 +81,7 @@ Verdict = Lowered[Any] | Refused
 class LoweredPool(Generic[G_co]):
     """A forward pool that is lowered: the node, its operator, the first of its gradients, its operand and its results.
 
-    The operator reads `viewed`: x, or a new value with x's shape in the gradient, which the gradient reads too. `argmax`
+    The operator reads `viewed`: x, or a new value of the shape that x has in the gradient, which reads it too. `argmax`
     is a new value, or the Indices if nodes use their shape, which is that of the argmax. `place` is the node at whose
     place the operator stands.
     """

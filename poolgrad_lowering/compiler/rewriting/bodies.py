@@ -44,9 +44,8 @@ class FunctionBodies:
         for place in (scope, self._index.scopes[0]):
             version = place.opsets.get(DOMAIN, VERSION)
             if version != VERSION and self._domain_is_used:
-                raise Refuse(
-                    Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
-                )
+                what = "the model imports domain {} in version {}, not {}"
+                raise Refuse(Code.DIALECT_CONFLICT, what, DOMAIN, version, VERSION)
         if self._maxima.get(op, maximum) is not maximum:
             raise self._needs_another(op)
         before = self._element_types.get(op, frozenset())

@@ -10,7 +10,7 @@ these, by the rules of the operators that move data and by ONNX's own shape infe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from poolgrad_lowering.model.facts.node_inference import NodeInference, defines
 from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
 from poolgrad_lowering.model.facts.shape_rules import NEW_SIZES, is_opaque, shape_rule
 from poolgrad_lowering.model.facts.stated import (
+    MAX_CONSTANT,
     all_bits_clear,
     bits_clear,
     default_tensor,
@@ -91,8 +92,6 @@ class Facts(Memo):
             (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
         )
         self._pools: dict[Node, PoolAttributes | None] = {}
-        self._equal_pools: dict[Hashable, PoolAttributes | None] = {}  # by all that the attributes are read from
-        self._computed: dict[tuple[str, str], bool] = {}
         self._chains_of: dict[Scope, ShapeChains] = {}
         self._inference = NodeInference(index)
         is_converted = self._functions or any(("", "Cast") in scope.by_op for scope in index.scopes)
@@ -142,7 +141,7 @@ class Facts(Memo):
 
     def table(self, value: Value | None) -> np.ndarray[Any, Any] | None:
         """As `constant`, for up to 2^23 elements."""
-        return None if value is None else self.once("table", value, self._table)
+        return None if value is None else self.once("table", value, partial(self._constant, limit=_MAX_TABLE))
 
     def fill(self, value: Value) -> np.ndarray[Any, Any] | None:
         """Return the element, as an array of one, with which a ConstantOfShape fills the value, or None."""
@@ -164,11 +163,7 @@ class Facts(Memo):
     def pool(self, node: Node) -> PoolAttributes | None:
         """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
         if node not in self._pools:
-            content = tuple([stored.SerializeToString() for stored in node.attributes.values()])
-            key = node.op, node.scope.opsets.get(node.op[0]), content
-            if key not in self._equal_pools:
-                self._equal_pools[key] = PoolAttributes.read(node)
-            self._pools[node] = self._equal_pools[key]
+            self._pools[node] = PoolAttributes.read(node)
         return self._pools[node]
 
     def is_function(self, node: Node) -> bool:
@@ -311,9 +306,7 @@ class Facts(Memo):
 
         A declaration of such a value is a claim that runtimes do not check.
         """
-        if node.op not in self._computed:
-            self._computed[node.op] = self.is_function(node) or defines(node)
-        return self._computed[node.op]
+        return self.is_function(node) or defines(node)
 
     def _input_shape(self, value: Value) -> Shape | None:
         """Return the shape of a value that no node produces.
@@ -363,11 +356,11 @@ class Facts(Memo):
 
     # -- constants and integers
 
-    def _constant(self, value: Value) -> np.ndarray[Any, Any] | None:
+    def _constant(self, value: Value, limit: int = MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
         origin = value.origin  # exporters share equal constants by Identity
         tensor, node = self._stored(origin), origin.producer
         if tensor is not None:
-            return self._read(origin, lambda: small_array(tensor, self._external))
+            return self._read(origin, lambda: small_array(tensor, self._external, limit))
         if node is None or not node.is_a("Constant"):
             return None
         for name, dtype in _PLAIN_CONSTANTS:
@@ -375,13 +368,6 @@ class Facts(Memo):
             if isinstance(stored, (int, float, list)):
                 return np.asarray(stored, dtype)
         return None
-
-    def _table(self, value: Value) -> np.ndarray[Any, Any] | None:
-        origin = value.origin
-        tensor = self._stored(origin)
-        if tensor is None:
-            return self.constant(value)
-        return self._read(origin, lambda: small_array(tensor, self._external, _MAX_TABLE))
 
     def _stored(self, value: Value) -> TensorProto | None:
         """Return the tensor of a constant, or None; a default is one if defaults are trusted."""

@@ -17,7 +17,7 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Scope, Value
 
-_MAX_CONSTANT = 1 << 16
+MAX_CONSTANT = 1 << 16
 
 
 def stored_tensor(value: Value) -> TensorProto | None:
@@ -37,7 +37,7 @@ def default_tensor(value: Value) -> TensorProto | None:
     return scope.initializer(value.name) if scope.parent is None and value.name in scope.inputs else None
 
 
-def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
+def small_array(tensor: TensorProto, external: ExternalData, limit: int = MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
     """Return a tensor's value; None if it has more elements than `limit` or is malformed. Raises `UnreadableError`."""
     if math.prod(tensor.dims) > limit:
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes nodes and constants into a graph that is being rewritten, under names that nothing else has."""
+"""Writes nodes under names that nothing else in the model has, and constants into a graph that is being rewritten."""
 
 from __future__ import annotations
 
@@ -10,9 +10,43 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
-from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.model.ir.node_writer import NodeWriter
+from poolgrad_lowering.model.ir.graphs import fresh
+
+
+class NodeWriter:
+    """Collects new nodes in `nodes`, in their order. `taken` are the names in the model, and get the new names."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.nodes: list[NodeProto] = []
+        self._taken = taken
+
+    def name(self, wanted: str) -> str:
+        """Return a name for a new node or value: the wanted one, or that with a number."""
+        return fresh(wanted, self._taken)
+
+    def add(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        output: str,
+        domain: str = "",
+        *,
+        node_name: str | None = None,
+        stored: Sequence[AttributeProto] = (),
+        **attributes: Any,
+    ) -> str:
+        """Add a node with one output, and return the output. Its attributes are the `stored` ones and `attributes`.
+
+        The node has `node_name`, or a new name made of the output and the operator.
+        """
+        name = self.name(f"{output}/{op_type}") if node_name is None else node_name
+        node = helper.make_node(op_type, inputs, [output], name=name, domain=domain)
+        node.attribute.extend(stored)
+        node.attribute.extend(helper.make_attribute(*each) for each in sorted(attributes.items()))
+        self.nodes.append(node)
+        return output
 
 
 class GraphWriter(NodeWriter):

@@ -192,19 +192,18 @@ class Use(NamedTuple):
 class Value:
     """A value, identified by its scope and its name there. Equal scope and name give the same object."""
 
-    __slots__ = ("_producer", "_use_count", "name", "scope")
+    __slots__ = ("_producer", "name", "scope")
 
     scope: Scope
     name: str
     _producer: Node | Literal[False] | None
-    _use_count: int
 
     def __new__(cls, scope: Scope, name: str) -> Value:
         """The value of that name, created at the first call."""
         value = scope.values.get(name)
         if value is None:
             value = scope.values[name] = object.__new__(cls)
-            value.scope, value.name, value._producer, value._use_count = scope, name, False, -1
+            value.scope, value.name, value._producer = scope, name, False
         return value
 
     def __repr__(self) -> str:
@@ -281,11 +280,8 @@ class Value:
     @property
     def use_count(self) -> int:
         """The number of uses, plus 1 if the value is an output of its scope."""
-        if self._use_count < 0:
-            scope, name = self.scope, self.name
-            captures = len(scope.captured.get(name, ()))
-            self._use_count = len(scope.use_lists.of(name)) + captures + (name in scope.outputs)
-        return self._use_count
+        scope, name = self.scope, self.name
+        return len(scope.use_lists.of(name)) + len(scope.captured.get(name, ())) + (name in scope.outputs)
 
     @property
     def is_output(self) -> bool:

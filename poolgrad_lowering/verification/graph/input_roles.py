@@ -64,6 +64,13 @@ def _of_dialect(op: Op) -> InputRoles:
     return InputRoles(names, average=op.is_gradient and not op.has_argmax)
 
 
+def _of_ranks(
+    name: str, inputs: str, first: int = 2, *, domain: str = ATEN, average: bool = False
+) -> dict[tuple[str, str], InputRoles]:
+    """Return the rows of operators that are alike over `first` to three spatial axes."""
+    return {(domain, name.format(rank)): InputRoles(inputs, average=average) for rank in range(first, 4)}
+
+
 _NONE = InputRoles()
 """Operators around a gradient, and those that compute one of a dy that an operator before them has divided."""
 _WITHOUT_ROLES = (
@@ -94,24 +101,14 @@ INPUT_ROLES: Mapping[tuple[str, str], InputRoles] = MappingProxyType(
         (TENSORFLOW_DOMAIN, "MaxPoolGradWithArgmax"): InputRoles("x dy indices"),
         # PyTorch's operators, under their own names or as the attribute of an ATen node; x is the forward pool's
         ATEN_GENERIC: InputRoles("x"),  # all that have no row of their own
-        **{
-            (ATEN, f"avg_pool{rank}d_backward"): InputRoles(
-                "dy x kernel stride padding ceil counts divisor", average=True
-            )
-            for rank in (1, 2, 3)
-        },
-        **{(ATEN, f"_adaptive_avg_pool{rank}d_backward"): InputRoles("dy x", average=True) for rank in (2, 3)},
-        **{(ATEN, f"adaptive_max_pool{rank}d_backward"): InputRoles("dy self indices") for rank in (2, 3)},
-        **{
-            (ATEN, f"max_pool{rank}d_with_indices_backward"): InputRoles(
-                "dy self kernel stride padding dilation ceil indices"
-            )
-            for rank in (2, 3)
-        },
+        **_of_ranks("avg_pool{}d_backward", "dy x kernel stride padding ceil counts divisor", 1, average=True),
+        **_of_ranks("_adaptive_avg_pool{}d_backward", "dy x", average=True),
+        **_of_ranks("adaptive_max_pool{}d_backward", "dy self indices"),
+        **_of_ranks("max_pool{}d_with_indices_backward", "dy self kernel stride padding dilation ceil indices"),
         (ATEN, "value_selecting_reduction_backward"): InputRoles("dy dim selected shape keepdim", overwrites=True),
         # a user's symbolic functions, in domain npu
-        **{(DOMAIN, f"NPUMaxPool{rank}dWithIndices"): InputRoles("x") for rank in (2, 3)},
-        **{(DOMAIN, f"NPUMaxPool{rank}dWithIndicesBackward"): InputRoles("dy self indices") for rank in (2, 3)},
+        **_of_ranks("NPUMaxPool{}dWithIndices", "x", domain=DOMAIN),
+        **_of_ranks("NPUMaxPool{}dWithIndicesBackward", "dy self indices", domain=DOMAIN),
         # Ascend's operators
         **{(DOMAIN, name): _of_dialect(op) for name, op in OPS.items()},
     }

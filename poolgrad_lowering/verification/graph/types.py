@@ -248,7 +248,6 @@ def elements_around(nodes: Iterable[FlatNode], known: Mapping[str, int], opset: 
     recorded = {value: x for node in own if (x := roles.pooled(node)) for value in node.outputs[1:] if value}
     waiting = [group for node in own for group in _alike(node, recorded, opset) if not group <= known.keys()]
     while waiting:
-        left = []
         for group in [*waiting, *waiting[::-1]]:
             element = next((e for name in group if (e := known.get(name, found.get(name))) is not None), None)
             if element is not None:

@@ -276,17 +276,8 @@ def _feeds(model: ModelProto, symbol: int, seed: int) -> dict[str, AnyArray]:
             shape = _sizes(tensor_type.shape.dim, symbol)
             few = min(math.prod(shape), _DIFFERENT)
             drawn = random.integers(0, 2, few) if dtype.kind in "biu" else random.standard_normal(few)
-            feeds[value.name] = _repeated(drawn.astype(dtype, copy=False), shape)
+            feeds[value.name] = np.resize(drawn.astype(dtype, copy=False), shape)  # repeats them
     return feeds
-
-
-def _repeated(drawn: AnyArray, shape: list[int]) -> AnyArray:
-    """Return an array of a shape with the numbers of a vector in their order, again and again."""
-    found = np.empty(math.prod(shape), drawn.dtype)
-    for start in range(0, found.size, drawn.size or 1):
-        part = found[start : start + drawn.size]
-        part[:] = drawn[: part.size]
-    return found.reshape(shape)
 
 
 def half_types(model: ModelProto) -> set[str]:

@@ -34,17 +34,13 @@ def _text(gradient: AveragePoolGradient) -> str:
 
 
 def _roles(gradient: AveragePoolGradient) -> tuple[shared.OperandRole, ...]:
-    floats = gradient.element_type
-    x = (
-        []
-        if gradient.x is None
-        else [shared.OperandRole("x, the pooled input", gradient.x.value.name, floats, gradient.x_shape)]
+    rows = (
+        ("x, the pooled input", gradient.x, gradient.x_shape),
+        ("the incoming gradient", gradient.grad, gradient.pooled_shape),
+        ("the gradient of x", gradient.dx, gradient.x_shape),
     )
-    return (
-        *x,
-        shared.OperandRole("the incoming gradient", gradient.grad.value.name, floats, gradient.pooled_shape),
-        shared.OperandRole("the gradient of x", gradient.dx.value.name, floats, gradient.x_shape),
-    )
+    present = [(what, operand.value.name, shape) for what, operand, shape in rows if operand is not None]
+    return tuple(shared.OperandRole(what, name, gradient.element_type, shape) for what, name, shape in present)
 
 
 def _steps(gradient: AveragePoolGradient, axis: shared.Axis) -> Iterator[shared.Step]:

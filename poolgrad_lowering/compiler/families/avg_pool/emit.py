@@ -13,9 +13,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
-from poolgrad_lowering.compiler.families.shared.emission import canvas_extents, write_dx, write_grad
+from poolgrad_lowering.compiler.families.shared.emission import SiteWriter, canvas_extents, write_dx, write_grad
 from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.compiler.rewriting.site_writer import SiteWriter
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.model.facts.facts import Facts

@@ -16,10 +16,10 @@ from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.gradient import View
+from poolgrad_lowering.compiler.families.max_pool.forward_pools import y_view
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.compiler.families.shared.emission import canvas_extents, write_dx, write_grad
+from poolgrad_lowering.compiler.families.shared.emission import SiteWriter, canvas_extents, write_dx, write_grad
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, LoweredPool
-from poolgrad_lowering.compiler.rewriting.site_writer import SiteWriter
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import fits_reshape, size
@@ -47,14 +47,14 @@ def emit_forward(forward: LoweredPool[MaxPoolGradient], taken: set[str]) -> list
     """The nodes that take a forward pool's place, one of them the dialect's."""
     op, y, gradient = forward.op, forward.y.name, forward.gradient
     writer = SiteWriter(y, taken, forward.pool.scope.opset)
-    x = forward.viewed.name
+    x, view = forward.viewed.name, y_view(gradient)
     if forward.viewed != forward.x:
         writer.reshape(forward.x.name, gradient.x_shape, "x", output=x)
-    output = y if gradient.y_view is None else None
+    output = y if view is None else None
     pooled = writer.write(op.name, [x], op.name, domain=DOMAIN, output=output, stored=op.stored)
     writer.nodes[-1].output.append(forward.argmax.name)
-    if gradient.y_view is not None:
-        writer.reshape(pooled, gradient.y_view, "y", output=y)
+    if view is not None:
+        writer.reshape(pooled, view, "y", output=y)
     return writer.nodes
 
 

@@ -26,7 +26,7 @@ from poolgrad_lowering.compiler.rewriting.region import UseCounts, dead_region, 
 from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, Refuse, attempt
-from poolgrad_lowering.model.ir.dims import fits_reshape
+from poolgrad_lowering.model.ir.dims import Shape, fits_reshape
 from poolgrad_lowering.model.ir.graphs import fresh
 from poolgrad_lowering.model.ir.scopes import Node, Use, Value
 
@@ -35,11 +35,7 @@ Pool = LoweredPool[MaxPoolGradient]
 
 
 def join(
-    sites: Sequence[Site],
-    used: Sequence[Value],
-    target: Target | None,
-    bodies: FunctionBodies,
-    taken: set[str],
+    sites: Sequence[Site], used: Sequence[Value], target: Target | None, bodies: FunctionBodies, taken: set[str]
 ) -> Joined:
     """See `Family`: pools that a gradient needs the Indices of get that output, unless they are lowered."""
     named, pools = name_indices(sites, taken), list[Pool]()
@@ -83,6 +79,12 @@ class _Pool(NamedTuple):
     y: Value
     recorded: Value
     gradient: MaxPoolGradient
+
+
+def y_view(gradient: MaxPoolGradient) -> Shape | None:
+    """Return the shape of a ReduceMax's result where it is not the pooled one."""
+    shape = None if gradient.reduction is None else gradient.reduction.y_shape
+    return None if shape == gradient.pooled_shape else shape
 
 
 def choose_forward_pools(
@@ -144,7 +146,7 @@ def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[
     if key not in selected:
         selected[key] = select_forward_op(gradient, target)
     op = selected[key]
-    if reduction is not None and (reduction.y_shape is None or not fits_reshape(gradient.y_view or ())):
+    if reduction is not None and (reduction.y_shape is None or not fits_reshape(y_view(gradient) or ())):
         raise Refuse(Code.UNKNOWN_SHAPE, "several sizes of '{}' are not known", pool.y.name)
     maximum = Maximum.SELECTED if reduction is None or reduction.order is None else reduction.order
     bodies.require(op.name, gradient.element_type, pool.node.scope, maximum)
@@ -152,10 +154,7 @@ def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[
 
 
 def _refuse_used_indices(
-    sites: Sequence[Site],
-    used: Sequence[Value],
-    pools: Mapping[Use, _Pool],
-    verdicts: dict[Use, LoweredOp | Refusal],
+    sites: Sequence[Site], used: Sequence[Value], pools: Mapping[Use, _Pool], verdicts: dict[Use, LoweredOp | Refusal]
 ) -> set[Use]:
     """Refuse the pools whose Indices have a use outside the lowered gradients, other than of their shape.
 

@@ -69,12 +69,6 @@ class MaxPoolGradient(Gradient):
             raise ValueError(f"the indices of '{self.dx.value.name}' have no name yet")
         return self.argmax
 
-    @property
-    def y_view(self) -> Shape | None:
-        """The shape of a ReduceMax's result where it is not the pooled one."""
-        shape = None if self.reduction is None else self.reduction.y_shape
-        return None if shape == self.pooled_shape else shape
-
     @cached_property
     def selected_by(self) -> Hashable:
         """The windows, the shapes and the element type: what the operator of its pool depends on too."""

@@ -57,13 +57,11 @@ def check_record(gradient: Gradient, kinds: Kinds) -> None:
             raise malformed(gradient, "{} is {}", name, shape)
     rank = len(gradient.x_shape)
     if rank < 2 or differ(gradient.x_shape[:2], gradient.pooled_shape[:2]) or len(gradient.pooled_shape) != rank:
-        raise malformed(
-            gradient, "pooled_shape {} does not fit x_shape {}", Shown(gradient.pooled_shape), Shown(gradient.x_shape)
-        )
+        what = "pooled_shape {} does not fit x_shape {}"
+        raise malformed(gradient, what, Shown(gradient.pooled_shape), Shown(gradient.x_shape))
     if isinstance(gradient.windows, PoolAttributes) and len(gradient.windows.kernel) != rank - 2:
-        raise malformed(
-            gradient, "windows have {} axes, x_shape is {}", len(gradient.windows.kernel), Shown(gradient.x_shape)
-        )
+        what = "windows have {} axes, x_shape is {}"
+        raise malformed(gradient, what, len(gradient.windows.kernel), Shown(gradient.x_shape))
 
 
 def _check_fields(gradient: Gradient, record: object, kinds: Kinds, prefix: str = "") -> None:
@@ -106,9 +104,8 @@ def check_result(facts: Facts, gradient: Gradient) -> None:
         check_operand_shape(facts, Code.DX_SHAPE, dx, x_shape)
         return
     if differ((size(dx.shape),), (size(x_shape),)):
-        raise Refuse(
-            Code.DX_SHAPE, "'{}' has shape {}, but x has shape {}", dx.value.name, Shown(dx.shape), Shown(x_shape)
-        )
+        what = "'{}' has shape {}, but x has shape {}"
+        raise Refuse(Code.DX_SHAPE, what, dx.value.name, Shown(dx.shape), Shown(x_shape))
     check_shape(facts, Code.DX_SHAPE, dx.value, dx.shape)
 
 

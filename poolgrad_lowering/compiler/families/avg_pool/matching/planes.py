@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -174,36 +175,30 @@ def written_gradient(
     that have one type, those that need no view are taken, of these the outermost; None if there are none.
     """
     counts, extents = sizes
-    best: tuple[int, AveragePoolGradient] | None = None
-    pairs = product(reversed(results), reversed(grads))
-    for dx, grad in pairs:
+    found: list[tuple[int, AveragePoolGradient]] = []
+    for dx, grad in product(reversed(results), reversed(grads)):
         types = {known for value in (grad, dx) if (known := facts.element_type(value))}
-        if len(types) > 1:
-            continue
-        for batch in _batches(facts, grad, dx, sizes):
+        for batch in _batches(facts, grad, dx, sizes) if len(types) <= 1 else ():
             shapes = (*batch, *static_dims(extents)), (*batch, *static_dims(counts))
             operands = [
                 Operand.of(value, facts.shape(value), shape) for value, shape in zip((dx, grad), shapes, strict=True)
             ]
             given = [operand.shape for operand in operands if operand.shape is not None]
-            if (best is not None and best[0] <= len(given)) or not all(map(fits_reshape, given)):
-                continue
-            best = (
-                len(given),
-                AveragePoolGradient(
-                    grad=operands[1],
-                    dx=operands[0],
-                    x=None,
-                    element_type=next(iter(types), TensorProto.FLOAT),
-                    windows=windows,
-                    x_shape=shapes[0],
-                    pooled_shape=shapes[1],
-                    count_include_pad=padded,
-                    divisor=divisor,
-                    spelled=True,
-                ),
+            gradient = AveragePoolGradient(
+                grad=operands[1],
+                dx=operands[0],
+                x=None,
+                element_type=next(iter(types), TensorProto.FLOAT),
+                windows=windows,
+                x_shape=shapes[0],
+                pooled_shape=shapes[1],
+                count_include_pad=padded,
+                divisor=divisor,
+                spelled=True,
             )
-    return None if best is None else best[1]
+            if all(map(fits_reshape, given)):
+                found.append((len(given), gradient))
+    return min(found, key=itemgetter(0))[1] if found else None
 
 
 def _batches(

@@ -80,7 +80,6 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool:
         for value, shape in ((x, facts.shape(x)), (pooled, facts.shape(pooled)))
     )
     if len(x_shape) != rank:
-        raise Refuse(
-            Code.POOL_ATTRIBUTES, "MaxPool '{}' has {} spatial axes, '{}' has others", node.label, rank - 2, x.name
-        )
+        what = "MaxPool '{}' has {} spatial axes, '{}' has others"
+        raise Refuse(Code.POOL_ATTRIBUTES, what, node.label, rank - 2, x.name)
     return ForwardPool(x, element_type, x_shape, pooled_shape, attributes, node)

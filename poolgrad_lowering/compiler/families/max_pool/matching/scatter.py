@@ -30,7 +30,10 @@ from poolgrad_lowering.model.ir.tensors import type_name
 
 
 class Scatter(NamedTuple):
-    """A scatter with its operands: `updates` go onto `base` at the positions in `recorded`."""
+    """A scatter with its operands: `updates` go onto `base` at the positions in its rows, `recorded`.
+
+    Of a ScatterND they are what the table of the rows' numbers is joined to, if there is one.
+    """
 
     node: Node
     base: Value
@@ -44,7 +47,9 @@ class Scatter(NamedTuple):
         base, recorded, updates, scattered = node.input(0), node.input(1), node.input(2), node.output(0)
         if base is None or recorded is None or updates is None or scattered is None:
             raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
-        return cls(node, base, recorded, updates, scattered)
+        joined = recorded.origin.producer if node.is_a("ScatterND") else None
+        position = joined.input(len(joined.inputs) - 1) if joined is not None and joined.is_a("Concat") else None
+        return cls(node, base, position or recorded, updates, scattered)
 
 
 def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> None:
@@ -89,9 +94,8 @@ def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numberi
         what = "rows of {} onto {} are not proven to be the planes of {}"
         raise Refuse(Code.ROWS_NOT_PLANES, what, Shown(recorded), Shown(base), Shown(pooled.x_shape))
     if base[-1] != plane:
-        raise Refuse(
-            Code.ROW_LENGTH, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
-        )
+        what = "rows have {} elements, a plane of {} has {}"
+        raise Refuse(Code.ROW_LENGTH, what, base[-1], Shown(pooled.x_shape), plane)
 
 
 def scattered_gradient(
@@ -100,17 +104,6 @@ def scattered_gradient(
     """Return the gradient of a scatter whose indices and base are proven; finds its operand and its result."""
     grad = find_source(facts, scatter.updates, pooled)
     return pooled.gradient(grad, argmax, find_result(facts, scatter.scattered, pooled), numbering)
-
-
-def read_scatter(node: Node) -> Scatter:
-    """The operands of a ScatterElements or ScatterND node; `recorded` are the positions in the rows.
-
-    Of a ScatterND they are what the table of the rows' numbers is joined to, if there is one.
-    """
-    scatter = Scatter.read(node)
-    joined = scatter.recorded.origin.producer if node.is_a("ScatterND") else None
-    position = joined.input(len(joined.inputs) - 1) if joined is not None and joined.is_a("Concat") else None
-    return scatter if position is None else scatter._replace(recorded=position)
 
 
 def plane_gradient(
@@ -142,9 +135,8 @@ def _check_nd_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Nu
         raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterND '{}' are not known", node.label)
     rows, depth = entries[:-1], entries[-1].static
     if depth != len(base):
-        raise Refuse(
-            Code.ROWS_NOT_PLANES, "ScatterND '{}' writes slices of {}, not single elements", node.label, Shown(base)
-        )
+        what = "ScatterND '{}' writes slices of {}, not single elements"
+        raise Refuse(Code.ROWS_NOT_PLANES, what, node.label, Shown(base))
     is_own = _are_positions(indices) if depth == 1 else _names_own_rows(facts, indices, rows, depth)
     if not is_own:
         what = "'{}' is not proven to keep each entry of ScatterND '{}' in its row"
@@ -153,7 +145,7 @@ def _check_nd_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Nu
 
 
 def _are_positions(indices: Value) -> bool:
-    """Whether `read_scatter` read the indices themselves: a Concat of several operands would add entries to them."""
+    """Whether `Scatter.read` read the indices themselves: a Concat of several operands would add entries to them."""
     node = indices.origin.producer
     return node is None or not node.is_a("Concat") or len(node.inputs) == 1
 

@@ -15,16 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from poolgrad_lowering.compiler.analysis import evaluation
 from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES, constant_value
-from poolgrad_lowering.compiler.analysis.evaluation import (
-    MAX_ELEMENTS,
-    Array,
-    Evaluation,
-    Rule,
-    are_within,
-    is_affordable,
-    static_shape,
-)
+from poolgrad_lowering.compiler.analysis.evaluation import Array, Evaluation, Rule
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
@@ -51,7 +44,7 @@ def _pad(known: Evaluation, node: Node) -> Array | None:
     if len(pads) != 2 * data.ndim or min(pads) < 0 or not _is_minus_infinity(known, node, 1):
         return None
     margins = list(zip(pads[: data.ndim], pads[data.ndim :], strict=True))
-    affordable = is_affordable(sum(margin, size) for margin, size in zip(margins, data.shape, strict=True))
+    affordable = evaluation.is_affordable(sum(margin, size) for margin, size in zip(margins, data.shape, strict=True))
     return np.pad(data, margins, constant_values=NOWHERE) if affordable else None
 
 
@@ -63,8 +56,8 @@ def _gather(known: Evaluation, node: Node) -> Array | None:
     )
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
-    affordable = is_affordable((data.size // max(data.shape[axis], 1), positions.size))
-    return np.take(data, positions, axis) if affordable and are_within(positions, data.shape[axis]) else None
+    affordable = evaluation.is_affordable((data.size // max(data.shape[axis], 1), positions.size))
+    return np.take(data, positions, axis) if affordable and evaluation.are_within(positions, data.shape[axis]) else None
 
 
 def _gather_nd(known: Evaluation, node: Node) -> Array | None:
@@ -73,9 +66,9 @@ def _gather_nd(known: Evaluation, node: Node) -> Array | None:
         return None
     coordinates = [positions[..., axis] for axis in range(positions.shape[-1])]
     depth = len(coordinates)
-    if not 0 < depth <= data.ndim or not is_affordable(positions.shape[:-1] + data.shape[depth:]):
+    if not 0 < depth <= data.ndim or not evaluation.is_affordable(positions.shape[:-1] + data.shape[depth:]):
         return None
-    inside = all(are_within(part, extent) for part, extent in zip(coordinates, data.shape, strict=False))
+    inside = all(evaluation.are_within(part, extent) for part, extent in zip(coordinates, data.shape, strict=False))
     return data[tuple(coordinates)] if inside else None
 
 
@@ -180,10 +173,10 @@ def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Val
 
 def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
     """The plane positions that each window reads."""
-    shape, windows = static_shape(facts, x), static_shape(facts, maximum.data)
-    if shape is None or windows is None or not is_affordable(windows) or not is_affordable(shape):
+    shape, windows = evaluation.static_shape(facts, x), evaluation.static_shape(facts, maximum.data)
+    if shape is None or windows is None or not evaluation.is_affordable(windows) or not evaluation.is_affordable(shape):
         what = "the windows of '{}' are not known to be {} elements at most"
-        raise Refuse(Code.WINDOW_TABLES, what, maximum.data.name, MAX_ELEMENTS)
+        raise Refuse(Code.WINDOW_TABLES, what, maximum.data.name, evaluation.MAX_ELEMENTS)
     numbers = np.arange(np.prod(shape, dtype=np.int64)).reshape(shape)
     found = Evaluation(facts, MOVEMENT_RULES, {x: numbers}).value(maximum.data)
     unread = Refuse(Code.WINDOW_TABLES, "'{}' is not proven to be windows of '{}'", maximum.data.name, x.name)
@@ -203,7 +196,7 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
 def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array | None:
     """The indices for each result of ArgMax, one column a result; None if they depend on anything else."""
     answer = maximum.node.output(0)
-    shape = static_shape(facts, answer)
+    shape = evaluation.static_shape(facts, answer)
     if answer is None or shape is None:
         return None
     columns = []

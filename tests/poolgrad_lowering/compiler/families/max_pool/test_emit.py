@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.compiler.rewriting.site_writer import SiteWriter
+from poolgrad_lowering.compiler.families.shared.emission import SiteWriter
 from poolgrad_lowering.dialect import DOMAIN, registered_schemas
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient

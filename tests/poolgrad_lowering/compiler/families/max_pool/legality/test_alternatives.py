@@ -11,7 +11,7 @@ import pytest
 
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.legality import select_op
-from poolgrad_lowering.compiler.families.registry import MAX_POOLS
+from poolgrad_lowering.compiler.families.registry import MAX_POOLS, Choices
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.aclnn_functions import FLOAT32_EXACT_PLANE
 from poolgrad_lowering.dialect.ops import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
@@ -28,7 +28,7 @@ OVERLAPS = TILES._replace(kernel=3)
 def offered(gradient: MaxPoolGradient, target: str) -> list[str]:
     first = attempt(select_op, gradient, find_target(target))
     assert isinstance(first, LoweredOp), first
-    return [first.name, *MAX_POOLS.alternatives(gradient, find_target(target), first.name)]
+    return [first.name, *Choices(find_target(target)).alternatives(gradient, first.name)]
 
 
 def adaptive_bounds(size: int, count: int) -> list[tuple[int, int]]:
@@ -45,7 +45,7 @@ def test_the_adaptive_operator_has_the_windows_of_the_pool() -> None:
         first = attempt(select_op, gradient, A2)
         if isinstance(first, Refusal):
             continue
-        found = ADAPTIVE_GRAD in MAX_POOLS.alternatives(gradient, A2, first.name)
+        found = ADAPTIVE_GRAD in Choices(A2).alternatives(gradient, first.name)
         bounds = adaptive_bounds(size, len(taps))
         if found:
             assert all(low <= tap < high for inside, (low, high) in zip(taps, bounds, strict=True) for tap in inside)

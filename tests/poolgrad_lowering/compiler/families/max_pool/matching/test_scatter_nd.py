@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.compiler.families.max_pool.matching.scatter import check_positions, read_scatter
+from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter, check_positions
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import static_dims
 from tests.pool_graphs import main_value, parse
@@ -46,7 +46,7 @@ def check(indices: str) -> None:
     facts, s = main_value(model, "s")
     assert s.producer is not None
     pooled = Pooled(s, TensorProto.FLOAT, static_dims((2, 3, 2, 5)), static_dims((2, 3, 2, 2)))
-    check_positions(facts, read_scatter(s.producer), pooled, Numbering.PLANE)
+    check_positions(facts, Scatter.read(s.producer), pooled, Numbering.PLANE)
 
 
 @pytest.mark.parametrize("indices", ["Concat <axis=3> (batch, channel, w)", "Concat <axis=-1> (rows, w)"])
