@@ -65,12 +65,11 @@ def _unpooled_shape(node: Node, pooled: Shape) -> Shape | None:
     if windows is None or len(windows.kernel) + 2 != len(pooled):
         return None
     sizes = []
-    pads = map(sum, zip(windows.begins, windows.ends, strict=True))
-    for count, kernel, stride, padding in zip(pooled[2:], windows.kernel, windows.strides, pads, strict=True):
-        beyond = kernel - stride - padding
+    for count, window in zip(pooled[2:], windows.windows, strict=True):
+        beyond = window.kernel - window.stride - window.begin - window.end
         if count.static is None and beyond:
             return None
-        sizes.append(Dim(count.coefficient * stride + beyond, count.symbols))
+        sizes.append(Dim(count.coefficient * window.stride + beyond, count.symbols))
     return (*pooled[:2], *sizes)
 
 

@@ -92,9 +92,8 @@ def _ratios(shape: Shape, result: Shape) -> tuple[int, ...] | None:
     """How often each element is repeated along the last axes, from the first one that grows; None if not at all."""
     if len(shape) != len(result):
         return None
-    first = next(
-        (axis for axis, (one, other) in enumerate(zip(shape, result, strict=True)) if one != other), len(shape)
-    )
+    pairs = enumerate(zip(shape, result, strict=True))
+    first = next((axis for axis, (one, other) in pairs if one != other), len(shape))
     before, behind = shape[first:], result[first:]
     if not 0 < len(before) <= 3 or not is_static(before + behind) or 0 in [dim.coefficient for dim in before]:
         return None

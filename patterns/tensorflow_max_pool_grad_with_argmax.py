@@ -73,9 +73,8 @@ def _check_casts(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool)
         cast = reached.producer
         if cast is None or not cast.is_a("Cast") or integer(cast, "to") != TensorProto.INT32:
             continue
-        is_part = any(
-            behind.producer is not None and behind.producer.is_a("Mod") for behind in reached.ancestors(_terms)
-        )
+        makers = (behind.producer for behind in reached.ancestors(_terms))
+        is_part = any(maker is not None and maker.is_a("Mod") for maker in makers)
         count = size(shape[1:] if is_part and not counts_batch else shape).static
         if count is None or count > _INT32:
             what = "Cast '{}' may cut the Indices of MaxPool '{}' short"
@@ -148,9 +147,8 @@ def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> Coeffici
         return None
     if node.is_a("Mod"):
         behind = arranged(behind_casts(source), _RANK)
-        in_order = Arranged(behind_casts(behind.value), behind.axes) == Arranged(
-            Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK))
-        )
+        recorded = Arranged(Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK)))
+        in_order = Arranged(behind_casts(behind.value), behind.axes) == recorded
         return {_POSITION: Dim(1)} if in_order and facts.integers(second) == (size(x_shape[2:]),) else None
     along_batch = facts.integers(second) == (Dim(1), Dim(2), Dim(3))
     return {_BATCH: Dim(1)} if along_batch and _is_range(facts, source, x_shape[0]) else None

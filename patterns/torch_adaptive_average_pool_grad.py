@@ -99,9 +99,7 @@ def _tables(facts: Facts, node: Node) -> _Tables | None:
 
 def _divided(facts: Facts, tables: _Tables) -> Iterator[tuple[Quotient, Sizes]]:
     """Yield the divisions of the planes' windows, with each number of windows along each of one to three axes."""
-    node = None
-    for value in tables.means.sources(facts.is_view):
-        node = value.producer
+    node = tables.means.behind(facts.is_view).producer
     shape = None if node is None or not node.is_a("Div", "Mul") else facts.shape(node.output(0))
     for axes in (1, 2, 3):
         last = (shape or ())[-axes:]

@@ -221,12 +221,8 @@ def window_flaw(values: Mapping[str, Any]) -> str | None:
     for window in spatial:
         if window.begin != window.end or window.begin > window.kernel // 2:
             return f"attribute pads has {window.begin} and {window.end} for a window of {window.kernel}"
-    expected = body_windows.average_window(
-        spatial,
-        ceil=bool(values["ceil_mode"]),
-        count_include_pad=counts_padding(values),
-        divisor=values["divisor_override"],
-    )
+    ceil, padded, divisor = bool(values["ceil_mode"]), counts_padding(values), values["divisor_override"]
+    expected = body_windows.average_window(spatial, ceil=ceil, count_include_pad=padded, divisor=divisor)
     difference = body_windows.average_difference(values, expected)
     return None if difference is None else f"the window attributes contradict each other: {difference}"
 

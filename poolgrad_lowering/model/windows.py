@@ -163,6 +163,11 @@ class PoolAttributes:
         return cls(*lists, bool(ceil), auto_pad, order)
 
     @property
+    def windows(self) -> list[AxisWindow]:
+        """The windows of each axis, with the pads as they are written, whatever `auto_pad` is."""
+        return list(map(AxisWindow, self.kernel, self.strides, self.begins, self.ends, self.dilations))
+
+    @property
     def has_ambiguous_pads(self) -> bool:
         """Whether runtimes compute different pads.
 
@@ -171,14 +176,12 @@ class PoolAttributes:
         """
         if self.auto_pad != "NOTSET" and any(self.begins + self.ends):
             return True
-        spread = max(self.dilations) > 1 or any(s > k for s, k in zip(self.strides, self.kernel, strict=True))
+        spread = max(self.dilations) > 1 or any(axis.stride > axis.kernel for axis in self.windows)
         return self.auto_pad.startswith("SAME") and spread
 
     def axis(self, number: int, size: Dim) -> AxisWindow | None:
         """Return the windows of one axis with `auto_pad` resolved; None if the pads depend on a symbolic size."""
-        window = AxisWindow(
-            self.kernel[number], self.strides[number], self.begins[number], self.ends[number], self.dilations[number]
-        )
+        window = self.windows[number]
         if self.auto_pad == "NOTSET":
             return window
         total = 0 if self.auto_pad == "VALID" else _same_padding(window, size)
@@ -186,7 +189,7 @@ class PoolAttributes:
             return None
         small, large = total // 2, total - total // 2
         begin, end = (large, small) if self.auto_pad == "SAME_LOWER" else (small, large)
-        return AxisWindow(window.kernel, window.stride, begin, end, window.dilation)
+        return window._replace(begin=begin, end=end)
 
 
 def _same_padding(window: AxisWindow, size: Dim) -> int | None:

@@ -55,11 +55,8 @@ def recounted(counts: Sequence[OperatorCount], model: ModelProto) -> tuple[Opera
 
 
 def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tuple[OperatorCount, ...]:
-    after = edited(
-        before,
-        (node for replacement in replaced for node in replacement.region.producers),
-        (node for replacement in replaced for node in replacement.nodes),
-    )
+    removed = (node for replacement in replaced for node in replacement.region.producers)
+    after = edited(before, removed, (node for replacement in replaced for node in replacement.nodes))
     return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
 
 

@@ -50,8 +50,9 @@ class Inliner:
         folded = _Folded(parsed(body.text), body.tensors)
         results = {folded.alias(name): actual for name, actual in reversed([*outputs.items()])}
         names = {**inputs, **{name: value.name for name, value in body.values.items()}}
-        names |= {name: actual for name, actual in results.items() if name in folded.computed}
         needed, kept = folded.needed(outputs)
+        computed = {name for node in kept for name in node.output}
+        names |= {name: actual for name, actual in results.items() if name in computed}
 
         def named(local: str) -> str:
             name = folded.alias(local)
@@ -105,11 +106,6 @@ class _Folded:
                 self.constants[node.output[0]] = value
             else:
                 self.nodes.append(node)
-
-    @property
-    def computed(self) -> set[str]:
-        """The values that nodes compute."""
-        return {name for node in self.nodes for name in node.output}
 
     def alias(self, name: str) -> str:
         """Return the value that a name stands for."""

@@ -69,15 +69,10 @@ def _spread(call: Call, source: str, channels: int, pool: MeanWindows) -> Body:
         f"kernel_shape = {kernel}, strides = {strides}, dilations = {dilations}, group = {channels}, "
         f"pads = {begins + [max(end, 0) for end in ends]}, output_padding = {[max(-end, 0) for end in ends]}"
     )
-    return Body(
-        cast("divisor", "taps", element_type)
-        + cast("weight", "ones", element_type)
-        + f"mean = Div({source}, divisor)\n{call.outputs[0]} = ConvTranspose<{attributes}>(mean, weight)\n",
-        {
-            "taps": divisors[None, None] if divisors.ndim else divisors,
-            "ones": np.ones([channels, 1, *kernel], np.float32),
-        },
-    )
+    text = cast("divisor", "taps", element_type) + cast("weight", "ones", element_type)
+    text += f"mean = Div({source}, divisor)\n{call.outputs[0]} = ConvTranspose<{attributes}>(mean, weight)\n"
+    ones = np.ones([channels, 1, *kernel], np.float32)
+    return Body(text, {"taps": divisors[None, None] if divisors.ndim else divisors, "ones": ones})
 
 
 def _max_pool_grad(call: Call) -> Body:

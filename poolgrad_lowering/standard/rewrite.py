@@ -165,13 +165,8 @@ def _named(kind: str, written: str, actual: Sequence[str]) -> dict[str, str]:
     """Return the names of operands that are there, by those in the body."""
     names_in_body = operand_names(written, len(actual))
     if any(actual[len(names_in_body) :]):
-        raise Refuse(
-            DefinitionCode.UNCOVERED_OPERAND,
-            "{} {}, of which its definition has {}",
-            len(actual),
-            kind,
-            len(names_in_body),
-        )
+        what = "{} {}, of which its definition has {}"
+        raise Refuse(DefinitionCode.UNCOVERED_OPERAND, what, len(actual), kind, len(names_in_body))
     return {name: value for name, value in zip(names_in_body, actual, strict=False) if value}
 
 

@@ -99,14 +99,9 @@ def verify(
     if progress is not None:
         progress(len(cases), len(cases), "")
     if whole_model:
+        spares, reorders = (_all_proven_without(data, results) for data in (NO_NEGATIVE_ZERO, ONLY_MULTIPLES))
         rounded = with_rounded_rewrites(original, given)
-        whole = compare_whole(
-            rounded,
-            given,
-            seed,
-            spares_zero_signs=_all_proven_without(NO_NEGATIVE_ZERO, results),
-            reorders_sums=_all_proven_without(ONLY_MULTIPLES, results),
-        )
+        whole = compare_whole(rounded, given, seed, spares_zero_signs=spares, reorders_sums=reorders)
     else:
         whole = WholeModel("skipped", "not requested")
     if not differences and all(site.status == "proven" for site in results):

@@ -14,6 +14,7 @@ _ONLY_FOR_SPEED = "the same comes out, by more steps or more memory"
 _OTHER_COLUMNS = "joined along another axis, every table has as many columns as an entry, which is one too many"
 _ANY_NEGATIVE = "any negative position means the scope itself"
 _NO_POSITION = "any negative number means that there is none"
+_REMEMBERED = "attribute.type not in _HOLDER_TYPES and len(stored) <= _MAX_REMEMBERED"
 _NO_SIZE = "where there are no sizes, any number that is not negative says so"
 _NOT_FIRST = "what it reads is made by a node, so it does not stand at position 0"
 _LAST_NODE = "it would stand for the last node of the scope, whose own use of the value comes earlier"
@@ -158,9 +159,8 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
     "model.facts.node_inference": [("1", "2 #2", _ONLY_A_LIMIT), ("10", "11", _ONLY_A_LIMIT)],
     "model.gate.gate": [("256", "257", _ONLY_FOR_SPEED)],
     "model.gate.gate.Gate._check_attribute": [
-        ("if attribute.type in _HOLDER_TYPES", "if True", _ONLY_FOR_SPEED),
-        ("if len(stored) <= _MAX_REMEMBERED", "if True", _ONLY_FOR_SPEED),
-        ("if len(stored) <= _MAX_REMEMBERED", "if False", _ONLY_FOR_SPEED),
+        (_REMEMBERED, "attribute.type not in _HOLDER_TYPES", _ONLY_FOR_SPEED),
+        (f"if {_REMEMBERED}", "if False", _ONLY_FOR_SPEED),
         ("len(stored) <= _MAX_REMEMBERED", "len(stored) < _MAX_REMEMBERED", _ONLY_FOR_SPEED),
     ],
     "model.gate.gate.Gate._check_function": [("1", "2", _ANY_NEGATIVE)],

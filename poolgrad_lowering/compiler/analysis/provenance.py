@@ -22,7 +22,6 @@ from poolgrad_lowering.model.facts.shape_rules import slice_bounds
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Dim, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.windows import PoolAttributes
 
 _OF_NO_POOL = "indices come from '{}', which is not the Indices of a MaxPool"
 _OF_AN_INPUT = "indices come from '{}', an input; if a forward graph computes them, merge the two graphs first"
@@ -166,11 +165,13 @@ def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> boo
     pool = facts.pool(companion)
     if pool is None or sliced.origin != companion.output(1):
         return False
-    rank = len(pool.kernel) + 2
+    rank, padding = len(pool.kernel) + 2, pool.begins + pool.ends if pool.auto_pad == "NOTSET" else ()
     return (
         _have_one_shape(facts, companion.input(0), found.pool.input(0))
         and slice_bounds(facts, cut, rank) == dict.fromkeys(range(2, rank), (0, 1))
-        and _counts_every_element(pool)
+        and set(pool.kernel) == set(pool.strides) == {1}
+        and not any(padding)
+        and not pool.storage_order
         and _have_one_shape(facts, node.input(0), found.argmax)
     )
 
@@ -179,12 +180,6 @@ def _have_one_shape(facts: Facts, value: Value | None, other: Value | None) -> b
     """Whether two values are one, or their shapes are known and equal."""
     shape = facts.shape(value)
     return (value is not None and value == other) or (shape is not None and shape == facts.shape(other))
-
-
-def _counts_every_element(pool: PoolAttributes) -> bool:
-    padding = pool.begins + pool.ends if pool.auto_pad == "NOTSET" else ()
-    is_single = set(pool.kernel) == {1} and set(pool.strides) == {1} and not any(padding)
-    return is_single and not pool.storage_order
 
 
 def _is_plane_size(facts: Facts, divisor: Value, found: Indices, _: Node) -> bool:

@@ -30,11 +30,6 @@ class Reads:
     error: str = ""
     defaults: frozenset[str] = frozenset()
 
-    def add(self, other: Reads) -> None:
-        """Add what other facts depended on, later than these."""
-        self.error = self.error or other.error
-        self.defaults |= other.defaults
-
 
 class Memo:
     """The facts about values that were asked for. A fact that is stored already brings what it depended on."""
@@ -65,7 +60,8 @@ class Memo:
     def _take(self, before: int, reads: Reads) -> None:
         """Move to `reads` all that was read after the first `before` reads."""
         for each in self._reads[before:]:
-            reads.add(each)
+            reads.error = reads.error or each.error
+            reads.defaults |= each.defaults
         del self._reads[before:]
 
     @contextmanager

@@ -231,13 +231,12 @@ def _transposed_convolution(known: Known, node: Node, value: Value) -> Shape | N
     if not len(source) == len(weights) == len(window.kernel) + 2 or more is None or len(more) != len(window.kernel):
         return None
     dims = [source[0], size((Dim(group), weights[1]))]
-    for number, dim in enumerate(source[2:]):
-        stride, pads = window.strides[number], window.begins[number] + window.ends[number]
-        added = more[number] + window.dilations[number] * (window.kernel[number] - 1) + 1 - pads - stride
+    for number, (dim, axis, padding) in enumerate(zip(source[2:], window.windows, more, strict=True), start=2):
+        added = padding + axis.extent - axis.begin - axis.end - axis.stride
         if dim.static is not None:
-            dims.append(Dim(max(dim.static * stride + added, 0)))
+            dims.append(Dim(max(dim.static * axis.stride + added, 0)))
         else:
-            dims.append(size((Dim(stride), dim)) if added == 0 else opaque(value, number + 2))
+            dims.append(size((Dim(axis.stride), dim)) if added == 0 else opaque(value, number))
     return tuple(dims)
 
 

@@ -198,11 +198,8 @@ def _statistics(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _reduced(known: Known, node: Node, _: Value) -> Shape | None:
-    x, axes, keep = (
-        known.shape(node.input(0)),
-        shape_rules.static_integers(known, node, 1),
-        integer(node, "keepdims", 1),
-    )
+    x, axes = known.shape(node.input(0)), shape_rules.static_integers(known, node, 1)
+    keep = integer(node, "keepdims", 1)
     if x is None or axes is None or any(not -len(x) <= axis < len(x) for axis in axes):
         return None
     if not axes:
@@ -235,11 +232,9 @@ def _unpadded(known: Known, node: Node, _: Value) -> Shape | None:
 
 def _padded(known: Known, node: Node, value: Value) -> Shape | None:
     x, first = known.shape(node.input(0)), known.integers(node.input(2))
-    return (
-        None
-        if x is None
-        else (*(first if first is not None else map(partial(shape_rules.opaque, value), range(2))), *x[1:])
-    )
+    if first is None:
+        first = tuple(map(partial(shape_rules.opaque, value), range(2)))
+    return None if x is None else (*first, *x[1:])
 
 
 def _loss(known: Known, node: Node, _: Value) -> Shape | None:
@@ -283,15 +278,12 @@ def _row(inputs: str, outputs: str, shapes: str | Sequence[str | Rule], types: s
     """Return a row from names of inputs and of types; without `types`, results have the type of the first input."""
     names = inputs.rstrip("*").split()
     rules = shapes.split() if isinstance(shapes, str) else shapes
-    return TrainingOperator(
-        inputs,
-        outputs,
-        tuple(names.index(rule) if isinstance(rule, str) else rule for rule in rules),
-        tuple(
-            (names.index(name), None) if name in names else (None, TensorProto.DataType.Value(name))
-            for name in types.split() or names[:1]
-        ),
+    of_results = tuple(names.index(rule) if isinstance(rule, str) else rule for rule in rules)
+    elements = tuple(
+        (names.index(name), None) if name in names else (None, TensorProto.DataType.Value(name))
+        for name in types.split() or names[:1]
     )
+    return TrainingOperator(inputs, outputs, of_results, elements)
 
 
 _UNKNOWN = TrainingOperator("", "", (), ())

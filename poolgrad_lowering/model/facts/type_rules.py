@@ -81,14 +81,11 @@ def _typed(values: Sequence[Value | None], formal: Sequence[OpSchema.FormalParam
 
 def _typing(node: Node, value: Value) -> tuple[int | None, int | None]:
     domain, op_type = node.op
-    version = node.scope.opsets.get(domain)
-    if version is None or domain not in ONNX_DOMAINS:
-        return None, None
-    return _typings(op_type, version, domain, node.outputs.index(value))
+    return _typings(op_type, domain, node.scope.opsets.get(domain), node.outputs.index(value))
 
 
 @lru_cache(maxsize=4096)
-def _typings(op_type: str, version: int, domain: str, number: int) -> tuple[int | None, int | None]:
+def _typings(op_type: str, domain: str, version: int | None, number: int) -> tuple[int | None, int | None]:
     """Return how ONNX's definition of an operator types an output: by the position of an input, or by a number."""
     schema = _schema(op_type, domain, version)
     if schema is None:

@@ -139,18 +139,14 @@ class Gate(Visitor):
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, stored: bytes) -> str:
         _require_at(scope, flaws.attribute_flaw(attribute), position)
-        if attribute.type in _HOLDER_TYPES:
-            self._check_held(scope, position, attribute)
-        elif len(stored) <= _MAX_REMEMBERED:
+        if attribute.type not in _HOLDER_TYPES and len(stored) <= _MAX_REMEMBERED:
             self._valid_attributes[stored] = attribute.name
-        return attribute.name
-
-    def _check_held(self, scope: Scope, position: int, attribute: AttributeProto) -> None:
         for tensor in (*([attribute.t] if attribute.HasField("t") else ()), *attribute.tensors):
             self._check_tensor(scope, position, attribute.name, tensor)
         one = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
         for sparse in (*one, *attribute.sparse_tensors):
             self._check_sparse(scope, position, attribute.name, sparse)
+        return attribute.name
 
     def _check_sparse(self, scope: Scope, position: int, name: str, sparse: onnx.SparseTensorProto) -> None:
         _require_at(scope, tensors.dims_flaw(sparse.dims), position, name)

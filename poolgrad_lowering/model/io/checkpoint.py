@@ -85,11 +85,8 @@ def read_checkpoint_file(path: PathLike) -> Checkpoint:
         groups = root.tables(2)
         if len(groups) > 1:
             raise FileError(f"'{path}' has {len(groups)} groups of parameters; one is read")
-        return Checkpoint(
-            dict(tensor.tensor() for tensor in module.tables(0)),
-            dict(tensor.tensor() for tensor in module.tables(1)),
-            groups[0].group() if groups else None,
-        )
+        weights, others = (dict(tensor.tensor() for tensor in module.tables(number)) for number in (0, 1))
+        return Checkpoint(weights, others, groups[0].group() if groups else None)
     except _MALFORMED as error:
         raise FileError(f"'{path}' is damaged: {error}") from error
 
@@ -158,12 +155,8 @@ class _Reader:
     def group(self) -> OptimizerGroup:
         """Return a group of the optimizer."""
         states = {state.text(0): tuple(dict(m.tensor() for m in state.tables(1)).values()) for state in self.tables(3)}
-        return OptimizerGroup(
-            self.text(0),
-            int(self._number(1, 0, number_types.Int64Flags)),
-            float(self._number(2, 0.0, number_types.Float32Flags)),
-            states,
-        )
+        step, rate = self._number(1, 0, number_types.Int64Flags), self._number(2, 0.0, number_types.Float32Flags)
+        return OptimizerGroup(self.text(0), int(step), float(rate), states)
 
     def _number(self, number: int, default: float, kind: Any) -> float:
         """Return the value of a field that is a number."""

@@ -89,13 +89,10 @@ def channels_to_last(rank: int) -> list[int]:
 
 def differ(left: Shape, right: Shape) -> bool:
     """Whether two shapes can be proven unequal: other rank, or an axis with two different integers."""
-    return left != right and (
-        len(left) != len(right)
-        or any(
-            a.static is not None and b.static is not None and a.static != b.static
-            for a, b in zip(left, right, strict=True)
-        )
-    )
+    if left == right or len(left) != len(right):
+        return left != right
+    pairs = ((one.static, other.static) for one, other in zip(left, right, strict=True))
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 class Shown(NamedTuple):

@@ -43,11 +43,8 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
     if refused:
         codes = refusals(dict(sorted(refused.items())), captioned=False)
         sections.append(element("section", element("h2", "Refused, by code"), codes))
-    return document(
-        f"{shown(folder)}: gradients of pools",
-        element("header", element("h1", shown(folder)), element("p", totals)),
-        element("main", *sections),
-    )
+    head = element("header", element("h1", shown(folder)), element("p", totals))
+    return document(f"{shown(folder)}: gradients of pools", head, element("main", *sections))
 
 
 def _model(row: IndexRow) -> tuple[Child, ...]:

@@ -52,12 +52,8 @@ def document(title: str, *content: Markup, script: str = "") -> bytes:
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
-    body = element(
-        "body",
-        *content,
-        element("footer", f"poolgrad-lowering {__version__}"),
-        element("script", Markup(script)) if script else "",
-    )
+    footer = element("footer", f"poolgrad-lowering {__version__}")
+    body = element("body", *content, footer, element("script", Markup(script)) if script else "")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -75,11 +71,8 @@ def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
     heading = element("h2", "Anchors", id="anchors")
     if not sections:
         return element("section", heading, element("p", "No node of the model could be the gradient of a pool."))
-    limit = (
-        element("p", f"Graphs are drawn for the first {MAX_DRAWN} of {len(sections)} anchors.", class_="note")
-        if len(sections) > MAX_DRAWN
-        else ""
-    )
+    text = f"Graphs are drawn for the first {MAX_DRAWN} of {len(sections)} anchors."
+    limit = element("p", text, class_="note") if len(sections) > MAX_DRAWN else ""
     above, below = _pager("Pages of the list"), _pager("Pages of the list, after it")
     return element("section", heading, limit, _filter(report), above, *sections, below)
 
@@ -105,15 +98,9 @@ def _filter(report: Report) -> Markup:
 
 def _pager(label: str) -> Markup:
     """The controls that turn the pages of the list. They are hidden until the script finds more than one page."""
-    return element(
-        "nav",
-        element("button", "Previous", type="button"),
-        element("select", aria_label="Anchors shown"),
-        element("button", "Next", type="button"),
-        class_="pager",
-        hidden=True,
-        aria_label=label,
-    )
+    back, forward = (element("button", text, type="button") for text in ("Previous", "Next"))
+    pages = element("select", aria_label="Anchors shown")
+    return element("nav", back, pages, forward, class_="pager", hidden=True, aria_label=label)
 
 
 def _choice(name: str, label: str, values: Sequence[str]) -> Markup:

@@ -49,19 +49,9 @@ def places_section(placement: Placement | None) -> Markup | str:
     """The section on places; empty if they are not known, or if no node runs."""
     if placement is None or not placement.nodes:
         return ""
-    return element(
-        "section",
-        element("h2", "Places", id="places"),
-        element(
-            "p",
-            "Where the nodes of the lowered model run beside onnxruntime's CANN provider in graph mode, as predicted: ",
-            _totals(placement),
-            class_="note",
-        ),
-        _table(placement),
-        _of_the_cpu(placement),
-        _figure(placement),
-    )
+    text = "Where the nodes of the lowered model run beside onnxruntime's CANN provider in graph mode, as predicted: "
+    head = element("h2", "Places", id="places"), element("p", text, _totals(placement), class_="note")
+    return element("section", *head, _table(placement), _of_the_cpu(placement), _figure(placement))
 
 
 def _totals(placement: Placement) -> str:

@@ -48,14 +48,8 @@ def _figures(report: Report) -> Markup:
         ("nodes", f"{report.nodes_before:,} → {report.nodes_after:,}", "without function bodies"),
         ("bytes saved" if saved >= 0 else "bytes added", f"{abs(saved):,}", f"of {report.bytes_before:,}"),
     )
-    return element(
-        "dl",
-        *(
-            element("div", element("dt", name), element("dd", value, element("small", note)), class_=name.split()[0])
-            for name, value, note in figures
-        ),
-        class_="figures",
-    )
+    rows = [(name, element("dt", name), element("dd", value, element("small", note))) for name, value, note in figures]
+    return element("dl", *(element("div", *row, class_=name.split()[0]) for name, *row in rows), class_="figures")
 
 
 def _forms(report: Report) -> Markup | str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorProto
 from onnx.helper import make_node
 
 from poolgrad_lowering.verification.arrays import AnyArray
@@ -26,7 +26,7 @@ from poolgrad_lowering.verification.exports.node_rewrite import (
     same_but,
     zero_nodes,
 )
-from poolgrad_lowering.verification.graph.protos import integers
+from poolgrad_lowering.verification.graph.protos import attribute_values, integers
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, same_pads, window_places
 
@@ -59,7 +59,7 @@ def position_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -
     planes = context.planes.get(node.output[0])
     if planes is None:
         return
-    held = {attribute.name: helper.get_attribute_value(attribute) for attribute in planes.pool.attribute}
+    held = attribute_values(planes.pool)
     windows = _windows(OWN + planes.pool.input[0], held, planes.dims)
     if windows is not None:
         reshaped = make_node("Reshape", ["position", "counts"], node.output)
@@ -99,7 +99,7 @@ def find_planes(
 
 
 def _is_single(pool: NodeProto, ones: Sequence[int]) -> bool:
-    held = {attribute.name: helper.get_attribute_value(attribute) for attribute in pool.attribute}
+    held = attribute_values(pool)
     steps = [held.get("kernel_shape"), held.get("strides", ones)]
     return steps == [ones, ones] and not any(held.get("pads", ())) and not held.get("storage_order", 0)
 

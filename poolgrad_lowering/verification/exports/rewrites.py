@@ -28,7 +28,7 @@ from poolgrad_lowering.verification.exports.node_rewrite import (
     same_but,
     zero_nodes,
 )
-from poolgrad_lowering.verification.graph.protos import constant_tensor
+from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
 from poolgrad_lowering.verification.operators.pool import same_pads
 
@@ -42,7 +42,7 @@ def rewrites_of(node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand in place of a node of ONNX's operators; see `OWN` for the names."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in _REWRITES:
         return
-    held = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    held = attribute_values(node)
     marked, names = deepcopy(node), {*node.input, *node.output} - {""}
     for values in (marked.input, marked.output):
         values[:] = [OWN + name if name else "" for name in values]
@@ -130,14 +130,8 @@ def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     yield NodeRewrite([same_but(node, axis=axis)])
     rows = same_but(node, ["rows"], axis=1)
     rows.output[:] = ["done"]
-    yield NodeRewrite(
-        [
-            make_node("Flatten", node.input, ["rows"], axis=axis),
-            rows,
-            make_node("Shape", node.input, ["shape"]),
-            make_node("Reshape", ["done", "shape"], node.output),
-        ]
-    )
+    first, shape = make_node("Flatten", node.input, ["rows"], axis=axis), make_node("Shape", node.input, ["shape"])
+    yield NodeRewrite([first, rows, shape, make_node("Reshape", ["done", "shape"], node.output)])
 
 
 def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
@@ -279,9 +273,8 @@ def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Nod
         wide = same_but(node)
         wide.output[position] = "wide"
         narrowed = make_node("Cast", ["wide"], ["narrow"], to=TensorProto.INT32)
-        yield NodeRewrite(
-            [wide, narrowed, make_node("Cast", ["narrow"], [node.output[position]], to=TensorProto.INT64)]
-        )
+        widened = make_node("Cast", ["narrow"], [node.output[position]], to=TensorProto.INT64)
+        yield NodeRewrite([wide, narrowed, widened])
 
 
 def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -324,35 +317,29 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         spread = [make_node("Shape", ["flat_updates"], ["spread"])]
     reduction = held.get("reduction", b"none")
     total = _reduction("ReduceSum", "terms", [-1], "rows", context.opset < 13)
-    yield NodeRewrite(
-        [
-            make_node("Add", [indices, "outer"], ["wrapped"]),
-            make_node("Less", [indices, "zero"], ["below"]),
-            make_node("Where", ["below", "wrapped", indices], ["positions"]),
-            make_node("Mul", ["positions", "steps"], ["terms"]),
-            *total.nodes,
-            make_node("Reshape", ["rows", "column_shape"], ["column"]),
-            make_node("Reshape", [updates, "updates_shape"], ["flat_updates"]),
-            *spread,
-            make_node("Expand", ["column", "spread"], ["flat_indices"]),
-            make_node("Reshape", [data, "data_shape"], ["flat"]),
-            make_node(
-                "ScatterElements", ["flat", "flat_indices", "flat_updates"], ["added"], axis=0, reduction=reduction
-            ),
-            make_node("Reshape", ["added", "shape"], node.output),
-        ],
-        {**constants, **total.constants},
-    )
+    operands = ["flat", "flat_indices", "flat_updates"]
+    nodes = [
+        make_node("Add", [indices, "outer"], ["wrapped"]),
+        make_node("Less", [indices, "zero"], ["below"]),
+        make_node("Where", ["below", "wrapped", indices], ["positions"]),
+        make_node("Mul", ["positions", "steps"], ["terms"]),
+        *total.nodes,
+        make_node("Reshape", ["rows", "column_shape"], ["column"]),
+        make_node("Reshape", [updates, "updates_shape"], ["flat_updates"]),
+        *spread,
+        make_node("Expand", ["column", "spread"], ["flat_indices"]),
+        make_node("Reshape", [data, "data_shape"], ["flat"]),
+        make_node("ScatterElements", operands, ["added"], axis=0, reduction=reduction),
+        make_node("Reshape", ["added", "shape"], node.output),
+    ]
+    yield NodeRewrite(nodes, {**constants, **total.constants})
 
 
 def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A sum with a function before or after it; onnxruntime adds up some of them in another order."""
     known = context.types.get(node.input[0])
-    if (
-        known is None
-        or known.element not in _WIDE_FLOATS
-        or (held.get("noop_with_empty_axes") and not any(node.input[1:]))
-    ):
+    is_sum = not held.get("noop_with_empty_axes") or any(node.input[1:])
+    if known is None or known.element not in _WIDE_FLOATS or not is_sum:
         return
     axes = held.get("axes")  # an input of ReduceSum before it is one of the others
     operands = [*node.input[1:], *(["axes"] if axes is not None else [])]
@@ -386,18 +373,16 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     if node.op_type == "Reshape":
         unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
         if len(unknown) > 1:  # 0 is the size of the input on the same axis
-            kept = [
-                axis for axis in unknown if shape[axis] is not None and shape[axis] == (own or [])[axis : axis + 1][0]
-            ]
+            known = [axis for axis in unknown if shape[axis] is not None]
+            kept = [axis for axis in known if shape[axis] == (own or [])[axis : axis + 1][0]]
             shape, zeros = [0 if axis in kept else size for axis, size in enumerate(shape)], bool(kept)
         if sum(not isinstance(size, int) for size in shape) == 1:
             shape = [size if isinstance(size, int) else -1 for size in shape]
     elif own is not None and len(own) <= len(shape):
         aligned = [*[None] * (len(shape) - len(own)), *own]
         if node.op_type == "Expand":
-            shape = [
-                1 if isinstance(size, str) and size == of else size for size, of in zip(shape, aligned, strict=True)
-            ]
+            pairs = zip(shape, aligned, strict=True)
+            shape = [1 if isinstance(size, str) and size == of else size for size, of in pairs]
         yield from _filled(node, held, list(result.dims), own, context)
     if all(isinstance(size, int) for size in shape):
         inputs = [*node.input[:position], "shape", *node.input[position + 1 :]]

@@ -193,17 +193,10 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, names: _Scope
     if not any(node.output):  # nodes with the same bytes would be the same node
         unit.without_outputs += 1
         key += b"%d" % unit.without_outputs
-    unit.nodes.append(
-        FlatNode(
-            node,
-            path,
-            key,
-            tuple(names.read(name) or prefix + name if name else "" for name in _texts(node.input)),
-            tuple(dict.fromkeys(captured)),
-            tuple(prefix + name if name else "" for name in _texts(node.output)),
-            len(unit.nodes) - outside,
-        )
-    )
+    inputs = tuple(names.read(name) or prefix + name if name else "" for name in _texts(node.input))
+    outputs = tuple(prefix + name if name else "" for name in _texts(node.output))
+    inside = len(unit.nodes) - outside
+    unit.nodes.append(FlatNode(node, path, key, inputs, tuple(dict.fromkeys(captured)), outputs, inside))
 
 
 def _texts(names: Iterable[str | bytes]) -> list[str]:

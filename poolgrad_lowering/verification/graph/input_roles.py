@@ -50,10 +50,6 @@ class InputRoles(NamedTuple):
     average: bool = False
     overwrites: bool = False
 
-    def position(self, *names: str) -> int | None:
-        """Return the position of the input with one of these names, or None."""
-        return next((position for position, name in enumerate(self.names.split()) if name in names), None)
-
 
 _PARTS = {Part.X: "x", Part.GRAD: "dy", Part.ARGMAX: "indices", Part.SIZES: "sizes"}
 

@@ -88,23 +88,16 @@ def without_row(nodes: Iterable[FlatNode]) -> str | None:
 
 def _tensorflow(node: FlatNode) -> input_roles.InputRoles | None:
     """Return the row of a gradient of TensorFlow: with another number of inputs it is another operator."""
-    row = (
-        input_roles.INPUT_ROLES.get((input_roles.TENSORFLOW_DOMAIN, node.op[1]))
-        if node.op[0] in ("", input_roles.TENSORFLOW_DOMAIN)
-        else None
-    )
+    is_theirs = node.op[0] in ("", input_roles.TENSORFLOW_DOMAIN)
+    row = input_roles.INPUT_ROLES.get((input_roles.TENSORFLOW_DOMAIN, node.op[1])) if is_theirs else None
     return row if row is not None and len(row.names.split()) == len(node.inputs) else None
 
 
 def _key(node: FlatNode) -> tuple[str, str]:
-    name = aten_operator(node)
-    return (
-        node.op
-        if name is None
-        else (input_roles.ATEN, name)
-        if (input_roles.ATEN, name) in input_roles.INPUT_ROLES
-        else input_roles.ATEN_GENERIC
-    )
+    if (name := aten_operator(node)) is None:
+        return node.op
+    own = input_roles.ATEN, name
+    return own if own in input_roles.INPUT_ROLES else input_roles.ATEN_GENERIC
 
 
 def _found(node: FlatNode) -> input_roles.InputRoles | None:
@@ -142,5 +135,6 @@ def has_channels_last(node: FlatNode) -> bool:
 
 
 def _read(node: FlatNode, *names: str) -> str | None:
-    position = _operands(node).position(*names)
-    return node.inputs[position] or None if position is not None and position < len(node.inputs) else None
+    """Return the input that has the first of the row's names that is one of these, or None."""
+    pairs = zip(_operands(node).names.split(), node.inputs, strict=False)
+    return next((value for name, value in pairs if name in names), "") or None

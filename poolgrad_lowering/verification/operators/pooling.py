@@ -51,15 +51,8 @@ class AveragePoolGrad(OpRun):
     ) -> tuple[AnyArray]:
         sizes = shape.tolist()[2:]
         strides, dilations, pads = _windows(sizes, kernel_shape, **windows)
-        fixed = pool.AverageWindows.fixed(
-            sizes,
-            kernel_shape,
-            strides,
-            pads,
-            dilations=dilations,
-            ceil=bool(ceil_mode),
-            counts_padding=bool(count_include_pad),
-        )
+        given, ceil, padded = (sizes, kernel_shape, strides, pads), bool(ceil_mode), bool(count_include_pad)
+        fixed = pool.AverageWindows.fixed(*given, dilations=dilations, ceil=ceil, counts_padding=padded)
         return (pool.average_gradient(sizes, dy, fixed),)
 
 

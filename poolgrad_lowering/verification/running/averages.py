@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto
 from onnx.numpy_helper import to_array
 
 from poolgrad_lowering.verification.arrays import AnyArray
@@ -48,16 +48,10 @@ def meant_by(node: FlatNode, operands: Sequence[AnyArray]) -> tuple[tuple[int, .
     if missing < 0 or any(window != (1, 1, 0, 0) for window in axes[:missing]):
         raise ValueError("they pool an axis that x does not have")
     kernel, strides, *pads = zip(*axes[missing:], strict=True)
-    windows = AverageWindows.fixed(
-        shape[2:],
-        kernel,
-        strides,
-        (pads[0], pads[1]),
-        ceil=bool(values["ceil_mode"]),
-        counts_padding=bool(values["count_include_pad"]) if "count_include_pad" in values else not values["exclusive"],
-        divisor=values["divisor_override"],
-    )
-    return shape, windows
+    given, ceil = (shape[2:], kernel, strides, (pads[0], pads[1])), bool(values["ceil_mode"])
+    padded = bool(values["count_include_pad"]) if "count_include_pad" in values else not values["exclusive"]
+    divisor = values["divisor_override"]
+    return shape, AverageWindows.fixed(*given, ceil=ceil, counts_padding=padded, divisor=divisor)
 
 
 def divisors(cut: Cut, source: ModelProto, sizes: Mapping[str, ConcreteShape]) -> dict[str, Divisors]:
@@ -156,7 +150,7 @@ def multiplies_by_fractions(cut: Cut) -> bool:
     """Whether the original has a constant that is no whole number: it may multiply by a reciprocal."""
     made = (constant_tensor(node.proto) for node in cut.original)
     stored = (cut.constants[value] for node in cut.original for value in node.inputs if value in cut.constants)
-    arrays = (numpy_helper.to_array(tensor) for tensor in chain(filter(None, made), stored))
+    arrays = (to_array(tensor) for tensor in chain(filter(None, made), stored))
     return any(bool((array != np.floor(array)).any()) for array in arrays if array.dtype.kind not in "biuOU")
 
 

@@ -45,15 +45,9 @@ def compare(
     if not count:
         return None
     index = tuple(int(place) for place in np.argwhere(differs)[0])
-    return Mismatch(
-        run,
-        output,
-        f"{count} of {differs.size} elements differ",
-        index,
-        str(expected[index]),
-        str(found[index]),
-        _max_ulp(one[differs], other[differs]) if floats and not (nan & differs).any() else None,
-    )
+    what, first = f"{count} of {differs.size} elements differ", (str(expected[index]), str(found[index]))
+    ulp = _max_ulp(one[differs], other[differs]) if floats and not (nan & differs).any() else None
+    return Mismatch(run, output, what, index, *first, ulp)
 
 
 def _bits(array: AnyArray) -> AnyArray:

@@ -73,17 +73,13 @@ def choices(
     edges = {size for window in windows for size in _edges(window) if size >= EXTENTS[2]}
     more = {edge + near for edge in edges for near in range(-len(names), 2)} - {*EXTENTS}
     batches = dict(zip(EXTENTS, BATCHES, strict=True))
-    return [
-        {
-            name: bound[name][turn % len(bound[name])]
-            if name in bound
-            else batches.get(extent, 1)
-            if axis == 0
-            else extent + number
-            for number, (name, axis) in enumerate(names.items())
-        }
-        for turn, extent in enumerate(sorted({*EXTENTS, *more}))
-    ]
+    found = []
+    for turn, extent in enumerate(sorted({*EXTENTS, *more})):
+        chosen = {name: extent + number for number, name in enumerate(names)}
+        chosen |= {name: batches.get(extent, 1) for name, axis in names.items() if axis == 0}
+        chosen |= {name: sizes[turn % len(sizes)] for name, sizes in bound.items() if name in names}
+        found.append(chosen)
+    return found
 
 
 def bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants) -> dict[str, list[int]]:
@@ -203,13 +199,11 @@ def _by_its_nodes(
         if shape is not None and operand != value:  # a view may have the channels first
             layouts.append((shape[0], *shape[2:], *shape[1:2]))
         for layout in layouts:
-            if dims is None or (len(dims) == len(layout) and all(map(_may_be, dims, layout))):
+            pairs = zip(dims or (), layout, strict=False)
+            fits = all(dim == size or not isinstance(dim, int) for dim, size in pairs)
+            if dims is None or (len(dims) == len(layout) and fits):
                 return layout
     return None
-
-
-def _may_be(dim: AxisSize, size: int) -> bool:
-    return dim == size or not isinstance(dim, int)
 
 
 def _by_its_windows(

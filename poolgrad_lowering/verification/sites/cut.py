@@ -90,11 +90,8 @@ class _Side:
                     self.constants.add(value)
                     continue
                 producer = self._producers.get(value)
-                if (
-                    producer is None
-                    or value in ends
-                    or (only_shape and not any(behind in ends or behind in passed for behind in self.views(value)))
-                ):
+                is_end = only_shape and not any(behind in ends or behind in passed for behind in self.views(value))
+                if producer is None or value in ends or is_end:
                     self.inputs[value] = None
                     continue
                 passed.add(value)

@@ -16,12 +16,8 @@ def derivation(site: Lowered[AveragePoolGradient]) -> shared.Derivation:
     """Return the derivation of the lowered gradient."""
     gradient = site.gradient
     windows = shared.chosen_windows(site.op, len(gradient.x_shape) - 2, pads_of_axis=2)
-    return shared.Derivation(
-        _text(gradient),
-        len(gradient.x_shape),
-        _roles(gradient),
-        shared.derived_axes(gradient, site.op, windows, lambda axis: _steps(gradient, axis)),
-    )
+    axes = shared.derived_axes(gradient, site.op, windows, lambda axis: _steps(gradient, axis))
+    return shared.Derivation(_text(gradient), len(gradient.x_shape), _roles(gradient), axes)
 
 
 def _text(gradient: AveragePoolGradient) -> str:

@@ -21,13 +21,10 @@ from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow
 def derivation(site: Lowered[MaxPoolGradient]) -> shared.Derivation:
     """Return the derivation of the lowered gradient, and of its forward pool if that is lowered too."""
     gradient, forward = site.gradient, site.forward
-    return shared.Derivation(
-        shared.window_text(gradient.windows),
-        len(gradient.x_shape),
-        _roles(gradient),
-        _axes(gradient, site.op, forward=False),
-        _axes(gradient, forward, forward=True) if isinstance(forward, LoweredOp) else (),
-    )
+    axes = _axes(gradient, site.op, forward=False)
+    of_pool = _axes(gradient, forward, forward=True) if isinstance(forward, LoweredOp) else ()
+    text, rank = shared.window_text(gradient.windows), len(gradient.x_shape)
+    return shared.Derivation(text, rank, _roles(gradient), axes, of_pool)
 
 
 def _axes(gradient: MaxPoolGradient, op: LoweredOp, *, forward: bool) -> tuple[shared.AxisDerivation, ...]:

@@ -108,11 +108,10 @@ def derived_axes(
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
     found = []
     for number, (name, (size, count)) in enumerate(zip("DHW"[-len(sizes) :], sizes, strict=True)):
-        made = (
-            _uneven(size, count)
-            if windows is None
-            else steps(Axis(number, size, count, windows[number], op.attributes["ceil_mode"] == 1))
-        )
+        if windows is None:
+            made = _uneven(size, count)
+        else:
+            made = steps(Axis(number, size, count, windows[number], op.attributes["ceil_mode"] == 1))
         found.append(AxisDerivation(name, size, count, tuple(made)))
     return tuple(found)
 

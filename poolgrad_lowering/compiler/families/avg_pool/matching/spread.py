@@ -203,7 +203,6 @@ def _counted(pool: PoolAttributes, made: Spread, scale: planes.Scale) -> bool | 
 
     None if by anything else.
     """
-    rows = zip(pool.kernel, pool.strides, pool.begins, pool.ends, pool.dilations, strict=True)
-    windows = [AxisWindow(*row) for row in rows]
-    divisors = {padded: MeanWindows(windows, made.sizes, made.counts, padded).divisors() for padded in (False, True)}
+    own = pool.windows, made.sizes, made.counts
+    divisors = {padded: MeanWindows(*own, padded).divisors() for padded in (False, True)}
     return next((padded for padded, numbers in divisors.items() if scale.is_division_by(numbers)), None)

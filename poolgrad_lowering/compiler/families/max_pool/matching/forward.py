@@ -58,10 +58,9 @@ class ForwardPool(Pooled):
 
     def check_no_overlap(self, overwriting: Node) -> None:
         """Raise `Refuse` for a node that overwrites if two windows may share an element."""
-        pool = self.attributes
-        axes = zip(pool.kernel, pool.dilations, pool.strides, self.pooled_shape[2:], strict=True)
-        for number, (kernel, dilation, stride, count) in enumerate(axes):
-            if (kernel - 1) * dilation + 1 > stride and count.static != 1:
+        axes = zip(self.attributes.windows, self.pooled_shape[2:], strict=True)
+        for number, (window, count) in enumerate(axes):
+            if window.extent > window.stride and count.static != 1:
                 what = "{} '{}' overwrites, and windows of MaxPool '{}' overlap on spatial axis {}"
                 named = overwriting.proto.op_type, overwriting.label, self.node.label, number
                 raise Refuse(Code.OVERLAPPING_OVERWRITE, what, *named)

@@ -261,11 +261,7 @@ def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:
 
 def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
     """Whether it adds zeros to sums onto zeros, which are never −0.0 and so stay as they are."""
-    others = [other for position in (0, 1) if (other := node.input(position)) is not None and other != value]
-    return (
-        node.is_a("Add")
-        and len(others) == 1
-        and facts.is_zero(others[0])
-        and facts.shape(others[0]) is not None
-        and facts.shape(others[0]) == facts.shape(value)
-    )
+    others = [other for other in (node.input(0), node.input(1)) if other is not None and other != value]
+    is_zero = node.is_a("Add") and len(others) == 1 and facts.is_zero(others[0])
+    shape = facts.shape(others[0]) if is_zero else None
+    return shape is not None and shape == facts.shape(value)

@@ -49,11 +49,8 @@ def _pad(known: Evaluation, node: Node) -> Array | None:
 
 
 def _gather(known: Evaluation, node: Node) -> Array | None:
-    data, positions, axis = (
-        known.value(node.input(0)),
-        constant_value(known.facts, node.input(1)),
-        integer(node, "axis"),
-    )
+    data, axis = known.value(node.input(0)), integer(node, "axis")
+    positions = constant_value(known.facts, node.input(1))
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
     affordable = evaluation.is_affordable((data.size // max(data.shape[axis], 1), positions.size))
@@ -182,10 +179,9 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
     unread = Refuse(Code.WINDOW_TABLES, "'{}' is not proven to be windows of '{}'", maximum.data.name, x.name)
     if found is None or found.shape != windows or not found.size or numbers.size % rows:
         raise unread
-    plane = numbers.size // rows
-    by_row = found.reshape(rows, -1, found.shape[-1]) if found.size % (rows * found.shape[-1]) == 0 else None
-    if by_row is None:
+    if found.size % (rows * windows[-1]):
         raise unread
+    plane, by_row = numbers.size // rows, found.reshape(rows, -1, windows[-1])
     local = np.where(by_row == NOWHERE, NOWHERE, by_row - np.arange(rows)[:, None, None] * plane)
     alike = (local == local[0]).all() and ((local == NOWHERE) | ((local >= 0) & (local < plane))).all()
     if not alike:
