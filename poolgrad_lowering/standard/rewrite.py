@@ -97,7 +97,8 @@ class _GraphPass:
             self._graph.node.extend(copies)
             self._declare()
         if unread := once_read.union(self._inliner.constants.values()):
-            self._drop(unread)
+            gone = unread - self.read() - {value.name for value in self._graph.input}  # a caller may give these
+            remove_entries(self._graph.initializer, lambda tensor: tensor.name in gone)
 
     def read(self) -> set[str]:
         """Return the names that something in the graph reads, or that are its outputs."""
@@ -132,11 +133,6 @@ class _GraphPass:
         value = self._scope.resolve(name)
         dims = None if value is None else self._facts.integers(value)
         return [dim.coefficient for dim in dims] if dims is not None and is_static(dims) else None
-
-    def _drop(self, unread: set[str]) -> None:
-        """Remove initializers, unless a caller may give them."""
-        gone = unread - self.read() - {value.name for value in self._graph.input}
-        remove_entries(self._graph.initializer, lambda tensor: tensor.name in gone)
 
     def _declare(self) -> None:
         """Declare the new buffers like the old ones, in place of the flags that the accumulators had as outputs."""
