@@ -12,20 +12,25 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from onnx import ModelProto
+from onnx import ModelProto, parser
 
 from poolgrad_lowering import lower
 from tests.fuzz.promises import packed
-from tests.patterns.lookalikes import LOOKALIKES
+from tests.patterns import test_ort_max_pool_grad_near_misses, test_torch_scatter_add_near_misses
 
 BUILT = Path(__file__).parents[2] / "models" / "built"
+NEAR_MISSES = test_torch_scatter_add_near_misses.NEAR_MISSES | test_ort_max_pool_grad_near_misses.NEAR_MISSES
 
 
 @cache
 def seeds() -> dict[str, bytes]:
     """Serialised models by name."""
     built = {str(path.relative_to(BUILT)): path.read_bytes() for path in sorted(BUILT.rglob("*.onnx"))}
-    return built | {name: row.build().SerializeToString(deterministic=True) for name, row in LOOKALIKES.items()}
+    models = {
+        f"{code.value}/{name}": parser.parse_model(source) if isinstance(source, str) else source
+        for (code, name), source in NEAR_MISSES.items()
+    }
+    return built | {name: model.SerializeToString(deterministic=True) for name, model in models.items()}
 
 
 def pair(data: bytes) -> bytes:

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import pytest
 
-from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_windows_grad
@@ -89,42 +87,11 @@ def test_windows(name: str) -> None:
     check_average(text, expected, op="AvgPoolV2Grad", target="ascend950", attributes=exclusive)
 
 
-def test_the_name_as_operator() -> None:
-    """The TorchScript exporter's fallback writes the name as op type."""
-    node = "dx = org.pytorch.aten.avg_pool2d_backward (dy, x, k, s, p, c, i, )"
-    expected = of_pool(X, (3, 3), (2, 2), (1,) * 4, counts_padding=True)
-    check_average(gradient(backward=node), expected, op="AvgPool3DGrad")
-
-
 @pytest.mark.parametrize("elements", ["float", "int32"])
 def test_an_empty_stride_of_any_type(elements: str) -> None:
     """Exporters write an empty list as a tensor of float32."""
     text = gradient(stride="{}", padding="{0}", pooled="2,3,3,4").replace("int64[0]", f"{elements}[0]")
     check_average(text, of_pool(X, (3, 3), (3, 3), counts_padding=True), op="AvgPool3DGrad")
-
-
-def test_no_batch() -> None:
-    """PyTorch takes (C, spatial…) too."""
-    pools = of_pool((1, 3, 9, 12), (3, 3), (2, 2), (1,) * 4, counts_padding=True)
-    text = gradient(shape="3,9,12", pooled="3,5,6")
-    check_average(text, lambda grad: pools(grad[None])[0], op="AvgPool3DGrad")
-
-
-def test_no_batch_of_adaptive_windows() -> None:
-    windows = [adaptive_windows(7, 3), adaptive_windows(8, 5)]
-
-    def expected(grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        return np.asarray(average_windows_grad(grad[None].astype(np.float64), (1, 3, 7, 8), windows))[0]
-
-    check_average(adaptive("3,7,8", "3,3,5"), expected, op="AdaptiveAvgPool3dGrad")
-
-
-def test_one_dimension() -> None:
-    text = gradient(
-        kernel="{3}", stride="{2}", padding="{1}", operator="avg_pool1d_backward", shape="2,3,9", pooled="2,3,5"
-    )
-    expected = of_pool((2, 3, 9), (3,), (2,), (1, 1), counts_padding=True)
-    check_average(text, expected, op="AvgPool3DGrad", attributes={"ksize": [1, 1, 3]})
 
 
 def test_three_dimensions() -> None:
@@ -177,19 +144,6 @@ def test_a_kernel_of_the_sizes_of_x() -> None:
     text = gradient(more=more, backward=node, padding="{0,0}", shape="N,3,H,W", pooled="N,3,1,1")
     sizes = {"N": 2, "H": 3, "W": 4}
     check_average(text, lambda grad: averages((2, 3, 3, 4), (1, 1), grad), op="AdaptiveAvgPool3dGrad", sizes=sizes)
-
-
-def test_the_operator_of_ascend_950_in_a_plan() -> None:
-    """AdaptiveAvgPool2dGrad needs the sizes of x: it is offered where they are numbers, and nowhere else."""
-    offered = {}
-    for shape in ("2,3,7,8", "N,3,7,8"):
-        [anchor] = lower(parsed(adaptive(shape, f"{shape[0]},3,3,5")), target="ascend950").report.anchors
-        offered[shape] = anchor.alternatives
-    assert offered == {"2,3,7,8": ["AdaptiveAvgPool2dGrad"], "N,3,7,8": []}
-
-
-def parsed(text: str) -> onnx.ModelProto:
-    return onnx.parser.parse_model(text)
 
 
 NEAR_MISSES: NearMisses = {

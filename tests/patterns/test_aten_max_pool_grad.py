@@ -124,36 +124,6 @@ def test_forward_arguments_left_to_their_defaults(written: Written) -> None:
     )
 
 
-def test_type_known_from_the_gradient_alone() -> None:
-    """PyTorch requires the gradient in x's element type; nothing tells x's own behind an operator without schema."""
-    forward = f"""v = org.pytorch.aten.ATen <operator="silu"> (w)
-        shape = Constant <value = int64[4] {{2,3,9,12}}> ()
-        x = Reshape (v, shape)
-        {FORWARD}"""
-    text = max_pool_gradient(forward=forward, inputs="float[2,3,9,12] w, float[2,3,5,6] dy")
-    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
-
-
-@pytest.mark.parametrize("pooled", ["x", "c"])
-def test_a_copy_of_a_tensor_with_an_unnamed_size(pooled: str) -> None:
-    """Nothing else tells that two unnamed sizes are one."""
-    text = max_pool_gradient(
-        forward=f"c = Identity (x)\n{FORWARD.replace('(x,', f'({pooled},')}",
-        operands=f"dy, {'xc'.replace(pooled, '')}, k, s, p, d, ceil, i",
-        inputs="float[?,3,9,12] x, float[?,3,5,6] dy",
-        outputs="float[?,3,5,6] y, float[?,3,9,12] dx",
-    )
-    assert [anchor.status for anchor in lower(_parse(text)).report.anchors] == ["lowered"]
-
-
-def test_another_tensor_of_the_pooled_shape() -> None:
-    """The operator takes no more than the shape from it."""
-    text = max_pool_gradient(
-        operands="dy, z, k, s, p, d, ceil, i", inputs="float[2,3,9,12] x, float[2,3,9,12] z, float[2,3,5,6] dy"
-    )
-    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
-
-
 @pytest.mark.parametrize("stride", ["k", "no_integers", "no_floats"])
 def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str, written: Written) -> None:
     """`F.max_pool2d(x, x.shape[2:])`: adaptive windows of output size 1, whatever the sizes are."""
@@ -174,64 +144,11 @@ def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str, written
     )
 
 
-@pytest.mark.parametrize("height", ["H", "9"])
-def test_a_kernel_of_one_row_of_symbolic_length(height: str) -> None:
-    """As ORTModule concatenates it; ConcatTraining runs in onnxruntime training only."""
-    constants = """shape = Shape (x)
-        three = Constant <value = int64[1] {3}> ()
-        one = Constant <value = int64[1] {1}> ()
-        w = Gather <axis=0> (shape, three)
-        k, lengths = com.microsoft.ConcatTraining <axis=0> (one, w)
-        p = Constant <value = int64[2] {0,0}> ()
-        d = Constant <value = int64[2] {1,1}> ()
-        ceil = Constant <value = bool {0}> ()"""
-    text = max_pool_gradient(
-        constants=constants,
-        forward=FORWARD.replace("s, p", "k, p"),
-        operands="dy, x, k, k, p, d, ceil, i",
-        inputs=f"float[N,C,{height},W] x, float[N,C,{height},1] dy",
-        outputs=f"float[N,C,{height},1] y, float[N,C,{height},W] dx",
-    )
-    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["AdaptiveMaxPool3DGrad"]
-
-
 @pytest.mark.parametrize("operator", ["max_pool2d_with_indices", "upsample_nearest2d_backward"])
 def test_other_operators_are_no_anchors(operator: str) -> None:
     text = max_pool_gradient().replace(OPERATOR, operator)
     assert lower(_parse(text)).report.anchors == ()
 
 
-def test_another_overload_is_no_anchor() -> None:
-    node = f'dx = org.pytorch.aten.ATen <operator="{OPERATOR}", overload_name="grad_input">'
-    assert lower(_parse(max_pool_gradient(backward=node))).report.anchors == ()
-
-
-def test_an_operator_of_the_models_own_is_no_anchor() -> None:
-    """A function of the model says what the node does, whatever its name."""
-    text = (
-        max_pool_gradient()
-        + """
-        <domain: "org.pytorch.aten", opset_import: ["" : 17]>
-        ATen <operator> (x, k, s, p, d, c) => (y, i) { y = Identity (x) i = Identity (k) }"""
-    )
-    assert lower(_parse(text)).report.anchors == ()
-
-
 def _parse(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(text)
-
-
-@pytest.mark.parametrize("pool", ["avg_pool2d (w, two)", "_adaptive_avg_pool2d (w, size)", "max_pool2d (w, two)"])
-def test_behind_another_pool(pool: str) -> None:
-    """Inception's: nothing but its definition tells the shape and the type of what PyTorch's other pool makes."""
-    forward = f"""two = Constant <value = int64[2] {{2,2}}> ()
-        size = Constant <value = int64[2] {{9,12}}> ()
-        a = org.pytorch.aten.{pool}
-        x = Relu (a)
-        {FORWARD}"""
-    text = max_pool_gradient(
-        forward=forward,
-        inputs="float[2,3,18,24] w, float[2,3,5,6] dy",
-        outputs="float[2,3,5,6] y, float[2,3,9,12] dx",
-    )
-    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]

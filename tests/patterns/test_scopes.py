@@ -149,16 +149,6 @@ def test_every_form_everywhere(form: str, place: str, target: str) -> None:
     check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
 
 
-def test_a_function_that_is_called_twice() -> None:
-    """Callers that agree on types and sizes tell as much as one."""
-    model = in_a_function("torch_scatter_add")
-    model.graph.node.insert(0, onnx.helper.make_node("MaxPoolGradient", ["x", "dy"], ["first"], domain="local"))
-    model.graph.output.append(onnx.helper.make_tensor_value_info("first", onnx.TensorProto.FLOAT, [2, 3, 8, 8]))
-    result = lower(model)
-    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
-    check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
-
-
 @pytest.mark.refusal(Code.UNKNOWN_DTYPE.value)
 def test_a_function_that_nobody_calls() -> None:
     model = in_a_function("ort_max_pool_grad")
@@ -180,71 +170,6 @@ def test_callers_that_disagree_on_the_type() -> None:
     check_refused(model, Code.UNKNOWN_DTYPE)
 
 
-def test_callers_that_disagree_on_a_size() -> None:
-    """Batches of two and of four: x's shape is not known, and so neither is its plane."""
-    model = in_a_function("torch_scatter_add")
-    for name in ("x", "dy"):
-        doubled = onnx.helper.make_node("Concat", [name, name], [f"{name}2"], axis=0)
-        model.graph.node.insert(0, doubled)
-    model.graph.node.append(onnx.helper.make_node("MaxPoolGradient", ["x2", "dy2"], ["other"], domain="local"))
-    [anchor] = lower(model).report.anchors
-    assert anchor.code == Code.PLANE_BASE.value
-
-
-def test_symbols_of_a_function_are_its_own() -> None:
-    """x has N examples by its caller; the rows have N·3 by the function, which means another N."""
-    model = parse(
-        """g (float[N,3,8,8] x, float[N,3,4,4] dy, float[K] other) => (float[N,3,8,8] dx) {
-            dx = local.MaxPoolGradient (x, dy, other)
-        }""",
-        imports='"local": 1',
-        functions=f"""<domain: "local", opset_import: ["": 16]>
-            MaxPoolGradient (x, dy, other) => (dx) {{
-                {POOL}
-                {PLANE_LOCAL}
-                n = Shape (typed)
-                three = Constant <value_ints=[3]> ()
-                typed = Softplus (other)
-                count = Mul (n, three)
-                sixteen = Constant <value_ints=[16]> ()
-                rows = Concat <axis=0> (count, sixteen)
-                r = Reshape (p, rows)
-                u = Reshape (dy, rows)
-                area = Constant <value_ints=[64]> ()
-                canvas = Concat <axis=0> (count, area)
-                z = ConstantOfShape (canvas)
-                s = ScatterElements <axis=1, reduction="add"> (z, r, u)
-                whole = Constant <value_ints=[-1,3,8,8]> ()
-                dx = Reshape (s, whole)
-            }}""",
-    )
-    [function] = model.functions
-    function.node.sort(key=lambda node: node.output[0] != "typed")
-    function.value_info.append(onnx.helper.make_tensor_value_info("typed", onnx.TensorProto.FLOAT, ["N"]))
-    [anchor] = lower(model).report.anchors
-    assert anchor.code == Code.ROWS_NOT_PLANES.value
-
-
-def test_one_pool_with_several_consumers() -> None:
-    """The pool's output is read twice; its gradient is the sum of what comes back, and is lowered once."""
-    model = parse(
-        f"""g (float[2,3,8,8] x) => (float loss, {RESULT}) {{
-            {POOL}
-            a = Relu (y)
-            b = Neg (y)
-            c = Sum (a, b)
-            loss = ReduceSum <keepdims=0> (c)
-            da = Abs (a)
-            db = Sign (b)
-            dy = Sum (da, db)
-            {FORMS["torch_scatter_add"]}
-        }}"""
-    )
-    result = lower(model)
-    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
-    check_same_results(model, result.model)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_several_gradients_of_one_pool(form: str) -> None:
     """Two gradients by the same indices, of two losses."""
@@ -259,22 +184,3 @@ def test_several_gradients_of_one_pool(form: str) -> None:
     found = [(anchor.status, anchor.pattern) for anchor in result.report.anchors]
     assert found == [("lowered", form.partition(",")[0])] * 2
     check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
-
-
-def test_several_pools_on_one_input() -> None:
-    """Pyramid pooling: each pool has its own gradient, and x's is their sum."""
-    model = parse(
-        f"""g ({INPUTS}, float[2,3,2,2] dy2) => ({RESULT}) {{
-            {POOL}
-            y2, i2 = MaxPool <kernel_shape=[4,4], strides=[4,4]> (x)
-            one = MaxPoolGrad (dy, i)
-            other = MaxPoolGrad (dy2, i2)
-            dx = Sum (one, other)
-        }}"""
-    )
-    result = lower(model, forward=False)
-    assert [anchor.status for anchor in result.report.anchors] == ["lowered"] * 2
-    kernels = [node.attribute for node in result.model.graph.node if node.domain == "npu"]
-    assert [list(a.ints) for attributes in kernels for a in attributes if a.name == "ksize"] == [[1, 2, 2], [1, 4, 4]]
-    check_same_results(model, result.model)
-    check_same_results(model, lower(model).model)

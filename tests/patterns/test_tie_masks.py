@@ -10,7 +10,6 @@ from onnx.parser import parse_model
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.heads import head
-from tests.patterns.lookalikes import LOOKALIKES
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 from tests.texts import Says
 
@@ -53,6 +52,17 @@ def paid_to_all_ties(
         }}"""
 
 
+def local_maxima(factor: str) -> str:
+    """Return x or dy where an element is the maximum of the window around it: overlapping windows are not summed."""
+    return f"""{head(18)}
+        g (float[2,3,8,8] x, float[2,3,8,8] dy) => (float[2,3,8,8] kept) {{
+            y = MaxPool <kernel_shape=[3,3], strides=[1,1], pads=[1,1,1,1]> (x)
+            e = Equal (x, y)
+            m = Cast <to=1> (e)
+            kept = Mul (m, {factor})
+        }}"""
+
+
 MASKS: NearMisses = {
     (Code.SPLITS_TIES, "kept_axes"): shared_among_ties(),
     (Code.SPLITS_TIES, "the_other_way_round"): shared_among_ties(compared="e = Equal (y, x)"),
@@ -76,8 +86,8 @@ MASKS: NearMisses = {
     (Code.GRADIENT_TO_ALL_TIES, "upsampled_by_tiling"): paid_to_all_ties(
         "s = Reshape (y, split)\nb = Tile (s, repeats)\nu = Reshape (b, joined)"
     ),
-    (Code.UNRELATED_MASK, "local_maxima_that_are_kept"): LOOKALIKES["N25_nms_keep_mask"].build(),
-    (Code.UNRELATED_MASK, "local_maxima_that_are_paid"): LOOKALIKES["N26_stride_one_mask"].build(),
+    (Code.UNRELATED_MASK, "local_maxima_that_are_kept"): local_maxima("x"),
+    (Code.UNRELATED_MASK, "local_maxima_that_are_paid"): local_maxima("dy"),
 }
 
 

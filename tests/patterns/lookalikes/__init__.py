@@ -1,10 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Graphs that are, or only look like, max-pool gradients, built by code: the near misses of every pattern."""
-
-from __future__ import annotations
-
-from tests.patterns.lookalikes.row import Lookalike, Window
-from tests.patterns.lookalikes.table import LOOKALIKES
-
-__all__ = ["LOOKALIKES", "Lookalike", "Window"]
+"""The texts of genuine gradients, of which tests replace a step: what is left then is another spelling or a look-alike."""

@@ -136,17 +136,6 @@ def test_empty_tensors(opset: int, x_shape: tuple[int, ...], grad_shape: tuple[i
         assert_same_bits(run_ort(model, feeds)["y"], np.zeros(x_shape, DTYPES[element_type]))
 
 
-@pytest.mark.parametrize("opset", GENERATIONS)
-def test_one_session_serves_many_shapes(opset: int) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    model = gradient_model("MaxPool3DGradWithArgmax", opset)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    shapes = [((2, 3, 4, 5), (2, 3, 3, 4)), ((1, 1, 1, 1), (1, 1, 1, 1)), ((3, 1, 6, 2), (3, 1, 9, 9))]
-    for x_shape, grad_shape in [*shapes, *reversed(shapes)]:
-        feeds = random_feeds(x_shape, grad_shape)
-        assert_same_bits(session.run(["y"], feeds)[0], expected_y(feeds))
-
-
 class ScatterElements(OpRun):
     """ScatterElements that refuses what ONNX leaves undefined: duplicate indices without a reduction."""
 
@@ -169,20 +158,6 @@ def test_sorted_sums_scatter_to_distinct_indices() -> None:
     evaluator = ReferenceEvaluator(onnx.inliner.inline_local_functions(model), new_ops=[ScatterElements])
     results: Any = evaluator.run(["y"], feeds)
     assert_same_bits(results[0], expected_y(feeds))
-
-
-@pytest.mark.parametrize("opset", [12, 17])
-def test_gradients_of_torch(opset: int) -> None:
-    pytest.importorskip("onnxruntime")
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(opset)
-    x = torch.tensor(rng.standard_normal((2, 3, 9, 10)).astype(np.float32), requires_grad=True)
-    y, indices = torch.nn.functional.max_pool2d(x, 3, 2, 1, return_indices=True)
-    grad = torch.tensor(rng.standard_normal(tuple(y.shape)).astype(np.float32))
-    y.backward(grad)
-    feeds = {"x": x.detach().numpy(), "grad": grad.numpy(), "argmax": indices.numpy()}
-    model = gradient_model("MaxPoolGradWithArgmaxV3", opset)
-    assert_same_bits(run_ort(model, feeds)["y"], x.grad.numpy())
 
 
 @pytest.mark.parametrize("opset", [11, 16])
@@ -219,64 +194,6 @@ def test_body_declares_the_table(op: str, opset: int) -> None:
     assert list(body.attribute) == [a.name for a in described.attributes if a.required]
     defaults: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in body.attribute_proto}
     assert defaults == {a.name: _stored(a.default) for a in described.attributes if not a.required}
-
-
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("opset", [15, 16, 21])
-def test_body_is_deterministic(op: str, opset: int) -> None:
-    for types in ([t] for t in DTYPES):
-        bodies = {function_body(op, opset, types).SerializeToString(deterministic=True) for _ in range(2)}
-        assert len(bodies) == 1
-
-
-@pytest.mark.parametrize("op", OPS)
-def test_one_body_serves_several_types_from_opset_15(op: str) -> None:
-    every = list(DTYPES)
-    bodies = {function_body(op, 15, order).SerializeToString() for order in (every, every[::-1], every[1:])}
-    assert len(bodies) == 1
-    with pytest.raises(NoFunctionBodyError, match=r"for FLOAT and FLOAT16 and BFLOAT16 at opset 14; .*opset 15"):
-        function_body(op, 14, every)
-
-
-@pytest.mark.parametrize("opset", [16, 18, 21])
-def test_several_types_in_one_model(opset: int) -> None:
-    op = "MaxPool3DGradWithArgmax"
-    model = gradient_model(op, opset, TensorProto.FLOAT)
-    other = gradient_model(op, opset, TensorProto.FLOAT16)
-    model = onnx.compose.merge_models(
-        onnx.compose.add_prefix(_without_functions(model), "a_"),
-        onnx.compose.add_prefix(_without_functions(other), "b_"),
-        io_map=[],
-    )
-    for node in model.graph.node:
-        node.op_type = node.op_type.removeprefix("a_").removeprefix("b_")
-    model.functions.append(function_body(op, opset, [TensorProto.FLOAT, TensorProto.FLOAT16]))
-    feeds = {t: random_feeds((2, 3, 4, 5), (2, 3, 3, 4), t) for t in (np.float32, np.float16)}
-    named = {
-        f"{prefix}{name}": value
-        for prefix, t in (("a_", np.float32), ("b_", np.float16))
-        for name, value in feeds[t].items()
-    }
-    for results in (run_reference(model, named), run_ort(model, named)):
-        assert_same_bits(results["a_y"], expected_y(feeds[np.float32]))
-        assert_same_bits(results["b_y"], expected_y(feeds[np.float16]))
-
-
-def _without_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    del model.functions[:]
-    return model
-
-
-@pytest.mark.parametrize("opset", [o for o in OPSETS if o >= 16])
-@pytest.mark.parametrize(
-    ("pool", "gradient"),
-    [("MaxPool3DWithArgmaxV2", "MaxPool3DGradWithArgmax"), ("MaxPoolWithArgmaxV3", "MaxPoolGradWithArgmaxV3")],
-)
-def test_bodies_are_small(pool: str, gradient: str, opset: int) -> None:
-    """Every optimizer of a runtime works on every node of a body."""
-    bodies = [[node.op_type for node in function_body(op, opset, [TensorProto.FLOAT]).node] for op in (pool, gradient)]
-    assert sum(map(len, bodies)) <= 12
-    assert not [kind for kinds in bodies for kind in kinds if kind in ("If", "Loop", "CastLike")]
 
 
 @pytest.mark.parametrize(

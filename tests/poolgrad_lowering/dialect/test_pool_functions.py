@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from onnx import TensorProto, parser
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
 from tests.heads import head
-from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
+from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 from tests.poolgrad_lowering.dialect.dialect_models import DTYPES, INDEX_DTYPES
 
@@ -169,36 +168,6 @@ def test_nan_of_an_adaptive_pool_outranks_all_and_the_last_wins(opset: int) -> N
     assert_same_bits(results["argmax"], argmax.astype(np.int32))
 
 
-@pytest.mark.parametrize(("case", "opset"), with_opsets(["2d in 3d", "2d", "adaptive 2d"], GENERATIONS))
-def test_one_session_serves_many_shapes(case: PoolCase, opset: int) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    model = pool_model(case.op, case.attributes(), opset, ["N", "C", "H", "W"])
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    for x_shape in [(2, 3, 9, 8), (1, 1, 4, 6), (0, 3, 9, 8), (3, 2, 12, 5)]:
-        x = np.maximum(values_with_ties(x_shape), np.float32(-2))
-        y, argmax = case.expected(x)
-        results = session.run(["y", "argmax"], {"x": x})
-        assert_same_bits(results[0], y)
-        assert_same_bits(results[1], argmax.astype(np.int32))
-
-
-def test_adaptive_output_may_exceed_the_input() -> None:
-    pytest.importorskip("onnxruntime")
-    run_case(PoolCase(ADAPTIVE, (2, 3, 3, 4), output_size=(5, 9)), 17, TensorProto.FLOAT)
-
-
-@pytest.mark.parametrize("opset", [12, 17])
-def test_torch(opset: int) -> None:
-    pytest.importorskip("onnxruntime")
-    torch = pytest.importorskip("torch")
-    x = np.maximum(values_with_ties((2, 3, 9, 10), seed=opset), np.float32(-2))
-    y, indices = torch.nn.functional.max_pool2d(torch.from_numpy(x), 3, 2, 1, ceil_mode=True, return_indices=True)
-    case = PoolCase(POOL_2D, x.shape, (3, 3), (2, 2), (1, 1), (1, 1), ceil_mode=True)
-    results = run_ort(pool_model(POOL_2D, case.attributes(), opset, x.shape), {"x": x})
-    assert_same_bits(results["y"], y.numpy())
-    assert_same_bits(results["argmax"], indices.numpy().astype(np.int32))
-
-
 @pytest.mark.parametrize(
     ("op", "opset", "element_type", "advice"),
     [
@@ -212,13 +181,3 @@ def test_torch(opset: int) -> None:
 def test_no_body(op: str, opset: int, element_type: int, advice: str) -> None:
     with pytest.raises(NoFunctionBodyError, match=advice):
         function_body(op, opset, [element_type])
-
-
-@pytest.mark.parametrize("op", [POOL_3D, POOL_2D])
-@pytest.mark.parametrize("opset", GENERATIONS)
-def test_what_runs_of_a_pool(op: str, opset: int, tmp_path: Path) -> None:
-    """Each pass over a tensor takes its time: where shapes are known, onnxruntime is left with these."""
-    pytest.importorskip("onnxruntime")
-    case = PoolCase(op, (1, 2, 8, 9), (3, 2), (2, 1), (1, 1), (2, 1), ceil_mode=True)
-    nodes = optimized_by_ort(pool_model(op, case.attributes(), opset, case.x_shape), tmp_path)
-    assert [node.op_type for node in nodes if node.output[0] != "y"] == ["MaxPool", "Mod", "Cast"]

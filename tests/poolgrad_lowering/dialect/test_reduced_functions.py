@@ -11,7 +11,6 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.op import Maximum
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
@@ -81,24 +80,3 @@ def test_whole_axes_are_reduced_as_they_lie(axis: int | None) -> None:
         feeds = {"x": x.astype(np.float32)}
         for run in (run_reference, run_ort):
             assert_same_bits(run(model, feeds)["y"], run(reduced, feeds)["y"])
-
-
-def test_no_body_before_its_operators() -> None:
-    for maximum in Maximum:
-        with pytest.raises(NoFunctionBodyError, match="opset 12"):
-            function_body(ADAPTIVE, 11, [TensorProto.FLOAT], maximum=maximum)
-    with pytest.raises(NoFunctionBodyError, match="opset 16"):
-        function_body(ADAPTIVE, 15, [TensorProto.BFLOAT16], maximum=Maximum.FILLED)
-
-
-def test_no_planes() -> None:
-    case = PoolCase(ADAPTIVE, (0, 3, 5, 7), output_size=(1, 7))
-    for maximum in Maximum:
-        model = pool_model(case.op, case.attributes(), 18, [None] * 4, maximum=maximum)
-        assert run_ort(model, {"x": np.zeros(case.x_shape, np.float32)})["y"].shape == (0, 3, 1, 7)
-
-
-def test_one_body_of_every_kind() -> None:
-    bodies = [function_body(ADAPTIVE, 18, [TensorProto.FLOAT], maximum=maximum) for maximum in Maximum]
-    assert len({body.SerializeToString() for body in bodies}) == len(Maximum)
-    assert [body.name for body in bodies] == [ADAPTIVE] * len(Maximum)

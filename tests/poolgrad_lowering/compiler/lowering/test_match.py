@@ -218,13 +218,3 @@ def test_after_the_match_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     anchor = known_shapes(*shapes, monkeypatch, reads=read_defaults, flat="argmax")
     assert (anchor.code, anchor.reason) == BY_DEFAULT
     assert known_shapes(*shapes, monkeypatch, reads=read_defaults).code == "target"
-
-
-def test_trusted_defaults_are_not_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
-    def match(facts: Facts, _: Node) -> None:
-        read_defaults(facts)
-        raise Refuse(Code.ROW_LENGTH, "as it is")
-
-    monkeypatch.setattr(match_step, "all_forms", lambda: (Form("f", (("", "Relu"),), "refuses", match),))
-    [anchor] = lower(RELU, trust_defaults=True).report.anchors
-    assert anchor.code == "row-length"

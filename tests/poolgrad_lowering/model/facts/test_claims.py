@@ -12,15 +12,13 @@ import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
-from poolgrad_lowering import lower
-from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
 from tests.external_models import DATA, external
-from tests.pool_graphs import ort_gradient, parse
+from tests.pool_graphs import parse
 from tests.poolgrad_lowering.model.facts.inferred import inferred, known
 
 FUNCTIONS = """<domain: "local", opset_import: ["": 16, "local": 1]> Inner (x) => (z) {
@@ -107,11 +105,6 @@ def test_claims_change_nothing(nodes: str) -> None:
     assert known(with_claims(model)) == found
 
 
-def test_a_default_is_no_constant() -> None:
-    _, sizes = known(model_of(MODELS["a default"]))["a"]
-    assert sizes is None or "4" not in sizes
-
-
 @pytest.mark.parametrize("place", ["inner", "output"])
 @pytest.mark.parametrize(
     ("operator", "expected"),
@@ -141,14 +134,6 @@ def test_whose_results_are_declared(operator: str, place: str, expected: list[st
     found = known(model)
     assert found[name][1] == expected
     assert found["Y"][1] == expected
-
-
-@pytest.mark.parametrize("comes_first", [False, True])
-def test_a_result_that_is_declared_twice_and_once_without_a_type(comes_first: bool) -> None:
-    model = model_of("a = other.Foo(X)  Y = Softplus(a)")
-    typed = onnx.helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, "K"])
-    model.graph.value_info.extend([typed, ValueInfoProto(name="a")][:: 1 if comes_first else -1])
-    assert known(model)["Y"][1] == ["2", "K"]
 
 
 @pytest.mark.parametrize(
@@ -210,21 +195,6 @@ def test_values_in_external_data(kind: str, read: bool, tmp_path: Path, monkeypa
     index = ModelIndex(model)
     Facts(index, ExternalData(ModelFolder(tmp_path))).shape(Value(index.scopes[0], "Y"))
     assert ("w" in asked) is read
-
-
-@pytest.mark.parametrize(("domain", "is_known"), [("", False), ("ai.onnx", False), ("other", True)])
-def test_operators_that_the_model_defines_anew(domain: str, is_known: bool) -> None:
-    """Onnx would infer the operator of its own."""
-    model = model_of("a = Softplus(X)  Y = Transpose(a)")
-    model.functions[2].domain, model.functions[2].name = domain, "Transpose"
-    assert (known(model)["Y"][1] is not None) is is_known
-
-
-def test_operators_that_the_process_has_registered_are_not_those_of_onnx() -> None:
-    model = lower(ort_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])).model
-    types = {name: kind for name, (kind, _) in known(model).items()}
-    with registered_schemas():
-        assert {name: kind for name, (kind, _) in known(model).items()} == types
 
 
 @pytest.mark.parametrize("error", [onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -107,63 +106,6 @@ def test_what_need_not_be_looked_at(last: str, looked_at: Counter[Node]) -> None
     assert {node.outputs[0] for node in looked_at} <= {value}
 
 
-def test_a_pool_is_read_once() -> None:
-    facts, value = main_value(parse("g (float[1,1,2] X) => (Y) { Y = MaxPool<kernel_shape = [1]>(X) }"), "Y")
-    assert value.producer is not None
-    assert facts.pool(value.producer) is facts.pool(value.producer) is not None
-
-
-def test_what_is_asked_first_decides_nothing() -> None:
-    """The Reshape's shape needs none of the chain's."""
-    nodes = "  ".join(f"a{number + 1} = Slice(a{number}, first, last)" for number in range(LENGTH))
-    model = parse(
-        f"""g (float[2,3] a0) => (y) <int64[1] first = {{0}}, int64[1] last = {{9}}, int64[2] to = {{3, 2}}> {{
-            {nodes}
-            y = Reshape(a{LENGTH}, to)
-        }}"""
-    )
-    facts, value = main_value(model, "y")
-    assert sizes(facts.shape(value)) == ["3", "2"]
-    assert sizes(facts.shape(Value(value.scope, f"a{LENGTH}"))) == ["2", "3"]
-
-
-def test_a_size_that_only_inference_tells() -> None:
-    """Of one node, where the rest is known of its operands."""
-    model = parse(
-        """g (float[4,3] X, float[3,5] W) => (Y) <int64[1] first = {0}, int64[1] last = {2}> {
-            a = Slice(X, first, last)  Y = MatMul(a, W) }"""
-    )
-    facts, value = main_value(model, "Y")
-    assert sizes(facts.shape(value)) == ["2", "5"]
-
-
-def test_a_rule_tells_more_than_inference() -> None:
-    """Also behind an elementwise operator."""
-    nodes = "s = Constant<value_ints = [-1, 4]>()  a = Reshape(x, s)  y = Relu(a)"
-    facts, value = main_value(parse(f"g (float[N,M,4] x) => (y) {{ {nodes} }}"), "y")
-    assert sizes(facts.shape(value)) == ["M*N", "4"]
-
-
-@pytest.mark.parametrize(
-    ("dims", "expected"), [([], []), ([0], ["0"]), ([2, 0], ["2", "0"]), ([2, -1], None), ([-1, 2], None)]
-)
-def test_the_shape_of_an_initializer(dims: list[int], expected: list[str] | None) -> None:
-    model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
-    model.graph.initializer.append(TensorProto(name="z", data_type=TensorProto.FLOAT, dims=dims, raw_data=bytes(4)))
-    facts, value = main_value(model, "z")
-    assert sizes(facts.shape(value)) == expected
-
-
-@pytest.mark.parametrize(
-    ("x", "expected"), [("1,2,3", None), ("0,2,9", ["0", "2", "1"]), ("1,2,8", ["1", "2", "0"]), ("1,2,7", None)]
-)
-@pytest.mark.usefixtures("_without_inference")
-def test_a_window_larger_than_its_input(x: str, expected: list[str] | None) -> None:
-    """The model cannot run, and so nothing is known."""
-    facts, value = main_value(parse(f"g (float[{x}] X) => (Y) {{ Y = MaxPool<kernel_shape = [9]>(X) }}"), "Y")
-    assert sizes(facts.shape(value)) == expected
-
-
 # -- names of sizes that a model declares
 
 POOL = "A = MaxPool<kernel_shape = [3]>(X)"
@@ -222,15 +164,6 @@ def called(operand: str, *, claims: bool) -> ModelProto:
 
 
 @pytest.mark.parametrize("claims", [False, True])
-@pytest.mark.parametrize("name", "xrs")
-def test_a_function_is_what_its_calls_pass(name: str, claims: bool) -> None:
-    """What it declares of values that the graph computes is not believed."""
-    facts, value = inner_value(called("X", claims=claims), "function local.f", name)
-    assert facts.element_type(value) == TensorProto.FLOAT
-    assert sizes(facts.shape(value)) == ["2", "N"]
-
-
-@pytest.mark.parametrize("claims", [False, True])
 @pytest.mark.parametrize(("name", "expected"), [("x", ["2", "N"]), ("r", ["2", "N"]), ("s", ["2", "N"])])
 def test_calls_that_disagree(name: str, expected: list[str] | None, claims: bool) -> None:
     """Of the element type."""
@@ -250,20 +183,6 @@ def test_what_an_unknown_operator_of_a_function_gives() -> None:
     assert (facts.element_type(value), facts.shape(value)) == (None, None)
 
 
-@pytest.mark.parametrize(("body", "expected"), [("z = Relu(x)", ["2", "N"]), ("z = other.Foo(x)", None)])
-def test_a_call_is_what_the_function_computes(body: str, expected: list[str] | None) -> None:
-    """Not what is declared of its result."""
-    model = parse(
-        f"""g (float[2,N] X) => (float[7] Y) <float[7] A> {{ A = local.f(X)  Y = local.f(A) }}
-        <domain: "local", opset_import: ["": 16, "other": 1]> f (x) => (z) {{ {body} }}""",
-        ir=10,
-        imports='"local": 1',
-    )
-    for name in "AY":
-        facts, value = main_value(model, name)
-        assert sizes(facts.shape(value)) == expected
-
-
 @pytest.mark.parametrize("domain", ["", "ai.onnx"])
 @pytest.mark.parametrize("inferred", [False, True])
 def test_operators_that_the_model_defines_anew(domain: str, inferred: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,25 +199,6 @@ def test_operators_that_the_model_defines_anew(domain: str, inferred: bool, monk
     for name in "AYZ":
         facts, value = main_value(model, name)
         assert sizes(facts.shape(value)) in (["2", "N"], None)
-
-
-def test_an_operator_with_an_attribute_of_the_caller() -> None:
-    inner = parse(
-        """g (float[2,N] X) => (Y) { Y = local.f<perm = [0, 1]>(X) }
-        <domain: "local", opset_import: ["": 16]> f <perm> (x) => (z) { z = Transpose<perm: ints = @perm>(x) }""",
-        imports='"local": 1',
-    )
-    facts, value = inner_value(inner, "function local.f", "z")
-    assert facts.shape(value) is None
-
-
-def test_what_is_declared_of_a_sparse_initializer() -> None:
-    """Is a claim."""
-    model = parse("g (float[2] X) => (Y) { Y = Relu(W) }")
-    model.graph.sparse_initializer.add().values.name = "W"
-    model.graph.value_info.append(onnx.helper.make_tensor_value_info("W", TensorProto.FLOAT, [7]))
-    facts, value = main_value(model, "W")
-    assert facts.shape(value) is None
 
 
 BRANCHES = """g (float[2,N] X, bool c) => (Y) {

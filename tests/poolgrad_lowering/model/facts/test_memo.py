@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from poolgrad_lowering.model.facts.memo import Memo, Reads
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
@@ -65,21 +63,6 @@ def test_a_fact_is_computed_once() -> None:
     assert sums.is_known(3)
 
 
-def test_what_is_not_known_is_not_asked_again() -> None:
-    sums = Sums()
-    sums.before[0] = (0,)
-    assert [sums.sum(1), sums.sum(1)] == [None, None]
-    assert sums.asked == Counter({0: 1, 1: 1})
-
-
-def test_facts_of_one_value_are_apart() -> None:
-    sums = Sums()
-    assert sums.sum(2) == 3
-    assert not sums.is_known(2, "other")
-    assert sums.sum(2, "other") == 3
-    assert sums.asked == Counter({0: 2, 1: 2, 2: 2})
-
-
 def test_a_cycle_is_not_known() -> None:
     sums = Sums()
     sums.before[1] = (3,)
@@ -98,28 +81,12 @@ def test_a_question_that_is_too_deep() -> None:
     assert sums.sum(0) == 1
 
 
-def test_the_depth_of_one_question_is_not_that_of_the_next() -> None:
-    sums = Sums(3 * DEPTH)
-    for number in range(3 * DEPTH):
-        assert sums.sum(number) == number + 1
-
-
 def test_the_depth_of_one_branch_is_not_that_of_the_other() -> None:
     for start, expected in ((100, 1 + 46 + 50), (70, None)):
         sums = Sums(150)
         sums.before[150] = (45, 149)
         sums.before[start] = ()
         assert sums.sum(150) == expected
-
-
-def test_an_error_ends_the_question() -> None:
-    sums = Sums()
-    sums.before[0] = (99,)
-    for _ in range(DEPTH + 1):
-        with pytest.raises(AssertionError):
-            sums.sum(3, str(_))
-        assert sums.left() == ("", set())
-    assert sums.sum(1, "0") is None
 
 
 def test_what_could_not_be_read_comes_with_every_answer() -> None:
@@ -134,30 +101,6 @@ def test_what_could_not_be_read_comes_with_every_answer() -> None:
     sums.sum(2)
     sums.sum(4)
     assert sums.left() == ("zero", set())
-
-
-def test_what_could_not_be_read_for_one_fact_is_not_said_of_the_next() -> None:
-    sums = Sums()
-    sums.errors = {5: "five"}
-    sums.before[5] = (4,)
-    assert sums.sum(5) == 6
-    assert sums.left() == ("five", set())
-    assert sums.sum(4) == 5
-    assert sums.left() == ("", set())
-
-
-def test_the_first_that_could_not_be_read_is_kept() -> None:
-    sums = Sums()
-    sums.errors = {1: "one"}
-    sums.before[5] = ()
-    sums.depend_on(Reads("earlier"))
-    sums.sum(2)
-    assert sums.left() == ("earlier", set())
-    sums.sum(2)
-    assert sums.left() == ("one", set())
-    sums.depend_on(Reads("earlier"))
-    sums.sum(5)
-    assert sums.left() == ("earlier", set())
 
 
 def test_defaults_come_with_every_answer() -> None:
@@ -178,16 +121,6 @@ def test_defaults_come_with_every_answer() -> None:
     assert sums.left() == ("", {"a", "b", "c"})
 
 
-def test_defaults_of_one_fact_are_not_those_of_another() -> None:
-    sums = Sums()
-    sums.used = {4: "d"}
-    assert sums.sum(4) == 5
-    assert sums.left() == ("", {"d"})
-    assert sums.sum(3) == 4
-    assert sums.left() == ("", set())
-    assert (sums.sum(3, "other"), sums.left()) == (4, ("", set()))
-
-
 def test_what_is_watched_apart_is_not_seen_around() -> None:
     sums = Sums()
     sums.errors, sums.used = {1: "one"}, {2: "b"}
@@ -199,21 +132,4 @@ def test_what_is_watched_apart_is_not_seen_around() -> None:
         sums.depend_on(inner)
         sums.sum(2)
     assert (around.error, around.defaults) == ("one", {"b"})
-    assert sums.left() == ("", set())
-
-
-class Roomy(Sums):
-    """Each sum asks for more levels before it asks for the sums before it."""
-
-    def _sum(self, number: int, fact: str) -> int | None:
-        with self.room_for(8):
-            return super()._sum(number, fact)
-
-
-@pytest.mark.parametrize(("length", "known"), [(63, True), (71, True), (72, False), (2000, False)])
-def test_more_levels_are_given_once(length: int, known: bool) -> None:
-    """Else a long chain would exceed Python's stack."""
-    sums = Roomy(length)
-    assert (sums.sum(length) is not None) is known
-    assert max(sums.asked.values()) == 1
     assert sums.left() == ("", set())

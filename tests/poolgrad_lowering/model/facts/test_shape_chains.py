@@ -70,27 +70,6 @@ def test_shapes(nodes: str, expected: tuple[int, ...] | None) -> None:
     assert facts.shape(value) == (None if expected is None else static_dims(expected))
 
 
-def test_a_chain_behind_a_value_of_another_scope() -> None:
-    model = parse(
-        """g (float[2,3] X, bool k) => (Y) {
-            a = Relu(X)  b = Neg(a)
-            Y = If(k) <then_branch = t () => (T) { p = Abs(b)  T = Add(p, a) },
-                       else_branch = e () => (E) { E = Neg(X) }>
-        }"""
-    )
-    index = ModelIndex(model)
-    [scope] = [scope for scope in index.scopes if scope.path.endswith("then_branch")]
-    assert Facts(index).shape(Value(scope, "T")) == static_dims((2, 3))
-
-
-def test_a_chain_behind_sizes_without_a_name() -> None:
-    """Each node is looked at by itself."""
-    facts, value = main_value(parse("g (float[2,?] X) => (Y) { a = Relu(X)  b = Add(a, a)  Y = Sub(b, X) }"), "Y")
-    shape = facts.shape(value)
-    assert shape is not None
-    assert [dim.static for dim in shape] == [2, None]
-
-
 def test_what_a_chain_depends_on_is_told_each_time() -> None:
     """Of the default of an input, also to a second question for the same chain."""
     model = parse("g (float[2,3] X, int64[2] s) => (Y) { a = Reshape(X, s)  b = Relu(a)  Y = Neg(b) }")

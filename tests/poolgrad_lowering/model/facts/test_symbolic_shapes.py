@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from poolgrad_lowering.model.facts.shape_rules import is_opaque, opaque
-from poolgrad_lowering.model.ir.dims import Dim, Shape, size
+from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.ir.dims import Dim, Shape
 from tests.pool_graphs import main_value, parse
 from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
@@ -23,18 +23,6 @@ def derived_shape(text: str) -> Shape | None:
     return facts.shape(value)
 
 
-def test_symbols_multiply() -> None:
-    shape = derived_shape("g (float[N,16,H,5] X) => (Y) { s = Constant<value_ints = [-1, 5]>() Y = Reshape(X, s) }")
-    assert shape is not None
-    assert list(map(str, shape)) == ["16*H*N", "5"]
-
-
-def test_a_quotient_that_is_no_product_is_a_symbol_of_its_own() -> None:
-    shape = derived_shape("g (float[N] X) => (Y) { s = Constant<value_ints = [2, -1]>() Y = Reshape(X, s) }")
-    assert shape is not None
-    assert [is_opaque(dim) for dim in shape] == [False, True]
-
-
 def test_broadcast_of_different_symbols() -> None:
     """Each is the size or 1. A number that is not 1 is the size."""
     [dim] = derived_shape("g (float[N] A, float[M] B) => (Y) { Y = Sub(A, B) }") or ()
@@ -42,16 +30,6 @@ def test_broadcast_of_different_symbols() -> None:
     for operands in ("A, B", "B, A"):
         assert derived_shape(f"g (float[N] A, float[3] B) => (Y) {{ Y = Sub({operands}) }}") == (Dim(3),)
     assert derived_shape("g (float[2] A, float[3] B) => (Y) { Y = Sub(A, B) }") is None
-
-
-@pytest.mark.parametrize("attributes", ["<broadcast = 1, axis = 0>", "<broadcast = 0>", ""])
-def test_broadcast_of_old_operators(attributes: str) -> None:
-    """Below opset 7 an attribute tells the axes of the first input that those of the second are."""
-    model = parse(f"g (float[5,1] A, float[5] B) => (Y) {{ Y = Add{attributes}(A, B)  Z = Add(A, A) }}", opset=6)
-    facts, y = main_value(model, "Y")
-    assert facts.shape(y) == ((Dim(5), Dim(1)) if attributes else (Dim(5), Dim(5)))
-    facts, z = main_value(model, "Z")
-    assert facts.shape(z) == (Dim(5), Dim(1))
 
 
 def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
@@ -103,10 +81,3 @@ def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
 def test_sizes_without_a_number(nodes: str, expected: list[str] | None) -> None:
     """A size that no formula gives is a symbol of its own, named after the value and the axis."""
     assert symbolic(nodes) == expected
-
-
-def test_a_product_with_an_unnamed_size() -> None:
-    """Is as unknown as this one; twice an unnamed size is no multiple of two for an unnamed reason."""
-    unnamed, named = opaque(main_value(parse("g (float[1] X) => (Y) { Y = Relu(X) }"), "Y")[1], 1), Dim.parse("2*N")
-    assert unnamed == Dim(1, ("?main:Y[1]",))
-    assert [is_opaque(dim) for dim in (unnamed, size((unnamed, named)), named, Dim(3))] == [True, True, False, False]

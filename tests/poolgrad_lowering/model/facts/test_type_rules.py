@@ -63,32 +63,6 @@ def test_same_as_onnx_infers(nodes: str) -> None:
 
 FOREIGN = '"org.pytorch.aten": 1, "ai.onnx.converters.tensorflow": 1, "other": 1'
 """The operator sets of producers."""
-FORWARD = ("max", "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d")
-POOLS = (
-    'org.pytorch.aten.ATen<operator = "max", overload_name = "dim">',
-    *(f'org.pytorch.aten.ATen<operator = "{name}">' for name in FORWARD[1:]),
-    *(f"org.pytorch.aten.{name}" for name in FORWARD),
-)
-GRADIENTS = (
-    *(f'org.pytorch.aten.ATen<operator = "{name}_backward">' for name in FORWARD[1:]),
-    'org.pytorch.aten.ATen<operator = "value_selecting_reduction_backward">',
-    *(f"{name}" for name in ("MaxPoolGrad", "MaxPool3DGrad", "MaxPoolGradWithArgmax")),
-    *(f"ai.onnx.converters.tensorflow.{name}" for name in ("MaxPoolGrad", "MaxPool3DGrad", "MaxPoolGradWithArgmax")),
-)
-
-
-@pytest.mark.parametrize("operator", POOLS)
-def test_positions_of_maxima_by_pytorch_are_int64(operator: str) -> None:
-    graph = f"g (double[2,3,4] X) => (Y) {{ y, Y = {operator} (X) }}"
-    facts, value = main_value(parse(graph, imports=FOREIGN), "Y")
-    assert facts.element_type(value) == TensorProto.INT64
-
-
-@pytest.mark.parametrize("operator", [*POOLS, *GRADIENTS])
-def test_operators_of_producers_keep_the_type(operator: str) -> None:
-    graph = f"g (double[2,3,4] X, float t) => (Y) {{ Y, z = {operator} (X, t) }}"
-    facts, value = main_value(parse(graph, imports=FOREIGN), "Y")
-    assert facts.element_type(value) == TensorProto.DOUBLE
 
 
 @pytest.mark.parametrize("value", ["Y", "Z"])
@@ -98,22 +72,6 @@ def test_operators_of_producers_keep_the_type(operator: str) -> None:
 def test_operators_of_which_nothing_is_known(node: str, value: str) -> None:
     model = parse(f"g (float[2,3,4] X) => (Y) {{ Y, Z = {node} (X) }}", imports=FOREIGN)
     facts, found = main_value(model, value)
-    assert facts.element_type(found) is None
-
-
-def test_other_results_of_a_gradient() -> None:
-    facts, found = main_value(parse("g (float[2,3,4] X) => (Y) { Y, Z = MaxPoolGrad (X) }"), "Z")
-    assert facts.element_type(found) is None
-
-
-@pytest.mark.parametrize("value", ["Y", "Z"])
-def test_a_model_may_define_an_operator_of_pytorch_itself(value: str) -> None:
-    function = """<domain: "org.pytorch.aten", opset_import: ["": 16]> max (x) => (y, z) {
-        y = Cast <to = 11> (x)
-        z = Cast <to = 10> (x)
-    }"""
-    graph = "g (float[2,3,4] X) => (Y) { Y, Z = org.pytorch.aten.max (X) }"
-    facts, found = main_value(parse(graph, imports=FOREIGN, functions=function), value)
     assert facts.element_type(found) is None
 
 
@@ -137,28 +95,6 @@ def test_a_function_that_still_declares_the_types_before_a_conversion(node: str,
     y = index.scopes[1].resolve("y")
     assert y is not None
     assert Facts(index).element_type(y) == expected
-
-
-@pytest.mark.parametrize("node", ["Neg", "Identity", "Relu"])
-def test_what_operators_keep_comes_before_what_a_graph_declares(node: str) -> None:
-    """Converters to float16 leave graphs that declare another type than a Cast in them makes."""
-    model = parse(f"g (float16[2] X) => (Z) <float16[2] Y> {{ h = Cast<to = 1>(X) Y = {node}(h) Z = Neg(Y) }}")
-    facts, y = main_value(model, "Y")
-    assert facts.element_type(y) == TensorProto.FLOAT
-
-
-def test_what_a_graph_declares_where_nothing_else_is_known() -> None:
-    model = parse("g (float16[2] X) => (Z) <double[2] Y> { h = other.Op(X) Y = Neg(h) Z = Neg(Y) }", imports=FOREIGN)
-    facts, y = main_value(model, "Y")
-    assert facts.element_type(y) == TensorProto.DOUBLE
-
-
-@pytest.mark.parametrize("nodes", [nodes for nodes in STATED if "Constant<" not in nodes])
-def test_the_operator_states_it(nodes: str) -> None:
-    """Whatever the operands are."""
-    facts, stated = main_value(parse(f"g (float[2,3,4] X) => (Y) {{ {nodes} }}"), "Y")
-    unknown, value = main_value(parse(f"g () => (Y) {{ X = other.Foo() {nodes} }}", imports='"other": 1'), "Y")
-    assert unknown.element_type(value) == facts.element_type(stated) != 0
 
 
 @pytest.mark.parametrize(

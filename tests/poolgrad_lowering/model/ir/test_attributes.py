@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, ModelProto
 
-from poolgrad_lowering.model.ir.attributes import UNREADABLE, attribute, boolean, integer, integers, text
+from poolgrad_lowering.model.ir.attributes import UNREADABLE, attribute, integer, integers, text
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node
 from tests.pool_graphs import parse
@@ -24,26 +24,6 @@ def first_node(model: ModelProto, scope: int = 0) -> Node:
     return ModelIndex(model).scopes[scope].node(0)
 
 
-def test_stored() -> None:
-    node = only_node('Y = MaxPool<kernel_shape = [2], ceil_mode = 1, auto_pad = "VALID">(X)')
-    assert integers(node, "kernel_shape") == [2]
-    assert integer(node, "ceil_mode") == 1
-    assert text(node, "auto_pad") == "VALID"
-    assert "ceil_mode" in node.attributes
-
-
-def test_a_text_that_is_not_utf_8() -> None:
-    """It is no value that ONNX defines."""
-    model = parse('g (float[1,1,4] X) => (Y) { Y = MaxPool<kernel_shape = [2], auto_pad = "VALID">(X) }')
-    model.graph.node[0].attribute[1].s = b"VALID\xff"
-    assert text(first_node(model), "auto_pad") == "VALID\ufffd"
-
-
-@pytest.mark.parametrize(("stored", "read"), [("0", False), ("1", True), ("2", None), ("-1", None), ("1.0", None)])
-def test_boolean(stored: str, read: bool | None) -> None:
-    assert boolean(only_node(f"Y = MaxPool<kernel_shape = [2], ceil_mode = {stored}>(X)"), "ceil_mode") is read
-
-
 def test_defaults_of_the_opset() -> None:
     new, old = (only_node("Y = MaxPool<kernel_shape = [2]>(X)", opset=opset) for opset in (16, 9))
     assert "ceil_mode" not in new.attributes
@@ -51,20 +31,6 @@ def test_defaults_of_the_opset() -> None:
     assert (attribute(old, "ceil_mode"), text(old, "auto_pad")) == (None, "NOTSET")
     assert attribute(new, "strides") is None
     assert attribute(new, "no_such") is None
-
-
-@pytest.mark.parametrize("version", [-3, 0, 2**31 - 1, 2**40])
-def test_odd_opset_versions(version: int) -> None:
-    model = parse("g (float[1,1,4] X) => (Y) { Y = MaxPool<kernel_shape = [2]>(X) }")
-    model.opset_import[0].version = version
-    node = first_node(model)
-    assert integers(node, "kernel_shape") == [2]
-    assert text(node, "auto_pad") == ("NOTSET" if version > 0 else None)
-
-
-def test_operator_of_another_domain_has_no_defaults() -> None:
-    node = only_node("Y = other.MaxPool<kernel_shape = [2]>(X)", imports='"other": 1')
-    assert attribute(node, "auto_pad") is None
 
 
 @pytest.mark.parametrize("kind", sorted(AttributeProto.AttributeType.values()))
@@ -92,13 +58,6 @@ def test_callers_attribute_is_unreadable() -> None:
     assert not node.is_a("MaxPool")
 
 
-def test_without_an_import_there_are_no_defaults() -> None:
-    model = parse("g (float[1,1,4] X) => (Y) { Y = MaxPool<kernel_shape = [2]>(X) }")
-    assert text(first_node(model), "auto_pad") == "NOTSET"
-    del model.opset_import[:]
-    assert text(first_node(model), "auto_pad") is None
-
-
 def test_absent() -> None:
     node = only_node("Y = MaxPool<kernel_shape = [2], ceil_mode = [1.0], pads = 1>(X)")
     assert (integers(node, "strides"), integers(node, "strides", [1])) == (None, [1])
@@ -107,7 +66,3 @@ def test_absent() -> None:
     assert (integer(node, "storage_order", 3), integers(node, "kernel_shape", [3])) == (0, [2])
     assert (integer(node, "ceil_mode", 3), integers(node, "ceil_mode", [3]), text(node, "ceil_mode")) == (None,) * 3
     assert (integer(node, "pads", 3), integers(node, "pads", [3])) == (1, None)
-
-
-def test_text_of_what_is_not_readable() -> None:
-    assert str(UNREADABLE) == "unreadable"

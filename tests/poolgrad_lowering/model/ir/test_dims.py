@@ -12,13 +12,10 @@ import pytest
 from poolgrad_lowering.model.ir.dims import (
     Dim,
     Shown,
-    channels_to_last,
-    channels_to_second,
     differ,
     fits_reshape,
     is_static,
     size,
-    static_dims,
 )
 
 SYMBOLS = ("N", "H", "seq_len")
@@ -33,18 +30,6 @@ def value_of(dim: Dim, symbols: dict[str, int]) -> int:
 def test_parse_is_arithmetic(text: str) -> None:
     symbols = {"N": 3, "H": 5}
     assert value_of(Dim.parse(text), symbols) == eval(text, {}, symbols)
-
-
-@pytest.mark.parametrize(
-    "text", ["N + 1", "floor(N/2)", "N/2", "-1", "2N", "", "N*(H+1)", "a-b", "x.1", "N**2", "N*-2"]
-)
-def test_other_expressions_are_one_opaque_symbol(text: str) -> None:
-    assert Dim.parse(text) == Dim(1, (text,))
-
-
-def test_equal_products_are_equal_however_written() -> None:
-    assert Dim.parse("16*N*H") == Dim.parse("H*4*N*4") == size((Dim(2), Dim.parse("H*N"), Dim(8)))
-    assert Dim.parse("N*N") != Dim.parse("N")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -65,17 +50,6 @@ def test_no_quotient() -> None:
     assert Dim.parse("N").divided_by(Dim.parse("N*N")) is None
 
 
-def test_static() -> None:
-    assert Dim(7).static == 7
-    assert Dim.parse("N").static is None
-    assert Dim.parse("0*N").static == 0
-
-
-def test_size() -> None:
-    assert size(()) == Dim(1)
-    assert size((Dim(2), Dim.parse("N"), Dim(3))) == Dim.parse("6*N")
-
-
 @pytest.mark.parametrize(
     ("sizes", "static", "fits"),
     [
@@ -91,18 +65,6 @@ def test_size() -> None:
 def test_how_many_sizes_are_symbols(sizes: tuple[int | str, ...], static: bool, fits: bool) -> None:
     shape = tuple(Dim.parse(str(extent)) for extent in sizes)
     assert (is_static(shape), fits_reshape(shape)) == (static, fits)
-
-
-def test_static_dims() -> None:
-    assert static_dims(iter([2, 0, 7])) == (Dim(2), Dim(0), Dim(7))
-
-
-@pytest.mark.parametrize("spatial", [[5], [5, 6], [5, 6, 7]])
-def test_permutations_of_channels(spatial: list[int]) -> None:
-    channels_last = np.empty([2, *spatial, 3])
-    channels_second = channels_last.transpose(channels_to_second(channels_last.ndim))
-    assert channels_second.shape == (2, 3, *spatial)
-    assert channels_second.transpose(channels_to_last(channels_second.ndim)).shape == channels_last.shape
 
 
 def test_differ_needs_proof() -> None:

@@ -70,20 +70,6 @@ def test_entries(kind: int, dims: list[int]) -> None:
             del entries[:]
 
 
-@pytest.mark.parametrize("kind", [TensorProto.UNDEFINED, 99, -1])
-def test_no_element_type(kind: int) -> None:
-    tensor = TensorProto(data_type=kind, dims=[-1])
-    what = f"its element type is {kind}, which ONNX does not define"
-    assert tensor_flaw(tensor) == Flaw(Fault.TENSOR_TYPE, what)
-
-
-@pytest.mark.parametrize("dims", [[], [0], [0, 2**62, 2**62, 0], [2**63 - 1], [2**31, 2**31], [2**62, 0, 1]])
-def test_dims(dims: list[int]) -> None:
-    fits = math.prod(size for size in dims if size) < 2**63
-    flaw = None if fits else Flaw(Fault.TENSOR_DIMS, "its sizes multiply to more than 2^63 − 1 elements")
-    assert dims_flaw(dims) == flaw
-
-
 @pytest.mark.parametrize("dims", [[-1], [2, -3], [-5, 0], [2**62, 4, -7]])
 def test_negative_dims(dims: list[int]) -> None:
     flaw = Flaw(Fault.TENSOR_DIMS, f"its size {min(dims)} is negative")
@@ -115,38 +101,11 @@ def test_data_in_two_places(fields: dict[str, bytes | list[float]], what: str | 
     assert tensor_flaw(tensor) == (None if what is None else other_data(what))
 
 
-@pytest.mark.parametrize(
-    ("dims", "raw", "what"),
-    [
-        ([2], b"ab", "it holds text, which must not be in raw_data"),
-        ([0], b"a", "it holds text, which must not be in raw_data"),
-        ([2], b"", "it has 0 bytes of data, but 2 elements take 0"),
-        ([0], b"", None),
-    ],
-)
-def test_text_is_not_raw_data(dims: list[int], raw: bytes, what: str | None) -> None:
-    tensor = TensorProto(data_type=TEXT, dims=dims, raw_data=raw)
-    assert tensor_flaw(tensor) == (None if what is None else other_data(what))
-
-
 def external(kind: int = TensorProto.FLOAT, **fields: object) -> TensorProto:
     tensor = TensorProto(data_type=kind, dims=[3], data_location=TensorProto.EXTERNAL, **fields)  # type: ignore[arg-type]
     tensor.external_data.add(key="location", value="w")
     tensor.external_data.add(key="offset", value="16")
     return tensor
-
-
-@pytest.mark.parametrize(
-    ("kind", "fields"),
-    [
-        (TensorProto.FLOAT, {"float_data": [0.0]}),
-        (TensorProto.FLOAT, {"raw_data": bytes(12)}),
-        (TEXT, {}),
-    ],
-)
-def test_data_both_in_and_out_of_the_model(kind: int, fields: dict[str, object]) -> None:
-    what = "its data is external, but it also has data in the model or holds text"
-    assert tensor_flaw(external(kind, **fields)) == other_data(what)
 
 
 @pytest.mark.parametrize("kind", NUMBERS, ids=TensorProto.DataType.Name)

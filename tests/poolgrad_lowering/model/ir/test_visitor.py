@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-import onnx
 import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
 
@@ -151,18 +150,6 @@ def test_a_value_that_is_made_twice(nodes: str, position: int, name: str) -> Non
     assert [event for event in events if event[0] == "twice"] == [("twice", "main", position, name)]
 
 
-def test_absent_outputs_are_made_by_no_node() -> None:
-    model = in_main("A = Neg(X)  Y = Clip(A, , X)")
-    model.graph.node[0].output[:] = ["", "A", ""]
-    recorder = Recorder()
-    scope = ModelIndex(model, recorder).scopes[0]
-    assert not [event for event in recorder.told if event[0] == "twice"]
-    assert scope.producers == {"A": 0, "Y": 1}
-    assert list(scope.free_names) == ["X"]
-    assert [value and value.name for value in scope.node(0).outputs] == [None, "A", None]
-    assert scope.node(0).label == "A"
-
-
 def test_graphs_in_attributes() -> None:
     graphs = [GraphProto(name="a"), GraphProto(name="b")]
     one = AttributeProto(name="one", type=AttributeProto.GRAPH, g=graphs[0])
@@ -173,17 +160,3 @@ def test_graphs_in_attributes() -> None:
     scope = Scope(GraphProto(), "main", None, {}, frozenset())
     visited = Visitor().visit_attributes(scope, 0, [none, many, one])
     assert list(visited) == [*subgraphs(many), *subgraphs(one)]
-
-
-@pytest.mark.parametrize(
-    ("node", "path"),
-    [
-        (onnx.NodeProto(op_type="If", name="choose", output=["Y"]), "main/choose.body"),
-        (onnx.NodeProto(op_type="If", output=["Y"]), "main/Y.body"),
-        (onnx.NodeProto(op_type="If"), "main/If.body"),
-    ],
-)
-def test_the_path_of_a_subgraph(node: onnx.NodeProto, path: str) -> None:
-    node.attribute.add(name="body", type=AttributeProto.GRAPH)
-    index = ModelIndex(ModelProto(graph=GraphProto(node=[onnx.NodeProto(op_type="Neg"), node])))
-    assert [(scope.path, scope.holder) for scope in index.scopes] == [("main", -1), (path, 1)]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from poolgrad_lowering import PlanError, inspect, lower
+from poolgrad_lowering import inspect, lower
 from poolgrad_lowering.compiler.families.gradient import Operand
-from poolgrad_lowering.compiler.families.max_pool.forward_pools import choose_forward_pools, name_indices
+from poolgrad_lowering.compiler.families.max_pool.forward_pools import choose_forward_pools
 from poolgrad_lowering.compiler.families.registry import Choices
 from poolgrad_lowering.compiler.families.verdicts import Lowered
 from poolgrad_lowering.compiler.lowering.match import match_anchors
@@ -185,48 +185,6 @@ CHAIN = """g (float[2,3,6,6] X, float[2,3,6,6] dA, float[2,3,2,2] dB) => (float[
     sums = ScatterElements<axis = 1, reduction = "add">(zeros, index, updates)
     gB = Reshape(sums, whole)
 }"""
-
-
-def test_a_companion_that_is_a_pool_of_its_own() -> None:
-    model = parse(CHAIN, opset=18)
-    result = lower(model)
-    assert [node.op_type for node in result.model.graph.node] == [OP_3D, OP_3D, *["MaxPool3DGradWithArgmax"] * 2]
-    check_same_results(model, result.model, random_feeds(model))
-
-
-def test_a_pool_that_a_plan_leaves_keeps_the_companion_too() -> None:
-    model = parse(CHAIN, opset=18)
-    plan = inspect(model).plan("")
-    a, b = plan.sites
-    left = dataclasses.replace(b, forward=None)
-    with pytest.raises(PlanError, match="'main:gA' cannot become MaxPool3DWithArgmaxV2: the Indices of 'A' are used"):
-        lower(model, plan=dataclasses.replace(plan, sites=(a, left)))
-    result = lower(model, plan=dataclasses.replace(plan, sites=(dataclasses.replace(a, forward=None), left)))
-    assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
-
-
-def test_a_pool_that_gets_indices_keeps_the_companion_that_its_input_needs() -> None:
-    """B pools A's Indices. Its gradient names another tensor as the pooled one, as a form may, so B stays."""
-    model = parse(
-        """g (float[2,3,8,8] x, float[2,3,4,4] other, float[2,3,4,4] dA, float[2,3,2,2] dB)
-            => (float[2,3,8,8] gA, float[2,3,4,4] gB) {
-            A, IA = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
-            gA = MaxPoolGrad <kernel_shape=[2,2], strides=[2,2]> (dA, IA)
-            numbers = Cast <to = 1> (IA)
-            B = MaxPool <kernel_shape=[2,2], strides=[2,2]> (numbers)
-            gB = MaxPoolGrad <ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW"> (numbers, B, dB)
-        }"""
-    )
-    index = ModelIndex(model)
-    facts, target, taken = Facts(index), find_target("atlas-a2"), index.names()
-    a, b = match_anchors(index, facts, Choices(target))
-    assert isinstance(a, Lowered)
-    assert isinstance(b, Lowered)
-    other = Value(index.scopes[0], "other")
-    b = dataclasses.replace(b, gradient=dataclasses.replace(b.gradient, x=Operand(other)))
-    sites, forwards = choose_forward_pools(name_indices([a, b], taken), (), target, FunctionBodies(index), taken)
-    verdicts = [site.forward.code for site in sites if isinstance(site.forward, Refusal)]
-    assert (verdicts, forwards) == ([Code.FORWARD_READERS, Code.FORWARD_SOURCE], [])
 
 
 def test_a_shared_companion_dies_with_its_last_pool() -> None:
