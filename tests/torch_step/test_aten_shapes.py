@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.poolgrad_lowering.model.facts.test_aten_pools import SHAPES
-
-torch = pytest.importorskip("torch")
 
 
 def _argument(text: str) -> bool | int | list[int]:

@@ -10,18 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.nn.utils import parameters_to_vector, vector_to_parameters  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
-from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.lists import OF_LISTS  # noqa: E402
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import TrainingLoop, create_session
+from poolgrad_lowering.torch import TorchExportError, export_training_step
+from poolgrad_lowering.torch.lists import OF_LISTS
 
 X, LABELS = torch.randn(4, 3, 6, 6, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 RATE = 0.1

@@ -9,18 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from poolgrad_lowering.model.ir import step_names as names  # noqa: E402
-from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.check import _judged_output  # noqa: E402
-from tests.torch_step.edits import followed  # noqa: E402
+from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step
+from poolgrad_lowering.torch.check import _judged_output
+from tests.torch_step.edits import followed
 
 
 class Applied(nn.Module):

@@ -14,12 +14,8 @@ import pytest
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.cli.arguments import Argument
 from poolgrad_lowering.entry.cli.export_torch import COMMANDS
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from poolgrad_lowering.torch import StepMismatchError, TrainingStep  # noqa: E402
-from poolgrad_lowering.torch.groups import OptimizerName  # noqa: E402
+from poolgrad_lowering.torch import StepMismatchError, TrainingStep
+from poolgrad_lowering.torch.groups import OptimizerName
 
 SOURCE = """
 import torch

@@ -9,16 +9,12 @@ from itertools import product
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.compositions import (  # noqa: E402
+from poolgrad_lowering.torch import TorchExportError, export_training_step
+from poolgrad_lowering.torch.compositions import (
     cdist,
     ctc_loss,
     embedding_bag,

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from poolgrad_lowering import export_atc  # noqa: E402
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
-from poolgrad_lowering.torch.convolution import convolution, convolution_backward  # noqa: E402
+from poolgrad_lowering import export_atc
+from poolgrad_lowering.torch import export_training_step
+from poolgrad_lowering.torch.convolution import convolution, convolution_backward
 
 aten = torch.ops.aten
 

@@ -9,17 +9,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper, parser
 from onnx.reference import ReferenceEvaluator
 
+from poolgrad_lowering.torch.corrections import correct
 from tests.heads import head
-
-pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-onnxruntime = pytest.importorskip("onnxruntime")
-
-from poolgrad_lowering.torch.corrections import correct  # noqa: E402
 
 HEAD = head(18, ir=10) + " agraph "
 EDGES = np.array([[-np.inf, -2.5, 0, np.nan], [np.inf, 3.5, -0.0, 1]], np.float32)

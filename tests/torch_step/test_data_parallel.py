@@ -11,15 +11,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import nn  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.torch import export_training_step, export_update  # noqa: E402
-from tests.harness.processes import environment  # noqa: E402
+from poolgrad_lowering import lower
+from poolgrad_lowering.torch import export_training_step, export_update
+from tests.harness.processes import environment
 
 CHILD = Path(__file__).parents[1] / "harness" / "sessions" / "data_parallel.py"
 STEPS, BATCH = 12, 8

@@ -7,16 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.decompositions import _integers, decompositions  # noqa: E402
-from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p  # noqa: E402
+from poolgrad_lowering.torch import TorchExportError, export_training_step
+from poolgrad_lowering.torch.decompositions import _integers, decompositions
+from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")

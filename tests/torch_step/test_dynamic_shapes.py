@@ -10,21 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.export import Dim  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.torch import TorchExportError, TrainingStep, export_forward, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.arguments import find_arguments  # noqa: E402
-from poolgrad_lowering.torch.arrays import to_array  # noqa: E402
-from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize  # noqa: E402
-from tests.torch_step.networks import NETWORKS  # noqa: E402
+from poolgrad_lowering import lower
+from poolgrad_lowering.torch import TorchExportError, TrainingStep, export_forward, export_training_step
+from poolgrad_lowering.torch.arguments import find_arguments
+from poolgrad_lowering.torch.arrays import to_array
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
+from tests.torch_step.networks import NETWORKS
 
 X, LABELS = torch.randn(4, 3, 8, 12), torch.tensor([0, 1, 1, 0])
 

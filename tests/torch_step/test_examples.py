@@ -7,12 +7,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.harness.examples import run_example
-
-pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
 
 
 def test_train_pytorch(tmp_path: Path) -> None:

@@ -9,18 +9,15 @@ from typing import Any
 
 import onnx
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import nn  # noqa: E402
-
-from poolgrad_lowering.torch import (  # noqa: E402
+from poolgrad_lowering.torch import (
     export_training_step,
     exporter,
     exporter_internals,
 )
-from tests.torch_step.networks import NETWORKS  # noqa: E402
+from tests.torch_step.networks import NETWORKS
 
 
 class InPlace(nn.Module):

@@ -7,17 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+import torch
+from torch import Tensor, nn
 
-onnxruntime = pytest.importorskip("onnxruntime")
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
-from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import TrainingLoop, create_session
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
 
 X, LABELS = torch.randn(4, 3, 10, 10, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 

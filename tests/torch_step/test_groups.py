@@ -8,15 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+import torch
+from torch import Tensor, nn
 
-onnxruntime = pytest.importorskip("onnxruntime")
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering.torch import Adam, EagerLion, StepMismatchError, TrainingStep, export_training_step  # noqa: E402
+from poolgrad_lowering.torch import Adam, EagerLion, StepMismatchError, TrainingStep, export_training_step
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 

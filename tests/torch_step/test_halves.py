@@ -9,14 +9,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
-onnxruntime = pytest.importorskip("onnxruntime")
-pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from poolgrad_lowering.torch.halves import (  # noqa: E402
+from poolgrad_lowering.torch.halves import (
     compute_in_float32,
     has_halves,
     in_float32,

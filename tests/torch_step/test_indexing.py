@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
-from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
-from poolgrad_lowering.torch.functions import _fill_diagonal  # noqa: E402
+from poolgrad_lowering.torch import export_training_step
+from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.functions import _fill_diagonal
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")

@@ -9,15 +9,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-import poolgrad_lowering.torch  # noqa: E402
-from poolgrad_lowering.torch import internals  # noqa: E402
-from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS  # noqa: E402
-from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize  # noqa: E402
+import poolgrad_lowering.torch
+from poolgrad_lowering.torch import internals
+from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
 
 ROOM = Path(str(poolgrad_lowering.torch.__file__)).parent
 PRIVATE = re.compile(r"torch\.(\w+\.)*_|torch\.fx\.experimental|torch\._")

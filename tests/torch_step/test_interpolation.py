@@ -10,16 +10,12 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
-
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from poolgrad_lowering.torch import export_forward, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.interpolation import INTERPOLATIONS  # noqa: E402
+from poolgrad_lowering.torch import export_forward, export_training_step
+from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 
 SIZES = (7, 5, 6)
 COUNTS = {

@@ -11,9 +11,6 @@ import json
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
 pytest.importorskip("expecttest")
 
 from tests.torch_step.lists import RECORD, names, outcomes

@@ -14,20 +14,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
 import numpy as np
+import onnxruntime as ort
 import pytest
+import torch
+from torch import Tensor, nn
 
-torch = pytest.importorskip("torch")
-ort = pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-
-from benchmarks.eager_networks import NETWORKS  # noqa: E402
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.torch import TrainingStep  # noqa: E402
-from poolgrad_lowering.torch.groups import in_torch  # noqa: E402
-from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch  # noqa: E402
-from tests.torch_step.steps import PRECISIONS  # noqa: E402
+from benchmarks.eager_networks import NETWORKS
+from poolgrad_lowering import lower
+from poolgrad_lowering.torch import TrainingStep
+from poolgrad_lowering.torch.groups import in_torch
+from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
+from tests.torch_step.steps import PRECISIONS
 
 STEPS, BATCHES, RATE = 200, 4, 1e-3
 FACTOR = 8

@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+import torch
+from torch import Tensor, nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-onnxruntime = pytest.importorskip("onnxruntime")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering import lower, verify  # noqa: E402
-from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
-from poolgrad_lowering.torch import exporter as exporter_module  # noqa: E402
+from poolgrad_lowering import lower, verify
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
+from poolgrad_lowering.torch import exporter as exporter_module
 
 X = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 BANDS = ((0, -2), (-2, -1), (-1, None))

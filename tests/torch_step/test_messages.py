@@ -11,19 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-import onnxruntime  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch.nn.utils.rnn import pack_padded_sequence  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.runtime import SessionError, TrainingLoop, create_session  # noqa: E402
-from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.explanations import explanation, sentence  # noqa: E402
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import SessionError, TrainingLoop, create_session
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
+from poolgrad_lowering.torch.explanations import explanation, sentence
 
 X = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
 

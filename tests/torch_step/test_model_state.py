@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks_of_all
+from torch.nn.utils import parametrizations, weight_norm
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.nn.modules import module as hooks_of_all  # noqa: E402
-from torch.nn.utils import parametrizations, weight_norm  # noqa: E402
-
-from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
-from poolgrad_lowering.torch import exporter as exporter_module  # noqa: E402
-from poolgrad_lowering.torch import joint as joint_module  # noqa: E402
-from poolgrad_lowering.torch.model_state import restored  # noqa: E402
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
+from poolgrad_lowering.torch import exporter as exporter_module
+from poolgrad_lowering.torch import joint as joint_module
+from poolgrad_lowering.torch.model_state import restored
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 

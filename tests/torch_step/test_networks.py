@@ -13,15 +13,11 @@ from typing import Any
 import onnx
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
-
-from poolgrad_lowering import export_atc, export_cann, lower, verify  # noqa: E402
-from poolgrad_lowering.torch import TrainingStep  # noqa: E402
-from tests.torch_step.graph_mode import faults  # noqa: E402
-from tests.torch_step.networks import NETWORKS, Network  # noqa: E402
-from tests.torch_step.steps import OPTIMIZERS, PRECISIONS  # noqa: E402
+from poolgrad_lowering import export_atc, export_cann, lower, verify
+from poolgrad_lowering.torch import TrainingStep
+from tests.torch_step.graph_mode import faults
+from tests.torch_step.networks import NETWORKS, Network
+from tests.torch_step.steps import OPTIMIZERS, PRECISIONS
 
 SHORT = {
     ("lenet", "adamw", "float32"),

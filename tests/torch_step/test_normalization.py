@@ -10,16 +10,12 @@ from typing import Any
 
 import onnx
 import pytest
+import torch
+from torch import Tensor, nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
-from poolgrad_lowering.torch.decompositions import decompositions  # noqa: E402
-from poolgrad_lowering.torch.normalization import group_norm, layer_norm  # noqa: E402
+from poolgrad_lowering.torch import export_training_step
+from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.normalization import group_norm, layer_norm
 
 aten = torch.ops.aten
 layer_norm_backward = decompositions("matmul")[aten.native_layer_norm_backward.default]

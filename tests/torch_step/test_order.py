@@ -9,22 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+from onnx import parser
 
+from poolgrad_lowering import lower
+from poolgrad_lowering.model.ir.order import operands, session_order
+from poolgrad_lowering.torch import TrainingStep
+from poolgrad_lowering.torch.exporter import arrange
+from tests.harness.ge.runs import count_runs
 from tests.heads import head
-
-onnxruntime = pytest.importorskip("onnxruntime")
-pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from onnx import parser  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.model.ir.order import operands, session_order  # noqa: E402
-from poolgrad_lowering.torch import TrainingStep  # noqa: E402
-from poolgrad_lowering.torch.exporter import arrange  # noqa: E402
-from tests.harness.ge.runs import count_runs  # noqa: E402
-from tests.torch_step.networks import NETWORKS  # noqa: E402
+from tests.torch_step.networks import NETWORKS
 
 
 def run_order(model: onnx.ModelProto, feeds: dict[str, np.ndarray], folder: Path) -> list[str]:

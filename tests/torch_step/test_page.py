@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.doc_blocks import ROOT, blocks
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
 
 
 def test_blocks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,17 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnxruntime
 import pytest
+import torch
+from torch import Tensor, nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-onnxruntime = pytest.importorskip("onnxruntime")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
-from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.pools import (  # noqa: E402
+from poolgrad_lowering import export_atc, lower, verify
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
+from poolgrad_lowering.torch.pools import (
     adaptive_average_pool,
     adaptive_average_pool_backward,
     adaptive_max_pool,

@@ -10,8 +10,6 @@ import time
 
 import pytest
 
-pytest.importorskip("torch")
-
 from poolgrad_lowering.torch import progress
 
 

@@ -7,14 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor, nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
+from poolgrad_lowering.torch import export_training_step
 
 
 class OnSequences(nn.Module):

@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
-from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step, export_update  # noqa: E402
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import TrainingLoop, create_session
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step, export_update
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 LOSS = nn.functional.cross_entropy

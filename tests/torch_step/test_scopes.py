@@ -9,16 +9,13 @@ from typing import Any
 
 import onnx
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
-
-from poolgrad_lowering.model.ir.metadata import NAME_SCOPES  # noqa: E402
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
-from poolgrad_lowering.torch.scopes import CLASSES  # noqa: E402
+from poolgrad_lowering.model.ir.metadata import NAME_SCOPES
+from poolgrad_lowering.torch import export_training_step
+from poolgrad_lowering.torch.scopes import CLASSES
 
 X, LABELS = torch.randn(2, 3, 8, 8), torch.tensor([0, 1])
 

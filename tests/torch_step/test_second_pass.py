@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering.torch import TorchExportError, export_training_step  # noqa: E402
-from poolgrad_lowering.torch.second_pass import check_second_pass  # noqa: E402
+from poolgrad_lowering.torch import TorchExportError, export_training_step
+from poolgrad_lowering.torch.second_pass import check_second_pass
 
 X, TARGET = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)), torch.ones(3, 1)
 

@@ -11,19 +11,16 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-onnxruntime = pytest.importorskip("onnxruntime")
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
-
-from poolgrad_lowering import export_atc, lower  # noqa: E402
-from poolgrad_lowering.model.diagnostics.errors import SessionError  # noqa: E402
-from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
-from poolgrad_lowering.torch import (  # noqa: E402
+from poolgrad_lowering import export_atc, lower
+from poolgrad_lowering.model.diagnostics.errors import SessionError
+from poolgrad_lowering.runtime import TrainingLoop, create_session
+from poolgrad_lowering.torch import (
     SGD,
     AdamW,
     StepMismatchError,
@@ -32,8 +29,8 @@ from poolgrad_lowering.torch import (  # noqa: E402
     export_training_step,
     export_update,
 )
-from poolgrad_lowering.torch.arrays import to_array  # noqa: E402
-from tests.torch_step.edits import followed  # noqa: E402
+from poolgrad_lowering.torch.arrays import to_array
+from tests.torch_step.edits import followed
 
 X = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(4) % 2

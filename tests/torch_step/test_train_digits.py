@@ -9,8 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
 pytest.importorskip("sklearn")
 
 from models import train_digits

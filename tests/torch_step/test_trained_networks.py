@@ -6,13 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
-
-from benchmarks.eager_networks import NETWORKS  # noqa: E402
-from poolgrad_lowering import export_cann, lower, verify  # noqa: E402
-from tests.torch_step.graph_mode import faults  # noqa: E402
+from benchmarks.eager_networks import NETWORKS
+from poolgrad_lowering import export_cann, lower, verify
+from tests.torch_step.graph_mode import faults
 
 SHORT = {"MoCo", "R(2+1)D", "VAE", "graph network", "recommender"}
 """Those that run in every suite."""

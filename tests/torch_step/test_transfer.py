@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from torch import Tensor, nn  # noqa: E402
-
-from poolgrad_lowering import lower  # noqa: E402
-from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
-from poolgrad_lowering.runtime.tensors import as_array  # noqa: E402
-from poolgrad_lowering.torch import export_training_step  # noqa: E402
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import TrainingLoop, create_session
+from poolgrad_lowering.runtime.tensors import as_array
+from poolgrad_lowering.torch import export_training_step
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 RATE = 0.05

@@ -11,8 +11,6 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-pytest.importorskip("torch", reason="needs torch", exc_type=ImportError)
-
 from poolgrad_lowering.torch.transposes import join_transposes
 
 
