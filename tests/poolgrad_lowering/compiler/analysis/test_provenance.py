@@ -17,11 +17,6 @@ from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Value
 from tests.patterns.lowering_checks import refuses
 from tests.pool_graphs import Array, main_value, parse
 
-GRAPH = """g (uint8[2,3,4,4] x) => (w, j) {
-    y, i = MaxPool<kernel_shape = [2, 2]>(x)
-    w = Cast<to = 7>(y)
-    j = Identity(i)
-}"""
 TENSOR, PLANE = Numbering.TENSOR, Numbering.PLANE
 X, HALVES = "float[2,3,4,6] x", "kernel_shape = [2, 2], strides = [2, 2]"  # 6 planes of 24, pooled to [2,3,2,3]
 
@@ -78,94 +73,6 @@ def sliced(
         f"maxima, every = MaxPool<{pool}>({x}) copy = Identity(every) float_copy = Cast<to = 7>(every) {held} "
         f"{reshaped('i', 6, 6)} base = Slice({of}, starts, ends, axes, steps) out = Sub({minuend}, base)"
     )
-
-
-@pytest.mark.parametrize("name", ["i", "j"])
-def test_the_second_output_is_the_indices(name: str) -> None:
-    facts, value = main_value(parse(GRAPH), name)
-    found = indices(facts, value)
-    assert (found.pool.proto.op_type, found.numbering, found.argmax) == ("MaxPool", Numbering.TENSOR, value)
-
-
-@pytest.mark.parametrize("name", ["y", "w"])
-def test_the_first_output_is_no_indices(name: str) -> None:
-    """The maxima of integers are integers, and no positions."""
-    facts, value = main_value(parse(GRAPH), name)
-    assert find_indices(facts, value) is None
-    with refuses(Code.INDICES_SOURCE, names="y"):
-        indices(facts, value)
-
-
-FOUND = {  # what `out` counts, its argmax and what that one counts
-    "a copy": ("out = Identity(i)", TENSOR, "out", TENSOR),
-    "a view": (reshaped("i", 6, 6) + "out = Identity(view)", TENSOR, "i", TENSOR),
-    "a view and back": (reshaped("i", 6, 6) + "s = Shape(i) out = Reshape(view, s)", TENSOR, "out", TENSOR),
-    "an Expand without effect": ("s = Shape(i) out = Expand(i, s)", TENSOR, "out", TENSOR),
-    "int64": ("out = Cast<to = 7>(i)", TENSOR, "out", TENSOR),
-    "remainder": (remainder() + "out = Identity(local)", PLANE, "out", PLANE),
-    "remainder by a vector": (constant("size", np.array([24])) + "out = Mod(i, size)", PLANE, "out", PLANE),
-    "remainder of a view": (reshaped("i", 6, 6) + remainder("view") + "out = Identity(local)", PLANE, "i", TENSOR),
-    "remainder of a view, and back": (
-        reshaped("i", 6, 6) + remainder("view") + "s = Shape(i) out = Reshape(local, s)", PLANE, "out", PLANE),
-    "plane-local int32": (remainder() + "out = Cast<to = 6>(local)", PLANE, "out", PLANE),
-    "plane-local int64": (remainder() + "out = Cast<to = 7>(local)", PLANE, "out", PLANE),
-    "less the planes' first": (sliced(), PLANE, "out", PLANE),
-    "less the planes' first of a copy": (sliced("copy"), PLANE, "out", PLANE),
-    "less the planes' first without padding": (
-        sliced(pool='kernel_shape = [1, 1], auto_pad = "VALID", pads = [0, 0, 1, 1]'), PLANE, "out", PLANE),
-    "plus a table": (remainder() + added(bases(2, 3, 1, 1)), TENSOR, "local", PLANE),
-    "plus a table in front": (
-        remainder() + constant("table", bases(2, 3, 1, 1)) + "out = Add(table, local)", TENSOR, "local", PLANE),
-    "plus a table of rows": (remainder() + added(bases(2, 3, 2, 1)), TENSOR, "local", PLANE),
-    "plus a whole table": (remainder() + added(bases(2, 3, 2, 3)), TENSOR, "local", PLANE),
-    "a view plus a table": (local_view(6, 6) + added(bases(6, 1), "view"), TENSOR, "local", PLANE),
-    "a vector plus a table": (local_view(36) + added(bases(36), "view"), TENSOR, "local", PLANE),
-    "plus a table, and a copy": (
-        remainder() + constant("table", bases(2, 3, 1, 1)) + "whole = Add(local, table) out = Identity(whole)",
-        TENSOR, "local", PLANE),
-    "plus a table, and the remainder": (
-        remainder() + constant("table", bases(2, 3, 1, 1)) + "whole = Add(local, table) out = Mod(whole, size)",
-        PLANE, "out", PLANE),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", FOUND)
-def test_what_the_indices_count(case: str) -> None:
-    nodes, numbering, argmax, argmax_numbering = FOUND[case]
-    facts, value = read(nodes)
-    found = indices(facts, value)
-    assert found == find_indices(facts, value)
-    assert (found.numbering, found.argmax.name, found.argmax_numbering) == (numbering, argmax, argmax_numbering)
-    assert [output.name for output in found.pool.outputs if output is not None] == ["y", "i"]
-
-
-SHAPES = {  # inputs, pool, nodes; what `out` counts and its argmax
-    "unknown": ("x", HALVES, "out = Identity(i)", TENSOR, "i"),
-    "another tensor of x's shape": (f"{X}, float[2,3,4,6] z", HALVES, sliced(x="z"), PLANE, "out"),
-    "symbols": ("float[N,C,4,6] x, float[N,C,4,6] z", HALVES, sliced(x="z"), PLANE, "out"),
-    "the remainder by a symbol": (
-        "float[2,3,L] x", "kernel_shape = [2]", "s = Shape<start = 2>(x) out = Mod(i, s)", PLANE, "out"),
-    "one plane": ("float[1,1,4,4] x", HALVES, remainder(by=16) + added(bases(1, 1, 1, 1, planes=1)), TENSOR, "local"),
-    "rows of one plane": (
-        "float[1,1,4,4] x", HALVES, local_view(2, 2, by=16) + added(bases(1, 1, planes=1), "view"), TENSOR, "local"),
-    "a number": (
-        "float[1,1,2,2] x",
-        HALVES,
-        "none = Constant<value = int64[0] {}>() "
-        + remainder(by=4)
-        + "view = Reshape(local, none) "
-        + added(bases(planes=1), "view"),
-        TENSOR,
-        "local",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", SHAPES)
-def test_other_shapes(case: str) -> None:
-    inputs, pool, nodes, numbering, argmax = SHAPES[case]
-    found = indices(*read(nodes, inputs, pool))
-    assert (found.numbering, found.argmax.name) == (numbering, argmax)
 
 
 SHIFTED = bases(2, 3, 1, 1) + np.arange(6).reshape(2, 3, 1, 1) // 5  # the last plane's is one too many
@@ -250,38 +157,6 @@ def test_no_proof(case: str) -> None:
     assert find_indices(facts, value) is None
     with refuses(code):
         indices(facts, value)
-
-
-UNKNOWN = {  # inputs, pool, nodes
-    "the remainder in an unknown shape": ("x", HALVES, remainder().replace("local", "out")),
-    "less the first of another unknown shape": ("x, z", HALVES, sliced(x="z")),
-    "less the first of another shape": (f"{X}, float[2,3,4,7] z", HALVES, sliced(x="z")),
-    "less the first of another symbol": ("float[N,3,4,6] x, float[M,3,4,6] z", HALVES, sliced(x="z")),
-    "planes of a symbol": ("float[N,3,4,6] x", HALVES, remainder() + added(bases(2, 3, 1, 1))),
-    "no planes": (
-        "float[0,3,4,6] x",
-        HALVES,
-        remainder() + "table = Constant<value = int64[0,3,1,1] {}>() out = Add(local, table)",
-    ),
-    "a plane of a symbol": (
-        "float[1,1,L] x",
-        "kernel_shape = [2]",
-        "s = Shape<start = 2>(x) local = Mod(i, s) " + added(bases(1, 1, 1, planes=1)),
-    ),
-    "one maximum a plane, by four": (X, "kernel_shape = [4, 6]", local_view(6, 1) + added(bases(6, 4), "view")),
-}
-
-
-def test_less_the_first_of_the_same_unknown_shape() -> None:
-    facts, value = read(sliced(), "x", HALVES)
-    assert indices(facts, value).numbering is Numbering.PLANE
-
-
-@pytest.mark.parametrize("case", UNKNOWN)
-def test_no_proof_in_other_shapes(case: str) -> None:
-    inputs, pool, nodes = UNKNOWN[case]
-    with refuses(Code.PLANE_BASE, names="out"):
-        indices(*read(nodes, inputs, pool))
 
 
 @pytest.mark.parametrize(

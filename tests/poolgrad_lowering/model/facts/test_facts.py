@@ -13,9 +13,8 @@ import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
-from poolgrad_lowering.model.ir.dims import Dim, static_dims
+from poolgrad_lowering.model.ir.dims import Dim
 from tests.pool_graphs import main_value, parse
-from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
 ZEROS = [
     "z = Constant<value = float[2,2] {0, 0, 0, 0}>()",
@@ -161,18 +160,6 @@ def test_constants_of_the_wrong_type(name: str, kind: int) -> None:
     assert facts.is_zero(value) in (True, False)
 
 
-PLAIN = {"value_int = 3": np.int64(3), "value_ints = [3, -4]": np.array([3, -4])}
-PLAIN |= {"value_float = 0.1": np.float32(0.1), "value_floats = [0.1, 2.0]": np.array([0.1, 2.0], np.float32)}
-
-
-@pytest.mark.parametrize(("written", "expected"), PLAIN.items())
-def test_plain_constants(written: str, expected: np.generic) -> None:
-    facts, value = main_value(parse(f"g () => (z) {{ z = Constant<{written}>() }}"), "z")
-    for found in (facts.constant(value), facts.table(value)):
-        assert found is not None
-        assert (found.dtype, found.shape, found.tolist()) == (expected.dtype, expected.shape, expected.tolist())
-
-
 @pytest.mark.parametrize(
     ("size", "is_constant", "is_table"),
     [(1 << 16, True, True), ((1 << 16) + 1, False, True), (1 << 23, False, True), ((1 << 23) + 1, False, False)],
@@ -190,49 +177,6 @@ def test_how_large_constants_are(size: int, is_constant: bool, is_table: bool, a
         assert ((facts.constant(value) is not None), (facts.table(value) is not None)) == (is_constant, is_table)
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("uint8 {200}", [200]),
-        ("int32[2] {-3, 4}", [-3, 4]),
-        ("int64[0] {}", []),
-        ("int64[1,1] {3}", None),
-        ("bool[1] {1}", None),
-        ("double[1] {3}", None),
-    ],
-)
-def test_integers_of_constants(written: str, expected: list[int] | None) -> None:
-    facts, value = main_value(parse(f"g () => (z) {{ z = Constant<value = {written}>() }}"), "z")
-    assert facts.integers(value) == (None if expected is None else static_dims(expected))
-
-
-def test_an_initializer_that_a_caller_overrides_is_no_constant() -> None:
-    tensor = numpy_helper.from_array(np.array([4], np.int64), "z")
-    facts, value = main_value(with_initializer(tensor, overridable=True), "z")
-    assert facts.constant(value) is None
-    assert facts.integers(value) is None
-    assert facts.shape(value) == (Dim.parse("n"),)
-
-
-def test_an_operator_with_an_attribute_of_a_constant() -> None:
-    facts, value = main_value(parse("g () => (z) { z = other.Foo<value_int = 7>() }", imports='"other": 1'), "z")
-    assert facts.constant(value) is facts.table(value) is facts.integers(value) is None
-
-
-def test_scalars() -> None:
-    facts, value = main_value(parse("g () => (z) { z = Constant<value_int = 7>() }"), "z")
-    assert facts.integers(value) == (Dim(7),)
-    assert facts.shape(value) == ()
-
-
-def test_constants_that_are_shared_by_copies() -> None:
-    nodes = "c = Constant<value = bool {1}>() d = Identity(c) z = Identity(d)"
-    facts, value = main_value(parse(f"g () => (z) {{ {nodes} }}"), "z")
-    constant, table = facts.constant(value), facts.table(value)
-    assert constant is not None
-    assert constant == table == np.array(True)
-
-
 # -- declared and derived shapes
 
 
@@ -248,11 +192,6 @@ def declared(*dims: int | str | None) -> ModelProto:
     return model
 
 
-def test_declared_sizes() -> None:
-    facts, value = main_value(declared(0, 3, "N", "2*N"), "Y")
-    assert facts.shape(value) == (Dim(0), Dim(3), Dim.parse("N"), Dim.parse("2*N"))
-
-
 @pytest.mark.parametrize("size", [None, -1, -(2**63), "?", "?1", "?main:Y[1]", ""])
 def test_declared_unknown_sizes_equal_nothing(size: int | str | None) -> None:
     """Producers write -1 and "?" for sizes that they do not know; two of them are not the same."""
@@ -261,24 +200,6 @@ def test_declared_unknown_sizes_equal_nothing(size: int | str | None) -> None:
     assert shape is not None
     assert all(map(is_opaque, shape))
     assert shape[0] != shape[1]
-
-
-def test_partly_declared_pooled_shape() -> None:
-    """Sizes that the declaration leaves open are computed."""
-    model = parse("g (float[2,3,8] X) => (I) <float[2,3,8] Y> { Y, I = MaxPool<kernel_shape = [3]>(X) }")
-    del model.graph.value_info[:]
-    info = model.graph.value_info.add(name="Y")
-    info.type.tensor_type.elem_type = TensorProto.FLOAT
-    for _ in range(3):
-        info.type.tensor_type.shape.dim.add()
-    facts, value = main_value(model, "I")
-    assert facts.shape(value) == (Dim(2), Dim(3), Dim(6))
-
-
-def test_types_that_are_no_tensors() -> None:
-    facts, value = main_value(parse("g (seq(float[2]) X) => (Y) { Y = SequenceAt(X, i) }"), "X")
-    assert facts.shape(value) is None
-    assert facts.element_type(value) is None
 
 
 # -- element types
@@ -319,31 +240,9 @@ def test_deep_chains_are_answered_without_deep_recursion(op: str) -> None:
     assert not facts.is_zero(value)
 
 
-def test_deep_chains_of_integers() -> None:
-    nodes = "".join(f"a{n + 1} = Concat<axis = 0>(a{n}) b{n + 1} = Slice(a{n + 1}, o, l) " for n in range(2000))
-    facts, value = main_value(
-        parse(f"g (float[2] X) => (b2000) <int64[1] o = {{0}}, int64[1] l = {{9}}> {{ a0 = Shape(X) {nodes} }}"),
-        "b2000",
-    )
-    assert facts.integers(value) is None
-
-
-def test_depth_is_measured_per_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_inference(monkeypatch)
-    model = chain("Relu", 50)
-    facts, value = main_value(model, "a50")
-    assert facts.shape(value) == (Dim(2), Dim(3), Dim(5))
-    assert facts.shape(value) == (Dim(2), Dim(3), Dim(5))
-
-
 def test_cycles_end() -> None:
     facts, value = main_value(parse("g () => (A) { A = Identity(B) B = Reshape(A, C) C = Shape(B) }"), "A")
     assert facts.shape(value) is None
     assert facts.integers(value) is None
     assert facts.element_type(value) is None
     assert not facts.is_zero(value)
-
-
-def test_a_node_that_reads_itself() -> None:
-    facts, value = main_value(parse("g () => (A) { A = Mul(A, A) }"), "A")
-    assert facts.shape(value) is facts.integers(value) is None

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import onnx
 import pytest
 from onnx import AttributeProto, ModelProto
@@ -16,21 +14,8 @@ from poolgrad_lowering.model.ir.scopes import Node
 from tests.pool_graphs import parse
 
 
-def only_node(graph: str, **options: Any) -> Node:
-    return first_node(parse(f"g (float[1,1,4] X) => (Y) {{ {graph} }}", **options))
-
-
 def first_node(model: ModelProto, scope: int = 0) -> Node:
     return ModelIndex(model).scopes[scope].node(0)
-
-
-def test_defaults_of_the_opset() -> None:
-    new, old = (only_node("Y = MaxPool<kernel_shape = [2]>(X)", opset=opset) for opset in (16, 9))
-    assert "ceil_mode" not in new.attributes
-    assert (integer(new, "ceil_mode"), text(new, "auto_pad")) == (0, "NOTSET")
-    assert (attribute(old, "ceil_mode"), text(old, "auto_pad")) == (None, "NOTSET")
-    assert attribute(new, "strides") is None
-    assert attribute(new, "no_such") is None
 
 
 @pytest.mark.parametrize("kind", sorted(AttributeProto.AttributeType.values()))
@@ -56,13 +41,3 @@ def test_callers_attribute_is_unreadable() -> None:
     assert attribute(node, "strides") is UNREADABLE
     assert integers(node, "strides") is None
     assert not node.is_a("MaxPool")
-
-
-def test_absent() -> None:
-    node = only_node("Y = MaxPool<kernel_shape = [2], ceil_mode = [1.0], pads = 1>(X)")
-    assert (integers(node, "strides"), integers(node, "strides", [1])) == (None, [1])
-    assert (integer(node, "no_such"), integer(node, "no_such", 3)) == (None, 3)
-    assert text(node, "no_such") is None
-    assert (integer(node, "storage_order", 3), integers(node, "kernel_shape", [3])) == (0, [2])
-    assert (integer(node, "ceil_mode", 3), integers(node, "ceil_mode", [3]), text(node, "ceil_mode")) == (None,) * 3
-    assert (integer(node, "pads", 3), integers(node, "pads", [3])) == (1, None)

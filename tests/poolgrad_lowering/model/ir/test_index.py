@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 
 import onnx
 import pytest
-from onnx import ModelProto, helper
+from onnx import ModelProto
 
 from poolgrad_lowering.model.ir.index import ModelIndex, value_infos_of
-from poolgrad_lowering.model.ir.scopes import Scope, Use, canonical_domain
+from poolgrad_lowering.model.ir.scopes import Scope
 from tests.pool_graphs import parse
 
 NESTED = parse(
@@ -42,13 +41,6 @@ def places(index: ModelIndex, path: str, name: str) -> list[tuple[str, int]]:
     return [(use.scope.path, use.position) for use in value.uses]
 
 
-def test_scopes_are_named_by_their_place() -> None:
-    index = ModelIndex(NESTED)
-    yes = "main/choose.then_branch"
-    assert [scope.path for scope in index.scopes] == ["main", yes, f"{yes}/again.body", "main/choose.else_branch"]
-    assert all(candidate.root is index.scopes[0] for candidate in index.scopes)
-
-
 def test_captures_resolve_to_the_scope_that_makes_them() -> None:
     index = ModelIndex(NESTED)
     main, body = index.scopes[0], scope(index, "main/choose.then_branch/again.body")
@@ -61,17 +53,6 @@ def test_captures_resolve_to_the_scope_that_makes_them() -> None:
     assert local.scope is body
     assert body.resolve("no_such") is body.resolve("") is None
     assert main.resolve("s") is None
-
-
-def test_uses_count_captures_and_subgraph_outputs() -> None:
-    index = ModelIndex(NESTED)
-    assert places(index, "main", "A") == [
-        ("main/choose.then_branch", 0),
-        ("main/choose.then_branch/again.body", 1),
-        ("main/choose.else_branch", -1),
-    ]
-    assert places(index, "main", "W") == [("main/choose.then_branch", 0)]
-    assert places(index, "main", "X") == [("main", 0)]
 
 
 def test_an_inner_value_hides_an_outer_one() -> None:
@@ -105,98 +86,6 @@ def test_functions_see_nothing_of_the_graph() -> None:
     assert value.is_output
 
 
-def test_readers_of_one_value_twice() -> None:
-    index = ModelIndex(parse("g (float[2] X) => (float[2] Y) { A = Relu(X)  Y = Mul(A, A) }"))
-    assert places(index, "main", "A") == [("main", 1), ("main", 1)]
-
-
-def test_node() -> None:
-    index = ModelIndex(
-        parse("g (float[1,1,4] X) => (I) { [pool] Y, I = MaxPool<kernel_shape = [2]>(X)  Z = Clip(X, , Y) }")
-    )
-    pool, clip = (index.scopes[0].node(position) for position in range(2))
-    assert (pool.label, clip.label) == ("pool", "Z")
-    assert pool.is_a("Relu", "MaxPool")
-    assert not pool.is_a("Relu")
-    output = pool.output(1)
-    assert output is not None
-    assert output.is_output
-    assert output.producer == pool
-    assert pool.output(2) is clip.input(1) is clip.input(3) is None
-    assert clip.input(2) == pool.output(0)
-
-
-def test_origin() -> None:
-    nodes = (
-        "A = Relu(X)  B = Identity(A)  C = Identity(B)  D = other.Identity(C)  Y = Identity(Y)  Z = Identity(nobody)"
-    )
-    index = ModelIndex(parse(f"g (float[2] X) => (Y) {{ {nodes} }}", imports='"other": 1'))
-    origins = {name: value.origin.name for name in "ABCDYZ" if (value := index.scopes[0].resolve(name)) is not None}
-    assert origins == {"A": "A", "B": "A", "C": "A", "D": "D", "Y": "Y", "Z": "Z"}
-
-
-def test_default_domain_has_two_names() -> None:
-    model = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
-    model.graph.node[0].domain = "ai.onnx"
-    model.opset_import[0].domain = "ai.onnx"
-    index = ModelIndex(model)
-    assert index.scopes[0].by_op == {("", "Relu"): [0]}
-    assert index.scopes[0].node(0).is_a("Relu")
-    assert index.opset == 16
-    assert canonical_domain("ai.onnx.ml") == "ai.onnx.ml"
-
-
-def test_by_op_is_in_order_and_by_domain() -> None:
-    index = ModelIndex(
-        parse("g (float[2] X) => (float[2] Y) { A = Relu(X)  B = other.Relu(A)  Y = Relu(B) }", imports='"other": 1')
-    )
-    assert index.scopes[0].by_op == {("", "Relu"): [0, 2], ("other", "Relu"): [1]}
-
-
-@pytest.mark.parametrize("domain", ["", "other"])
-def test_only_the_operator_itself_is_redefined(domain: str) -> None:
-    """A function of another domain redefines nothing, and a node of another domain is not redefined."""
-    index = ModelIndex(
-        parse(
-            "g (float[2] X) => (float[2] Y) { A = other.Relu(X)  B = Neg(A)  Y = Relu(B) }",
-            imports='"other": 1',
-            functions=f'<domain: "{domain}", opset_import: ["": 16]> Relu (P) => (Q) {{ Q = Neg(P) }}',
-        )
-    )
-    assert [index.scopes[0].node(position).op[0] for position in range(3)] == [
-        "other",
-        "",
-        "" if domain else "local function",
-    ]
-
-
-def test_calls() -> None:
-    """The calls of a function in any scope, by domain, name and overload."""
-    texts = [
-        f'<domain: "{domain}", overload: "{overload}", opset_import: ["": 16]> f (P) => (Q) {{ Q = Neg(P) }}'
-        for domain, overload in (("", ""), ("l", ""), ("l", "o"))
-    ]
-    index = ModelIndex(
-        parse(
-            """g (float[2] X, bool c) => (float[2] Z) {
-                A = f(X)
-                B = l.f(A)
-                C = l.f:o(B)
-                Y = If(c) <then_branch = yes () => (float[2] T) { T = l.f:o(C) },
-                           else_branch = no () => (float[2] E) { E = f(C) }>
-                D = k.f(Y)
-                Z = l.f(D)
-            }""",
-            imports='"l": 1, "k": 1',
-            functions=" ".join(texts),
-        )
-    )
-    functions = [scope for scope in index.scopes if scope.path.startswith("function")]
-    assert [scope.path for scope in functions] == ["function .f", "function l.f", "function l.f"]
-    assert [[node.label for node in index.calls(scope)] for scope in functions] == [["A", "E"], ["B", "Z"], ["C", "T"]]
-    assert index.calls(index.scopes[0]) == []
-
-
 def test_value_infos() -> None:
     model = parse("g (float[2] X) => (float[2] Y) { A = Relu(X)  Y = Relu(A) }")
     for number, name in enumerate("ABCA"):
@@ -211,29 +100,6 @@ def test_value_infos() -> None:
     assert scope.declared("A") is model.graph.value_info[3]
 
 
-@pytest.mark.parametrize("order", [*itertools.permutations(range(2)), *itertools.permutations(range(3))])
-def test_a_value_that_is_declared_more_than_once(order: tuple[int, ...]) -> None:
-    """Optimisers add declarations without a type to those that are there: the one that says most counts."""
-    declarations = [
-        helper.make_value_info("A", onnx.TypeProto()),
-        helper.make_tensor_value_info("A", onnx.TensorProto.FLOAT, None),
-        helper.make_tensor_value_info("A", onnx.TensorProto.FLOAT, [2]),
-    ]
-    model = parse("g (float[2] X) => (float[2] Y) { A = local.F(X)  B = local.G(X)  Y = Add(A, B) }")
-    model.graph.value_info.extend(declarations[position] for position in order)
-    assert ModelIndex(model).scopes[0].declared("A") == declarations[max(order)]
-
-
-def test_sparse_initializers_are_values_from_outside() -> None:
-    model = parse("g (float[2] X) => (float[2] Y) { Y = Add(X, S) }")
-    sparse = model.graph.sparse_initializer.add(dims=[2])
-    sparse.values.CopyFrom(onnx.helper.make_tensor("S", onnx.TensorProto.FLOAT, [1], [1.0]))
-    value = ModelIndex(model).scopes[0].resolve("S")
-    assert value is not None
-    assert value.producer is None
-    assert value.name in value.scope.inputs
-
-
 def test_training_reads_and_sets_values_of_the_main_graph() -> None:
     model = parse("g (float[2] X) => (float[2] Y) <float[2] W = {1.0, 2.0}> { A = Relu(X)  Y = Add(A, W) }")
     training = model.training_info.add()
@@ -242,14 +108,6 @@ def test_training_reads_and_sets_values_of_the_main_graph() -> None:
     index = ModelIndex(model)
     assert places(index, "main", "A") == [("main", 1), ("main", -1)]
     assert index.scopes[0].inputs == {"X", "W"}
-
-
-def test_training_binds_what_the_main_graph_stores() -> None:
-    model = parse("g (float[2] X) => (float[2] Y) <float[2] W = {1.0, 2.0}> { Y = Add(X, W) }")
-    model.training_info.add().initialization_binding.add(key="nobody", value="v")
-    index = ModelIndex(model)
-    assert index.scopes[0].inputs == {"X"}
-    assert [scope.path for scope in index.scopes] == ["main"]
 
 
 @pytest.mark.parametrize("count", [3, 300])
@@ -281,17 +139,3 @@ def _calls(model: ModelProto) -> int:
         sys.setprofile(None)
     assert sum(len(scope.use_lists.names) + len(scope.producers) for scope in index.scopes) < 3 * len(model.graph.node)
     return counted
-
-
-def test_use_of_a_value_that_nobody_makes() -> None:
-    index = ModelIndex(parse("g (float[2] X) => (float[2] Y) { Y = Add(X, nobody) }"))
-    node = index.scopes[0].node(0)
-    assert node.input(1) is None
-    assert Use(index.scopes[0], 0) in (node.input(0) or pytest.fail("X")).uses
-
-
-def test_outputs_that_nobody_makes() -> None:
-    """They are names that the graph uses, sorted, also where one is not text."""
-    content = ModelProto(graph=onnx.GraphProto(output=[onnx.ValueInfoProto(name=name) for name in "c#a"]))
-    index = ModelIndex(ModelProto.FromString(content.SerializeToString().replace(b"#", b"\xff")))
-    assert list(index.scopes[0].free_names) == ["a", b"\xff", "c"]

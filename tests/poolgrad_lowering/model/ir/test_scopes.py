@@ -95,7 +95,6 @@ NESTED = """g (float[2] X, bool c) => (float[2] Y) <float[2] W = {1.0, 2.0}> {
         else_branch = no () => (float[2] E, float[2] A) { E = Neg(A) }
     >
 }"""
-FUNCTION = '<domain: "l", opset_import: ["": 13]> f (P) => (Q) { Q = Neg(P) }'
 IN_BRANCH = "main/Y.then_branch"
 
 
@@ -107,69 +106,6 @@ def resolved(scope: Scope, name: str) -> Value:
     value = scope.resolve(name)
     assert value is not None
     return value
-
-
-def test_captures_and_depth() -> None:
-    scopes = scopes_of(parse(NESTED, imports='"l": 1', functions=FUNCTION))
-    assert {path: (scope.depth, sorted(scope.captures())) for path, scope in scopes.items()} == {
-        "main": (0, ["nobody"]),
-        IN_BRANCH: (1, ["A", "W", "X", "c", "nobody"]),
-        f"{IN_BRANCH}/T.then_branch": (2, ["B", "V", "X", "nobody"]),
-        f"{IN_BRANCH}/T.else_branch": (2, ["A"]),
-        "main/Y.else_branch": (1, ["A"]),
-        "function l.f": (0, []),
-    }
-
-
-def test_uses_are_counted_with_the_output() -> None:
-    scopes = scopes_of(parse(NESTED))
-    counts = {
-        (path, name): (len(value.uses), value.use_count, value.is_output)
-        for path, name in (("main", "A"), ("main", "Y"), (IN_BRANCH, "T"), (IN_BRANCH, "B"), (IN_BRANCH, "V"))
-        for value in [resolved(scopes[path], name)]
-    }
-    assert counts == {
-        ("main", "A"): (5, 5, False),
-        ("main", "Y"): (0, 1, True),
-        (IN_BRANCH, "T"): (0, 1, True),
-        (IN_BRANCH, "B"): (1, 1, False),
-        (IN_BRANCH, "V"): (2, 2, False),
-    }
-    unused = resolved(scopes[IN_BRANCH], "C")
-    assert (unused.use_count, unused.use_count) == (0, 0)
-
-
-def test_initializers_and_declarations() -> None:
-    model = parse(NESTED, imports='"l": 1', functions=FUNCTION)
-    for holder in (model.graph, model.functions[0]):
-        holder.value_info.add(name="A")
-        holder.value_info.add(name="X").doc_string = "not the input"
-    scopes = scopes_of(model)
-    main, branch, function = (scopes[path] for path in ("main", IN_BRANCH, "function l.f"))
-    assert (main.initializer("W"), main.initializer("A")) == (model.graph.initializer[0], None)
-    assert (branch.initializer("W"), (branch.initializer("V") or TensorProto()).name) == (None, "V")
-    assert function.initializer("P") is None
-    assert [main.declared(name) for name in "XYAW"] == [
-        model.graph.input[0],
-        model.graph.output[0],
-        model.graph.value_info[0],
-        None,
-    ]
-    assert [function.declared(name) for name in "PAX"] == [None, *model.functions[0].value_info]
-
-
-def test_the_empty_name_is_no_value() -> None:
-    model = parse("g (float[2] X) => (float[2] Y) { Y = Clip(X, , X) }")
-    model.graph.initializer.add(name="")
-    model.graph.input.add(name="")
-    assert [value and value.name for value in scopes_of(model)["main"].node(0).inputs] == ["X", None, "X"]
-
-
-def test_no_opset() -> None:
-    model = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
-    assert ModelIndex(model).opset == 16
-    del model.opset_import[:]
-    assert ModelIndex(model).opset == 0
 
 
 def test_text_of_a_value() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
 
-from poolgrad_lowering.model.ir.index import ModelIndex, Visitor, subgraphs
+from poolgrad_lowering.model.ir.index import ModelIndex, Visitor
 from poolgrad_lowering.model.ir.scopes import Scope
 from tests.pool_graphs import parse
 
@@ -148,15 +148,3 @@ def test_a_capture_that_is_made_later(body: str, unsorted: bool, first: bool) ->
 def test_a_value_that_is_made_twice(nodes: str, position: int, name: str) -> None:
     events = told(in_main(nodes, "<float[2] W = {1.0, 2.0}>"))
     assert [event for event in events if event[0] == "twice"] == [("twice", "main", position, name)]
-
-
-def test_graphs_in_attributes() -> None:
-    graphs = [GraphProto(name="a"), GraphProto(name="b")]
-    one = AttributeProto(name="one", type=AttributeProto.GRAPH, g=graphs[0])
-    many = AttributeProto(name="many", type=AttributeProto.GRAPHS, graphs=graphs)
-    none = AttributeProto(name="none", type=AttributeProto.INT, graphs=graphs)
-    assert list(subgraphs(one)) == [("one", graphs[0])]
-    assert list(subgraphs(many)) == [("many[0]", graphs[0]), ("many[1]", graphs[1])]
-    scope = Scope(GraphProto(), "main", None, {}, frozenset())
-    visited = Visitor().visit_attributes(scope, 0, [none, many, one])
-    assert list(visited) == [*subgraphs(many), *subgraphs(one)]
