@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
 import pytest
@@ -61,97 +59,7 @@ def test_the_node() -> None:
     assert nodes[2].input[1] == "dy"
 
 
-def windows(
-    kernel: str, strides: str, pads: str, pooled: str, expected: Any, *, shape: str = "2,3,9,12", more: str = ""
-) -> tuple[str, Any]:
-    attributes = f"kernel_shape=[{kernel}], strides=[{strides}], pads=[{pads}]{more}"
-    return gradient(attributes=attributes, pooled=pooled, shape=shape), expected
-
-
 X = (2, 3, 9, 12)
-WINDOWS: dict[str, tuple[str, Any, dict[str, Any]]] = {
-    "the padding counts": (
-        *windows(
-            "3,3",
-            "2,2",
-            "1,1,1,1",
-            "2,3,5,6",
-            of_pool(X, (3, 3), (2, 2), (1,) * 4, counts_padding=True),
-            more=", count_include_pad=1",
-        ),
-        {"count_include_pad": 1, "divisor_override": 0},
-    ),
-    "gaps": (*windows("2,2", "4,3", "0,0,0,0", "2,3,2,4", of_pool(X, (2, 2), (4, 3))), {"pads": [0] * 6}),
-    "one dimension": (
-        *windows("3", "2", "1,1", "2,3,5", of_pool((2, 3, 9), (3,), (2,), (1, 1)), shape="2,3,9"),
-        {"ksize": [1, 1, 3]},
-    ),
-    "three dimensions": (
-        *windows(
-            "2,2,2",
-            "2,1,2",
-            "0,0,0,0,0,0",
-            "2,3,2,4,3",
-            of_pool((2, 3, 5, 5, 6), (2, 2, 2), (2, 1, 2)),
-            shape="2,3,5,5,6",
-        ),
-        {"ksize": [2, 2, 2], "strides": [2, 1, 2]},
-    ),
-    "rounded up": (
-        *windows("3,3", "2,2", "0,0,0,0", "2,3,4,6", of_pool(X, (3, 3), (2, 2)), more=", ceil_mode=1"),
-        {"ceil_mode": 1},
-    ),
-    # The end padding adds no window, and what is behind x does not count.
-    "unequal pads, same windows": (
-        *windows("3,3", "2,2", "1,0,1,0", "2,3,5,5", of_pool(X, (3, 3), (2, 2), (1, 0, 1, 0))),
-        {"pads": [0, 0, 1, 1, 0, 0], "divisor_override": 0},
-    ),
-    # Equal pads would give another number of windows: x is padded to a canvas, and no divisor is that of its windows.
-    "unequal pads": (
-        *windows("3,3", "2,2", "0,0,2,1", "2,3,5,6", of_pool(X, (3, 3), (2, 2), (0, 0, 2, 1))),
-        {"pads": [0] * 6, "divisor_override": 1},
-    ),
-    "unequal pads that count": (
-        *windows(
-            "3,3",
-            "2,2",
-            "0,0,2,1",
-            "2,3,5,6",
-            of_pool(X, (3, 3), (2, 2), (0, 0, 2, 1), counts_padding=True),
-            more=", count_include_pad=1",
-        ),
-        {"pads": [0] * 6, "divisor_override": 0},
-    ),
-    "large pads": (
-        *windows("3,3", "2,2", "2,2,2,2", "2,3,6,7", of_pool(X, (3, 3), (2, 2), (2,) * 4)),
-        {"pads": [0] * 6, "divisor_override": 1},
-    ),
-    # CANN divides one window over the whole plane by its size, padding or not.
-    "global with padding": (
-        *windows(
-            "10,12",
-            "30,30",
-            "1,1,1,1",
-            "2,3,1,1",
-            of_pool((2, 3, 10, 12), (10, 12), (30, 30), (1,) * 4),
-            shape="2,3,10,12",
-        ),
-        {"divisor_override": 99},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WINDOWS)
-def test_windows(name: str) -> None:
-    text, expected, attributes = WINDOWS[name]
-    check_average(text, expected, op="AvgPool3DGrad", attributes=attributes)
-
-
-@pytest.mark.parametrize("opset", [11, 12, 13, 14, 18, 21])
-def test_opsets(opset: int) -> None:
-    expected = of_pool(X, (3, 3), (2, 2), (0, 0, 2, 1))
-    attributes = "kernel_shape=[3,3], strides=[2,2], pads=[0,0,2,1]"
-    check_average(gradient(attributes=attributes, opset=opset), expected, op="AvgPool3DGrad")
 
 
 @pytest.mark.parametrize(
@@ -161,27 +69,6 @@ def test_auto_pad(auto_pad: str, pads: tuple[int, ...]) -> None:
     attributes = f'kernel_shape=[3,3], strides=[2,2], auto_pad="{auto_pad}"'
     pooled = "2,3,4,5" if auto_pad == "VALID" else "2,3,5,6"
     check_average(gradient(attributes=attributes, pooled=pooled), of_pool(X, (3, 3), (2, 2), pads), op="AvgPool3DGrad")
-
-
-@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
-def test_a_symbolic_batch(target: str) -> None:
-    """The sizes of x are those of grad's batch, and numbers."""
-    text = gradient(shape="N,3,9,12", pooled="N,3,5,6")
-    op = "AvgPool3DGrad" if target == "atlas-a2" else "AvgPoolV2Grad"
-    expected = of_pool(X, (3, 3), (2, 2), (1, 1, 1, 1))
-    nodes = check_average(text, expected, op=op, target=target, sizes={"N": 2})
-    assert [node.op_type for node in nodes if node.domain == ""] == [
-        *("AveragePool", "Shape", "Constant", "Gather", "Constant", "Concat", "Cast")
-    ]
-
-
-def test_symbolic_sizes() -> None:
-    """The shape of x is that of the pool's input."""
-    text = gradient(shape="N,C,H,W", pooled="N,C,OH,OW")
-    sizes = {"N": 2, "C": 3, "H": 9, "W": 12, "OH": 5, "OW": 6}
-    expected = of_pool(X, (3, 3), (2, 2), (1, 1, 1, 1))
-    nodes = check_average(text, expected, op="AvgPool3DGrad", sizes=sizes)
-    assert [node.op_type for node in nodes if node.domain == ""] == ["AveragePool", "Shape", "Cast"]
 
 
 def test_the_shape_of_dx_without_a_pool() -> None:

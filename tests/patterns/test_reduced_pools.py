@@ -29,8 +29,6 @@ from tests.texts import Says
 OP = "AdaptiveMaxPool3d"
 RUNNERS: Sequence[Runner] = (run_reference, run_ort)
 ADDED = 'dx = ScatterElements <axis={}, reduction="add"> (z, r, u)'
-SHAPES: tuple[tuple[int, ...], ...] = ((9,), (3, 17), (2, 3, 8), (2, 3, 4, 5), (2, 3, 9, 7), (2, 1, 3, 4, 5))
-LINES = [(shape, axis) for shape in SHAPES for axis in range(len(shape))]
 
 
 def maximum_over(
@@ -97,12 +95,6 @@ def check_stays(model: ModelProto, code: Code) -> str:
 # -- what moves
 
 
-@pytest.mark.parametrize("keeps", [False, True])
-@pytest.mark.parametrize(("shape", "axis"), LINES, ids=str)
-def test_the_maximum_over_any_axis(shape: tuple[int, ...], axis: int, keeps: bool) -> None:
-    check_moves(maximum_over(axis, shape, keeps=keeps))
-
-
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("keeps", [0, 1])
 def test_a_global_maximum(keeps: int, target: str) -> None:
@@ -130,35 +122,10 @@ def test_a_table_without_a_mask() -> None:
     check_moves(adaptive((6, 8), (3, 2), mask="m = Identity (w)"))
 
 
-@pytest.mark.parametrize("axis", [1, 2, 3])
-def test_half_precision(axis: int) -> None:
-    check_moves(maximum_over(axis, (2, 3, 9, 17), element="float16"))
-
-
-@pytest.mark.parametrize(("sizes", "counts"), [((8, 6), (4, 3)), ((25,), (7,))])
-def test_half_precision_gathered(sizes: tuple[int, ...], counts: tuple[int, ...]) -> None:
-    check_moves(adaptive(sizes, counts, element_type="float16"), runners=[run_reference])  # onnxruntime adds no halves
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_random_windows(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    counts = tuple(int(count) for count in random.integers(1, 5, 2))
-    kernel = tuple(int(size) for size in random.integers(1, 9, 2))
-    sizes = tuple(count * size for count, size in zip(counts, kernel, strict=True))
-    check_moves(adaptive(sizes, counts))
-    check_moves(pool((sizes[0], sizes[1]), (kernel[0], kernel[1]), (kernel[0], kernel[1])))
-    check_moves(adaptive((int(random.integers(5, 40)),), counts[:1]))
-
-
 def test_proven_on_the_cpu_and_the_host_library() -> None:
     for model in (maximum_over(1, (2, 3, 4, 5)), parse_model(global_max()), adaptive((25,), (7,))):
         for backend in (None, "host"):
             assert verify(model, lower(model).model, backend=backend).proven
-
-
-def test_the_maxima_are_used_in_the_gradient_too() -> None:
-    check_moves(parse_model(axis_max(updates="v = Mul (dy, y)\nu = Unsqueeze (v, axes)", scatter=ADDED.format(3))))
 
 
 # -- what stays
@@ -260,22 +227,6 @@ def test_indices_with_another_reader(read: Any, says: Says) -> None:
     model = maximum_over(3, (2, 3, 4, 5))
     read(model)
     says(check_stays(model, Code.FORWARD_READERS))
-
-
-def test_one_maximum_of_two_searches() -> None:
-    """The first ArgMax goes with the ReduceMax, the second one stays with its gradient."""
-    model = maximum_over(3, (2, 3, 4, 5))
-    for node in list(model.graph.node)[1:]:
-        copy = model.graph.node.add()
-        copy.CopyFrom(node)
-        rename = {name: f"{name}2" for name in ("a", "r", "u", "z", "dx")}
-        copy.input[:] = [rename.get(name, name) for name in copy.input]
-        copy.output[:] = [rename.get(name, name) for name in copy.output]
-    model.graph.output.append(helper.make_tensor_value_info("dx2", TensorProto.FLOAT, [2, 3, 4, 5]))
-    result = lower(model)
-    assert [anchor.forward_code for anchor in result.report.lowered] == [None, "forward-source"]
-    check_same_bits(model, result.model)
-    check_well_formed(model, result.model, "atlas-a2")
 
 
 @pytest.mark.refusal("unknown-shape")

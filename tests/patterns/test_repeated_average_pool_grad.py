@@ -9,11 +9,9 @@ import pytest
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
-from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import check_refused
 from tests.texts import Says
 
-EXPECTED = of_pool((2, 3, 8, 12), (2, 3), (2, 3))
 SCALES = "s = Constant <value = float[4] {1.0, 1.0, 2.0, 3.0}> ()"
 NEAREST = 'Resize <mode = "nearest", coordinate_transformation_mode = "{}", nearest_mode = "{}"> (mean, , s)'
 
@@ -38,32 +36,6 @@ def gradient(
 SPLIT = """v = Constant <value_ints = [{0},3,4,1,4,1]> () m = Reshape (mean, v)
     s = Constant <value_ints = [1,1,1,2,1,3]> () e = {1} (m, s)
     j = Constant <value_ints = [{0},3,8,12]> () r = Reshape (e, j)"""
-REPEATS = {
-    **{
-        f"{way}, {rounding}": gradient(f"{SCALES} r = {NEAREST.format(way, rounding)}")
-        for way, rounding in (
-            ("asymmetric", "floor"),
-            ("half_pixel", "round_prefer_floor"),
-            ("half_pixel", "round_prefer_ceil"),
-            ("pytorch_half_pixel", "round_prefer_floor"),
-        )
-    },
-    "sizes": gradient(
-        'z = Constant <value_ints = [2,3,8,12]> () r = Resize <mode = "nearest",'
-        ' coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (mean, , , z)'
-    ),
-    "Expand": gradient(SPLIT.format(2, "Expand")),
-    "Tile": gradient(SPLIT.format(2, "Tile")),
-    "divided behind": gradient(SPLIT.format(2, "Expand"), before="one", end="dx = Div (r, six)"),
-    "a symbolic batch": gradient(SPLIT.format(-1, "Expand"), batch="N"),
-    "a Resize of a symbolic batch": gradient(f"{SCALES} r = {NEAREST.format('asymmetric', 'floor')}", batch="N"),
-}
-
-
-@pytest.mark.parametrize("name", REPEATS)
-def test_repeats(name: str) -> None:
-    nodes = check_average(REPEATS[name], EXPECTED, op="AvgPool3DGrad", sizes={"N": 2}, attributes={"ksize": [1, 2, 3]})
-    assert "Resize" not in {node.op_type for node in nodes}
 
 
 OLD = {"Resize": 10, "Upsample": 9}
@@ -75,15 +47,6 @@ def test_older_opsets(op_type: str, says: Says) -> None:
     """They are recognised, and the operator has no function body there."""
     text = gradient(f'{SCALES} r = {op_type} <mode = "nearest"> (mean, s)', opset=OLD[op_type])
     says(check_refused(text, Code.OPSET))
-
-
-def test_one_axis_of_several() -> None:
-    """The axes before the first one that is repeated are all N and C."""
-    text = gradient(
-        "s = Constant <value_floats = [1.0, 1.0, 1.0, 3.0]> () r = " + NEAREST.format("asymmetric", "floor"),
-        shape="2,3,4,12",
-    ).replace("{6.0}", "{3.0}")
-    check_average(text, of_pool((2, 3, 4, 12), (1, 3), (1, 3)), op="AvgPool3DGrad", attributes={"ksize": [1, 1, 3]})
 
 
 LEFT = {

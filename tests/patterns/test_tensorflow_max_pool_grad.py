@@ -146,21 +146,6 @@ def test_other_windows_as_inputs() -> None:
     check_refused(source, Code.ATTRIBUTE_MISMATCH)
 
 
-def test_two_gradients_share_the_indices() -> None:
-    """The pool gets one output, whoever asks for it, and its name is new in the model."""
-    source = gradient(
-        gradient="dx = MaxPoolGrad <{0}> (x, y, dy)\nn = Neg (dy)\nother = MaxPoolGrad <{0}> (x, y, n)",
-        outputs="float[2,5,6,3] y, float[2,9,11,3] dx, float[2,9,11,3] other",
-    )
-    model = onnx.parser.parse_model(source)
-    model.graph.node.append(onnx.helper.make_node("Identity", ["n"], ["m/indices"]))
-    result = lower(model, forward=False)
-    assert [anchor.status for anchor in result.report.anchors] == ["lowered"] * 2
-    [pool] = [node for node in result.model.graph.node if node.op_type == "MaxPool"]
-    assert list(pool.output) == ["m", "m/indices_2"]
-    assert sum(pool.output[1] in node.input for node in result.model.graph.node) == 2
-
-
 def test_a_function_of_the_model_of_the_same_name_is_no_anchor() -> None:
     model = onnx.parser.parse_model(
         gradient(

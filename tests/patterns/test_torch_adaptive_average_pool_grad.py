@@ -139,68 +139,6 @@ def test_other_sums_are_no_anchors(changed: dict[str, float]) -> None:
     assert lower(model).report.anchors == ()
 
 
-def reshaped(model: onnx.ModelProto, **shapes: list[int]) -> onnx.ModelProto:
-    """The model with other shapes of its inputs, outputs and tensors of shapes."""
-    for value in (*model.graph.input, *model.graph.output):
-        if value.name in shapes:
-            value.CopyFrom(helper.make_tensor_value_info(value.name, TensorProto.FLOAT, shapes[value.name]))
-    for tensor in model.graph.initializer:
-        if tensor.name in shapes:
-            tensor.CopyFrom(numpy_helper.from_array(np.array(shapes[tensor.name]), tensor.name))
-    return model
-
-
-MASK_WIDTH = tables(X[2:], COUNTS)[1].shape[1]
-SHAPES: dict[str, tuple[dict[str, list[int]], tuple[int, ...]]] = {
-    "tokens": ({"xs": [2, 3, 56], "dx": [2, 3, 56]}, (2, 3, 56)),
-    "no batch": (
-        {"dy": [3, 3, 5], "flat": [3, 15], "rows": [3, 56, MASK_WIDTH], "xs": [3, 7, 8], "dx": [3, 7, 8]},
-        (3, 7, 8),
-    ),
-    "a batch of batches": (
-        {"dy": [2, 1, 3, 3, 5], "flat": [2, 3, 15], "xs": [2, 1, 3, 7, 8], "dx": [2, 1, 3, 7, 8]},
-        (2, 1, 3, 7, 8),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_other_axes(name: str) -> None:
-    """Planes may be flat, and there may be any number of axes before them."""
-    shapes, shape = SHAPES[name]
-    whole = (1 if name == "no batch" else 2, 3, *X[2:])
-    windows = [adaptive_windows(*axis) for axis in zip(X[2:], COUNTS, strict=True)]
-
-    def pooled(grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        planes = grad.reshape(*whole[:2], *COUNTS).astype(np.float64)
-        return np.asarray(average_windows_grad(planes, whole, windows)).reshape(shape)
-
-    check_average(reshaped(gradient(), **shapes), pooled, op="AdaptiveAvgPool3dGrad")
-
-
-def test_one_axis() -> None:
-    """The planes have an axis of size 1 that is no more there in the result."""
-    table, mask, divisors = tables((1, 7), (1, 3))
-    model = gradient(table=table, mask=mask, divisors=divisors, sizes=(1, 7))
-    model = reshaped(model, dy=[2, 3, 1, 3], xs=[2, 3, 7], dx=[2, 3, 7])
-    windows = [adaptive_windows(7, 3)]
-
-    def pooled(grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        return np.asarray(average_windows_grad(grad[:, :, 0].astype(np.float64), (2, 3, 7), windows))
-
-    check_average(model, pooled, op="AdaptiveAvgPool3dGrad")
-
-
-def test_an_older_opset() -> None:
-    """Below opset 13, the axes of ReduceSum are an attribute."""
-    model = gradient()
-    model.opset_import[0].version = 11
-    [node] = [node for node in model.graph.node if node.op_type == "ReduceSum"]
-    del node.input[1:]
-    node.attribute.append(helper.make_attribute("axes", [-1]))
-    check_average(model, expected, op="AdaptiveAvgPool3dGrad")
-
-
 @pytest.mark.parametrize("element_type", [TensorProto.FLOAT16, TensorProto.INT32])
 def test_a_cast_and_back_stays(element_type: int) -> None:
     """The first cast rounds."""

@@ -15,7 +15,7 @@ import pytest
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort
-from tests.patterns.average_checks import Array, check_average, of_pool
+from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 from tests.texts import Says
 
@@ -119,26 +119,6 @@ def test_forms_with_padding(name: str, target: str) -> None:
     assert [node.op_type for node in nodes] == ["Constant", op]
 
 
-def test_another_divisor() -> None:
-    text = gradient(divisors="d = Constant <value = float {5.0}> ()")
-    expected = of_pool(X, (3, 3), (2, 2), (1,) * 4, divisor=5)
-    check_average(text, expected, op="AvgPool3DGrad", attributes={"divisor_override": 5})
-
-
-def test_zeros_behind_the_last_window() -> None:
-    """Windows that leave gaps do not reach the end of x."""
-    text = gradient(
-        weight=f"w = Constant <value = {floats([1.0] * 4, '1,1,2,2')}> ()",
-        divisors=f"d = Constant <value = {floats([4.0] * 6, '2,3')}> ()",
-        attributes="strides = [4,4]",
-        pooled="2,3,2,3",
-        planes="-1,1,2,3",
-        cut=crop(0, 0, 0, 0, 0, 0, 3, 2),
-    )
-    expected = of_pool(X, (2, 2), (4, 4))
-    check_average(text, expected, op="AvgPool3DGrad", attributes={"strides": [1, 4, 4], "pads": [0] * 6})
-
-
 def test_groups() -> None:
     """A channel a group: the planes are not viewed as a batch, and neither is the result."""
     text = gradient(
@@ -148,11 +128,6 @@ def test_groups() -> None:
         end="dx = Identity (cut)",
     )
     check_average(text, COUNTED, op="AvgPool3DGrad")
-
-
-def test_a_symbolic_batch() -> None:
-    text = gradient(shape="N,3,9,12", pooled="N,3,5,6")
-    check_average(text, COUNTED, op="AvgPool3DGrad", sizes={"N": 2})
 
 
 def test_half_types_are_computed_in_the_operator() -> None:
@@ -208,53 +183,6 @@ def test_the_divisor_elsewhere(name: str) -> None:
     expected = of_pool((2, 3, 20, 12), (4, 2), (4, 2))
     nodes = check_average(gradient(**{**parts, **RECIPROCALS[name]}), expected, op="AvgPool3DGrad")
     assert [node.op_type for node in nodes] == ["Constant", "AvgPool3DGrad"]
-
-
-COMPUTED = {
-    "by Expand": "one = Constant <value = float {1.0}> () s = Constant <value_ints = [1,1,3,3]> () w = Expand (one, s)",
-    "by arithmetic": """two = Constant <value = float {2.0}> () one = Reciprocal (two)
-        s = Constant <value_ints = [1,1,3]> () t = Constant <value_ints = [3]> () u = Concat <axis = 0> (s, t)
-        half = Expand (one, u) w = Mul (half, two)""",
-    "by a comparison": f"""one = Constant <value = float {{1.0}}> ()
-        o = Constant <value = {floats([5.0] * 9, "1,1,3,3")}> () more = Greater (o, one) w = Cast <to = 1> (more)""",
-}
-
-
-@pytest.mark.parametrize("name", COMPUTED)
-def test_computed_weights(name: str) -> None:
-    check_average(gradient(weight=COMPUTED[name]), COUNTED, op="AvgPool3DGrad")
-
-
-def test_a_computed_table_of_divisors() -> None:
-    inside = INSIDE.replace("d = Const", "f = Const") + "z = Constant <value = float {0.0}> () d = Add (f, z)"
-    check_average(gradient(divisors=inside), of_pool(X, (3, 3), (2, 2), (1,) * 4), op="AvgPool3DGrad")
-
-
-OUTER = {
-    "no batch": ("3,5,6", "3,9,12", (1, 3, 9, 12)),
-    "a batch of batches": ("2,1,3,5,6", "2,1,3,9,12", X),
-    "no channels": ("5,6", "9,12", (1, 1, 9, 12)),
-}
-
-
-@pytest.mark.parametrize("name", OUTER)
-def test_other_axes_before_the_planes(name: str) -> None:
-    pooled, shape, whole = OUTER[name]
-    pools = of_pool(whole, (3, 3), (2, 2), (1,) * 4, counts_padding=True)
-    text = gradient(pooled=pooled, shape=shape).replace(
-        "int64[4] {" + shape, f"int64[{shape.count(',') + 1}] {{{shape}"
-    )
-
-    def expected(grad: Array) -> Array:
-        return pools(grad.reshape(*whole[:2], 5, 6)).reshape([int(size) for size in shape.split(",")])
-
-    check_average(text, expected, op="AvgPool3DGrad")
-
-
-def test_tokens_behind_the_planes() -> None:
-    """The result has its planes flat."""
-    text = gradient(shape="2,3,108").replace("int64[4] {2,3,108}", "int64[3] {2,3,108}")
-    check_average(text, lambda grad: COUNTED(grad).reshape(2, 3, 108), op="AvgPool3DGrad")
 
 
 def test_a_divisor_of_one_is_not_written() -> None:

@@ -20,7 +20,7 @@ from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.running import contract
 from poolgrad_lowering.verification.running.data import NO_INFINITE_GRADIENT, ONLY_MULTIPLES
 from poolgrad_lowering.verification.running.whole import compare_whole
-from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
+from tests.average_models import AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
 from tests.poolgrad_lowering.verification.average_pairs import Pair, changed, pair, site_node, with_sizes
 
 WINDOWED = {name: case for name, case in CASES.items() if not case.output_size}
@@ -51,13 +51,6 @@ def test_adaptive(name: str) -> None:
     check(pair(ADAPTIVE[name], "aten"))
 
 
-@pytest.mark.parametrize("op", [AVERAGE_2D, AVERAGE_3D])
-@pytest.mark.parametrize("pads", [(0, 0), (1, 1)])
-def test_tensorflow(op: str, pads: tuple[int, int]) -> None:
-    """With padding SAME, 9 elements in windows of 3 have 1 element of padding at both ends."""
-    check(pair(AverageCase(op, (2, 3, 9, 9), (3, 3), (2, 2), pads), "tensorflow"))
-
-
 @pytest.mark.parametrize("spelling", ["decomposed", "reciprocal"])
 def test_decomposed(spelling: str) -> None:
     check(pair(TILES, spelling))
@@ -67,16 +60,6 @@ def test_decomposed(spelling: str) -> None:
 @pytest.mark.parametrize("op", [AVERAGE_2D, AVERAGE_3D])
 def test_named_sizes(op: str, spelling: str) -> None:
     check(pair(replace(TILES, op=op), spelling, symbolic=True))
-
-
-def test_named_sizes_of_adaptive_windows() -> None:
-    check(pair(AverageCase(ADAPTIVE_3D, (2, 3, 7, 8), output_size=(3, 5)), "aten", symbolic=True))
-
-
-@pytest.mark.parametrize("element", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
-@pytest.mark.parametrize("name", ["2d", "2d, ceil, beyond", "3d", "2d, global"])
-def test_halves(name: str, element: int) -> None:
-    check(pair(WINDOWED[name], "aten", element=element))
 
 
 def mutants_of(case: AverageCase, model: ModelProto) -> dict[str, ModelProto]:
@@ -161,12 +144,6 @@ def test_a_shape_of_another_type_or_rank(sizes: Any) -> None:
     assert "orig_input_shape has type" in site.mismatch.what or "does not run" in site.mismatch.what
 
 
-def test_another_shape_as_an_attribute() -> None:
-    original, model = pair(CASES["adaptive, shape"], "aten")
-    mutant = changed(model, orig_input_shape=[2, 3, 7, 9])
-    assert verify(original, mutant).sites[0].status == "differs"
-
-
 ASCENDS = {
     "ksize": [1, 1, 3, 3],
     "strides": [1, 1, 2, 2],
@@ -218,14 +195,6 @@ def test_windows_without_elements_or_steps(name: str, spelling: str) -> None:
     attribute = next(each for each in site_node(lowered).attribute if each.name == name)
     attribute.ints[2] = 0
     assert not verify(original, lowered, whole_model=False).proven
-
-
-@pytest.mark.parametrize("name", ["padding_mode", "data_format", "global_pooling"])
-def test_attributes_with_one_value(name: str) -> None:
-    original, model = pair(WINDOWED["2d"], "aten")
-    values: dict[str, Any] = {"padding_mode": "SAME", "data_format": "NHWC", "global_pooling": 1}
-    found = verify(original, changed(model, **{name: values[name]}))
-    assert any(name in difference.what for difference in found.differences)
 
 
 def test_exchanged_operands() -> None:
@@ -374,63 +343,3 @@ def test_whole_models_of_half_precision_with_results_in_float32() -> None:
     assert not found.sites_only
     assert any("only by roundings" in (level.reason or "") for level in found.whole_model.levels)
     assert compare_whole(original, widened(halves()[1], 1.02), 0, reorders_sums=True).status == "differs"
-
-
-def test_numbers_for_sizes_that_have_names() -> None:
-    """A constant shape of x is right at one size of the batch alone."""
-    original, model = pair(TILES, "aten", symbolic=True)
-    tensor = onnx.numpy_helper.from_array(np.array(TILES.x_shape, np.int32), "site_sizes")
-    kept = [node for node in model.graph.node if node.domain == "npu"]
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    model.graph.initializer.append(tensor)
-    assert verify(original, model, whole_model=False).sites[0].status == "differs"
-
-
-def test_another_gradient_of_the_same_shape() -> None:
-    models = pair(TILES, "aten")
-    for model in models:
-        model.graph.input.append(onnx.helper.make_tensor_value_info("other", TensorProto.FLOAT, TILES.grad_shape))
-    assert verify(*models, whole_model=False).proven
-    site_node(models[1]).input[1] = "other"
-    assert verify(*models, whole_model=False).sites[0].status == "differs"
-
-
-@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
-def test_padding_by_the_size(auto_pad: str) -> None:
-    """9 elements in windows of 3 have 1 element of padding at both ends."""
-    case = AverageCase(AVERAGE_2D, (2, 3, 9, 9), (3, 3), (2, 2), (1, 1))
-    original, model = pair(case, "training")
-    for each in (original, model):
-        for node in each.graph.node:
-            if node.op_type.startswith("AveragePool"):
-                kept = [attribute for attribute in node.attribute if attribute.name != "pads"]
-                del node.attribute[:]
-                node.attribute.extend([*kept, onnx.helper.make_attribute("auto_pad", auto_pad)])
-    check((original, model))
-    assert not verify(original, changed(model, **replace(case, count_include_pad=True).attributes())).proven
-
-
-def test_gradients_that_are_moved_on_the_way() -> None:
-    """The divisors of elements are found behind Reshapes and Transposes, so that sums stay exact."""
-    case = WINDOWED["2d"]
-    original, model = pair(case, "aten")
-    node = site_node(model)
-    node.input[1], node.output[0] = "moved_back", "moved_dx"
-    node = node.__deepcopy__(None)
-    order = [3, 1, 0, 2]
-    back = [int(place) for place in np.argsort(order)]
-    nodes = [
-        onnx.helper.make_node("Transpose", ["dy"], ["moved"], perm=order),
-        onnx.helper.make_node("Transpose", ["moved"], ["moved_back"], perm=back),
-        node,
-        onnx.helper.make_node("Identity", ["moved_dx"], ["dx"]),
-    ]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    found = verify(original, model, whole_model=False)
-    assert found.proven, found.sites
-    nodes[1].attribute[0].ints[:] = [2, 1, 0, 3]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    assert not verify(original, model, whole_model=False).proven

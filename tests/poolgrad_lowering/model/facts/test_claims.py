@@ -136,19 +136,6 @@ def test_whose_results_are_declared(operator: str, place: str, expected: list[st
     assert found["Y"][1] == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "get"),
-    [("seq(float[2,3])", "SequenceAt(X, n)"), ("optional(float[2,3])", "OptionalGetElement(X)")],
-)
-def test_shapes_inside_of_types(kind: str, get: str) -> None:
-    """Runtimes check the shape of an input that is a tensor, and no other."""
-    model = parse(f"g ({kind} X, int64 n) => (Y) {{ a = {get}  Y = Softplus(a) }}", ir=10)
-    assert known(model)["Y"][1] is None
-    made = "SequenceConstruct(T)" if kind.startswith("seq") else "Optional(T)"
-    model = parse(f"g (float[2,K] T, int64 n) => (Y) {{ X = {made}  a = {get}  Y = Softplus(a) }}", ir=10)
-    assert known(model)["Y"] == (TensorProto.FLOAT, ["2", "K"])
-
-
 @pytest.mark.parametrize("place", ["branch", "inner branch", "function"])
 def test_bounds_of_slices(place: str, copies: list[ModelProto]) -> None:
     """None is left, wherever the Slice is; its optional inputs stay absent in number."""

@@ -9,7 +9,6 @@ import onnx
 import pytest
 
 from poolgrad_lowering.model.facts.node_inference import Hiding, may_drop_windows
-from poolgrad_lowering.model.ir.dims import static_dims
 from tests.oracles import run_ort
 from tests.pool_graphs import main_value, parse
 from tests.poolgrad_lowering.model.facts.inferred import known
@@ -152,19 +151,6 @@ def test_no_size_behind_a_pool_is_false(name: str) -> None:
     assert run_ort(model, {"x": np.zeros((1, 1, 2), np.float32)})["z"].shape[2] == 1
 
 
-def test_no_size_behind_one_of_two_overloads_is_false() -> None:
-    body = BODY.format(parameters="<c>", refer="", strides="[2]").replace("ceil_mode = 1", "ceil_mode: int = @c")
-    graph = "g (float[1,1,2] x) => (float[1,1,size] z) { y = l.pool <c = 1> (x) z = Elu (y) }"
-    model = parse(graph, opset=18, ir=10, imports='"l": 1', functions=body)
-    harmless = model.functions.add()
-    harmless.CopyFrom(model.functions[0])
-    harmless.node[0].attribute[0].ints[:] = [3]
-    model.functions[0].overload = model.graph.node[0].overload = "first"
-    facts, z = main_value(model, "z")
-    found = facts.shape(z)
-    assert found is None or found[2].static in (None, 1)
-
-
 SAME = 'AveragePool <kernel_shape = [2], auto_pad = "SAME_UPPER", pads = [0, 0]> (x)'
 IGNORED = {
     "SAME_UPPER": 'y = MaxPool <kernel_shape = [2], auto_pad = "SAME_UPPER", pads = [0, 0]> (x)',
@@ -199,14 +185,6 @@ def test_no_size_behind_ignored_pads_is_false(name: str) -> None:
     assert found is None or found[2].static in (None, size)
     inferred = onnx.shape_inference.infer_shapes(model).graph.output[0].type.tensor_type.shape.dim[2].dim_value
     assert inferred != size  # else nothing needs to be hidden
-
-
-@pytest.mark.parametrize("pads", ["", ", pads = [0, 0]"])
-def test_sizes_that_are_known_without_the_ignored_pads(pads: str) -> None:
-    pool = f'y = AveragePool <kernel_shape = [2], auto_pad = "SAME_UPPER"{pads}> (x)'
-    graph = f"g (float[1,1,3] x) => (z) {{ {pool} z = Elu (y) }}"
-    facts, z = main_value(parse(graph, opset=18), "z")
-    assert facts.shape(z) == static_dims([1, 1, 3])
 
 
 def test_functions_that_call_the_next_one_twice() -> None:
