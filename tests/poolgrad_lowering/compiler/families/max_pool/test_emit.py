@@ -19,6 +19,8 @@ from poolgrad_lowering.dialect import registered_schemas
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
+OPSETS = range(9, 24)
+
 CANVASES: list[tuple[list[int], dict[str, Any]]] = [
     ([1, 2, 5], {"kernel_shape": [3], "pads": [2, 2]}),
     ([2, 1, 7], {"kernel_shape": [4], "pads": [3, 3], "strides": [2]}),
@@ -32,6 +34,11 @@ CANVASES: list[tuple[list[int], dict[str, Any]]] = [
     ([1, 2, 4, 3, 3], {"kernel_shape": [3, 1, 2], "pads": [2, 0, 1, 2, 0, 1], "strides": [2, 2, 1]}),
     ([2, 2, 5, 5], {"kernel_shape": [3, 3], "pads": [2, 2, 2, 2], "strides": [2, 2], "ceil_mode": 1}),
 ]
+DIRECT: list[tuple[list[int], dict[str, Any]]] = [
+    ([2, 3, 8], {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
+    ([2, 3, 6, 7], {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 0]}),
+    ([1, 2, 4, 5, 6], {"kernel_shape": [2, 2, 2], "strides": [2, 1, 2]}),
+]
 
 
 def lowered_once(model: ModelProto, target: str = "atlas-a2") -> ModelProto:
@@ -41,6 +48,11 @@ def lowered_once(model: ModelProto, target: str = "atlas-a2") -> ModelProto:
         onnx.checker.check_model(result.model, full_check=True)
         onnx.shape_inference.infer_shapes(result.model, check_type=True, strict_mode=True, data_prop=True)
     return result.model
+
+
+def written(model: ModelProto) -> str:
+    """The names of the nodes in the gradient's place, in order and without their prefix."""
+    return " ".join(node.name.removeprefix("dX/") for node in model.graph.node if node.name.startswith("dX/"))
 
 
 @pytest.mark.parametrize(("x_shape", "attributes"), CANVASES)
@@ -55,6 +67,19 @@ def test_canvas(x_shape: list[int], attributes: dict[str, Any], target: str) -> 
         for seed in range(3):
             feeds = random_feeds(model, seed)
             assert_same_bits(run_ort(lowered, feeds)["dX"], run(model, feeds)["dX"])
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize(("x_shape", "attributes"), [DIRECT[1], CANVASES[3], CANVASES[8]])
+def test_every_opset(opset: int, x_shape: list[int], attributes: dict[str, Any]) -> None:
+    model = ort_gradient(x_shape, opset=opset, **attributes)
+    lowered = lowered_once(model)
+    feeds = random_feeds(model)
+    expected = run_reference(model, feeds)["dX"]
+    assert_same_bits(run_ort(lowered, feeds)["dX"], expected)
+    assert ("Mod" in [node.op_type for node in lowered.graph.node]) == (opset >= 10)
+    off_canvas = "plane_of_canvas" if opset < 10 else "starts ends axes plane_of_canvas"
+    assert written(lowered).endswith(off_canvas) == ("canvas" in str(lowered.graph))
 
 
 def test_a_canvas_that_begins_with_its_plane_moves_no_row() -> None:
