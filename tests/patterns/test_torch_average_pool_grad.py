@@ -185,6 +185,21 @@ def test_the_divisor_elsewhere(name: str) -> None:
     assert [node.op_type for node in nodes] == ["Constant", "AvgPool3DGrad"]
 
 
+COMPUTED = {
+    "by Expand": "one = Constant <value = float {1.0}> () s = Constant <value_ints = [1,1,3,3]> () w = Expand (one, s)",
+    "by arithmetic": """two = Constant <value = float {2.0}> () one = Reciprocal (two)
+        s = Constant <value_ints = [1,1,3]> () t = Constant <value_ints = [3]> () u = Concat <axis = 0> (s, t)
+        half = Expand (one, u) w = Mul (half, two)""",
+    "by a comparison": f"""one = Constant <value = float {{1.0}}> ()
+        o = Constant <value = {floats([5.0] * 9, "1,1,3,3")}> () more = Greater (o, one) w = Cast <to = 1> (more)""",
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_weights(name: str) -> None:
+    check_average(gradient(weight=COMPUTED[name]), COUNTED, op="AvgPool3DGrad")
+
+
 def test_a_divisor_of_one_is_not_written() -> None:
     """The sums of all planes of a tensor are those of a pool with the divisor 1."""
     text = gradient(divide="mean = Identity (dy)")

@@ -11,7 +11,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.verification.graph.types import AxisSize, tensor_types
+from poolgrad_lowering import lower, verify
+from poolgrad_lowering.verification.graph.types import AxisSize, function_types, tensor_types
 from tests.pool_graphs import parse
 
 
@@ -62,6 +63,25 @@ def test_an_output_that_is_no_tensor() -> None:
     assert model.SerializeToString() == kept
 
 
+def test_element_types_that_only_a_function_claims() -> None:
+    """Converters to float16 change the types of a graph's values and leave those that functions declare."""
+    model = parse(
+        "g (float16[2,3] x) => (z) { h = Relu(x) y = other.Op(h) z = Neg(y) w = other.Op(h) v = Neg(w) }",
+        imports='"other": 1',
+    )
+    found = function_types(declaring(model, h=[2, 3], y=[2, 3], v=[2]))
+    half, single = TensorProto.FLOAT16, TensorProto.FLOAT
+    assert {name: (found[name].element, found[name].claimed) for name in found} == {
+        "x": (half, False),
+        "h": (half, False),
+        "y": (single, True),
+        "z": (single, True),
+        "v": (single, True),
+        "w": (single, True),
+    }
+    assert (found["v"].dims, found["h"].dims) == ((2,), (2, 3))
+
+
 def test_element_types_that_a_graph_declares() -> None:
     """Runtimes refuse a graph that declares others than it computes, so none is more wrong than the other."""
     model = parse("g (float16[2,3] x) => (z) { y = Relu(x) z = Neg(y) }")
@@ -94,3 +114,33 @@ def test_pads_that_runtimes_ignore(auto_pad: str) -> None:
     pool = f'MaxPool<kernel_shape = [2], auto_pad = "{auto_pad}", pads = {pads}>'
     found = dims(parse(f"g (float[1,1,3] x) => (z) {{ y = {pool}(x) z = Neg(y) }}"))
     assert found["z"] == (1, 1, 2 if auto_pad == "VALID" else 3)
+
+
+BEHIND = {
+    "forwards": "t = Add (s, c) y, i = POOL (t) dy = Mul (d, c) dX = GRAD (dy, i) z = Neg (dX)",
+    "backwards": "t = Neg (s) y, i = POOL (t) dy = Neg (d) dX = GRAD (dy, i) z = Mul (dX, c)",
+    "by the pool": "t = Neg (s) y, i = POOL (t) u = Add (y, c) dy = Mul (d, u) dX = GRAD (dy, i) z = Neg (dX)",
+}
+"""A pool between operators that ONNX does not have, beside a constant of a known type."""
+
+
+@pytest.mark.parametrize("nodes", BEHIND.values(), ids=BEHIND)
+@pytest.mark.parametrize(("element", "name"), [(TensorProto.FLOAT, "float"), (TensorProto.FLOAT16, "float16")])
+def test_types_behind_operators_that_onnx_does_not_have(nodes: str, element: int, name: str) -> None:
+    windows = "<kernel_shape = [2,2]>"
+    nodes = nodes.replace("POOL", f"MaxPool {windows}").replace("GRAD", f"MaxPoolGrad {windows}")
+    model = parse(
+        f"""g ({name}[2,3,6,6] x, {name}[2,3,5,5] g) => (z) <{name} c = {{2}}> {{
+            s = other.Op (x) d = other.Op (g) {nodes}
+        }}""",
+        imports='"other": 1',
+    )
+    sizes = {"t": [2, 3, 6, 6], "dy": [2, 3, 5, 5], "dX": [2, 3, 6, 6]}
+    model.graph.value_info.extend(helper.make_tensor_value_info(each, element, sizes[each]) for each in sizes)
+    lowered = lower(model).model
+    for each in (model, lowered):
+        each.graph.ClearField("value_info")
+    types = tensor_types(model)
+    assert {types[value].element for value in (*sizes, "z")} == {element}
+    [site] = verify(model, lowered, whole_model=False, runs=2).sites
+    assert site.status == "proven", site.reason
