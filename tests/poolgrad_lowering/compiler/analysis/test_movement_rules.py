@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pytest
 from onnx import numpy_helper
 
-from poolgrad_lowering.compiler.analysis import evaluation
 from poolgrad_lowering.compiler.analysis.evaluation import Evaluation
 from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import MOVEMENT_RULES, NOWHERE
 from tests.oracles.running import Evaluator
@@ -68,54 +67,3 @@ def test_where(shape: tuple[int, ...]) -> None:
             fits = False
         found = computed("Y = Where(M, X, F)", shape, {"M": mask, "F": INFINITY})
         assert (found is not None) == (fits and mask.dtype == np.bool_), mask
-
-
-LARGE = {
-    "Pad": ("Y = Pad(X, P, F)", (2, 2), 15),
-    "Gather": ("Y = Gather<axis = 1>(X, I)", (3, 2), 9),
-    "Gather, of one": ("Y = Gather(X, J)", (1, 5), 15),
-    "Gather, of none": ("Y = Gather(X, E)", (0, 2), 0),
-    "GatherND": ("Y = GatherND(X, N)", (2, 4), 12),
-    "GatherND of elements": ("Y = GatherND(X, A)", (2, 2), 2),
-}
-
-
-@pytest.mark.parametrize(("nodes", "shape", "size"), LARGE.values(), ids=LARGE)
-def test_the_largest_that_is_computed(
-    nodes: str, shape: tuple[int, ...], size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    constants = {
-        "P": np.array([1, 2, 0, 1]),
-        "F": INFINITY,
-        "I": np.array([1, 0, 1]),
-        "J": np.array([0, 0, 0]),
-        "E": np.zeros(0, np.int64),
-        "N": np.array([[1], [0], [1]]),
-        "A": np.array([[1, 0], [0, 1]]),
-    }
-    monkeypatch.setattr(evaluation, "MAX_ELEMENTS", size)
-    assert computed(nodes, shape, constants) is not None
-    monkeypatch.setattr(evaluation, "MAX_ELEMENTS", size - 1)
-    assert computed(nodes, shape, constants) is None
-
-
-ABSENT = {
-    "Transpose": "Y = Transpose<perm = [0]>(nobody)",
-    "Pad": "Y = Pad(nobody, P, F)",
-    "pads": "Y = Pad(X, nobody, F)",
-    "fill": "Y = Pad(X, P, nobody)",
-    "an axis": "Y = Pad(X, P, F, A)",
-    "Gather": "Y = Gather(nobody, I)",
-    "positions": "Y = Gather(X, nobody)",
-    "GatherND": "Y = GatherND(nobody, I)",
-    "coordinates": "Y = GatherND(X, nobody)",
-    "Where": "Y = Where(M, nobody, F)",
-    "mask": "Y = Where(nobody, X, F)",
-    "other": "Y = Where(M, X, nobody)",
-}
-
-
-@pytest.mark.parametrize("nodes", ABSENT.values(), ids=ABSENT)
-def test_absent_operands(nodes: str) -> None:
-    constants = {"P": np.array([1, 1]), "F": INFINITY, "I": np.array([0]), "M": np.array([True]), "A": np.array([0])}
-    assert computed(nodes, (4,), constants) is None

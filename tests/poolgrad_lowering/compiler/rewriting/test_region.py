@@ -86,19 +86,6 @@ def test_an_effect_lives(node: str) -> None:
     assert {value.name for value in region.frontier} == {"A"}
 
 
-def test_captured_values_die_with_their_reader() -> None:
-    model = parse(
-        """g (float[2] X, bool c) => (Z) {
-            A = Relu(X) B = Neg(X)
-            Z = If(c) <then_branch = yes () => (T) { D = Mul(A, B) T = Relu(B) },
-                       else_branch = no () => (E) { E = Relu(X) }>
-        }"""
-    )
-    [region] = taken(model, "D")
-    assert labels(region) == ["A", "D"]
-    assert {(node.scope.path, node.label) for node in region.nodes} == {("main", "A"), ("main/Z.then_branch", "D")}
-
-
 def test_the_region_is_convex() -> None:
     """No path leaves it and comes back: networkx finds none over the whole graph."""
     model = parse(

@@ -250,19 +250,6 @@ def test_a_function_of_a_dialect_operators_name_is_a_conflict() -> None:
     check(lowered(model))
 
 
-def test_a_second_element_type_below_opset_15() -> None:
-    """One body serves one element type there: the first gradient gets it."""
-    text = """g (float[1,1,4] X, float[1,1,2] dY, float16[1,1,4] H, float16[1,1,2] dH)
-        => (float[1,1,4] dX, float16[1,1,4] hX) {
-        Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
-        dX = MaxPoolGrad(dY, I)
-        G, J = MaxPool<kernel_shape = [2], strides = [2]>(H)
-        hX = MaxPoolGrad(dH, J)
-    }"""
-    lowered(parse(text, opset=14), None, "function-dtype")
-    check(lowered(parse(text, opset=15), None, None))
-
-
 # -- with the forward pool
 
 

@@ -112,29 +112,6 @@ def test_a_value_that_is_used_before_it_is_made(nodes: str, unsorted: bool) -> N
 
 
 @pytest.mark.parametrize(
-    ("body", "unsorted"),
-    [
-        ("T = Neg(X)", False),
-        ("T = Neg(nobody)", False),
-        ("T = Neg(A)", False),
-        ("T = Neg(Y)", True),
-        ("T = Neg(B)", True),
-        ("B = Neg(A)  T = Neg(B)", False),
-        ("T = Add(A, B)", True),
-        ("T = Add(B, X)", True),
-    ],
-)
-@pytest.mark.parametrize("first", [True, False])
-def test_a_capture_that_is_made_later(body: str, unsorted: bool, first: bool) -> None:
-    """The node that holds the subgraph is the second, or the first where A is an initializer."""
-    yes, no = (f"{name} () => (float[2] T) {{ {nodes} }}" for name, nodes in (("yes", body), ("no", "T = Neg(X)")))
-    made, stored = ("", "<float[2] A = {1.0, 2.0}>") if first else ("A = Neg(X)", "")
-    events = told(in_main(f"{made} Y = If(c) <then_branch = {yes}, else_branch = {no}> B = Neg(X)", stored))
-    assert ("closed", "main", unsorted) in events
-    assert ("closed", "main/Y.then_branch", False) in events
-
-
-@pytest.mark.parametrize(
     ("nodes", "position", "name"),
     [
         ("A = Neg(X)  A = Neg(X)", 1, "A"),
