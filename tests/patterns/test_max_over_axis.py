@@ -16,8 +16,11 @@ from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.graphs import Written
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses, random_feeds
-from tests.patterns.reductions import axis_max
+from tests.patterns.reductions import axis_max, global_max
 from tests.texts import Says
+
+SHAPES: tuple[tuple[int, ...], ...] = ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5), (2, 3, 2, 3, 4), (2, 1, 3, 2, 2, 3))
+LINES = [(shape, axis) for shape in SHAPES for axis in range(len(shape))]
 
 
 def check(source: str, written: Written) -> None:
@@ -108,6 +111,30 @@ def test_over_rows(target: str) -> None:
     assert verify(model, result.model).proven
 
 
+def test_over_rows_of_other_ranks() -> None:
+    source = over_rows("2,3,2,2,2,4", "2,3,2,2,2,1", "48,4", constants={
+        "axes": "int64[1] axes = {5}", "x_shape": "int64[6] x_shape = {2, 3, 2, 2, 2, 4}",
+    })  # fmt: skip
+    model = parse_model(source)
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    check_same_results(model, result.model)
+    assert verify(model, result.model).proven
+
+
+@pytest.mark.parametrize(("shape", "axis"), LINES, ids=str)
+def test_every_axis_against_torch(shape: tuple[int, ...], axis: int) -> None:
+    torch = pytest.importorskip("torch")
+    result = lower(parse_model(over_axis(axis, ",".join(map(str, shape)))))
+    assert [anchor.pattern for anchor in result.report.lowered] == ["max_over_axis"]
+    random = np.random.default_rng(axis)
+    x = random.integers(0, 4, shape).astype(np.float32)  # ties: torch takes the first of them too
+    dy = np.asarray(random.normal(size=shape[:axis] + shape[axis + 1 :]).astype(np.float32))
+    leaf = torch.tensor(x, requires_grad=True)
+    torch.max(leaf, axis).values.backward(torch.tensor(dy))
+    assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
+
+
 LIKE_X = "shape = Shape (x)\nz = Expand (zero, shape)"
 
 
@@ -148,6 +175,57 @@ FOLDED = {
 def test_any_axis_of_any_rank(source: str, written: Written) -> None:
     """Of x seen as [∏before, 1, L, ∏after]."""
     check(source, written)
+
+
+def test_channels_kept() -> None:
+    """As CBAM's spatial attention: the axis stays, so neither the indices nor the updates are unsqueezed."""
+    source = over_axis(
+        1, "2,3,4,5", dropped="2,1,4,5", forward="y = ReduceMax (x, axes)", maximum="r = ArgMax <axis=1> (x)",
+        indices="", updates="u = Identity (dy)",
+    )  # fmt: skip
+    lowered = lower(parse_model(source))
+    assert [anchor.pattern for anchor in lowered.report.lowered] == ["max_over_axis"]
+    check_same_results(parse_model(source), lowered.model)
+
+
+@pytest.mark.parametrize("element", ["float16", "float"])
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize(("shape", "axis"), LINES, ids=str)
+def test_every_axis_by_definition(shape: tuple[int, ...], axis: int, reduction: str, element: str) -> None:
+    """Ties go to the first of the maxima, infinities of both signs are values as others."""
+    scatter = f'dx = ScatterElements <axis={axis}, reduction="{reduction}"> (z, r, u)'
+    model = parse_model(over_axis(axis, ",".join(map(str, shape)), element=element, scatter=scatter))
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    random = np.random.default_rng(axis)
+    dtype = np.float16 if element == "float16" else np.float32
+    x = random.choice([0, -0.0, 1, 2, -1, np.inf, -np.inf], shape).astype(dtype)
+    dy = np.asarray(random.normal(size=shape[:axis] + shape[axis + 1 :]).astype(dtype))
+    expected = np.zeros(shape, dtype)
+    for place in np.ndindex(dy.shape):
+        line = [*place[:axis], slice(None), *place[axis:]]
+        line[axis] = list(x[tuple(line)]).index(max(x[tuple(line)]))
+        expected[tuple(line)] = dy[place]
+    for run in (run_reference, run_ort):
+        assert_same_bits(run(result.model, {"x": x, "dy": dy})["dx"], expected)
+
+
+def test_a_view_that_is_reduced() -> None:
+    """Channels flattened with their batch: the maximum is one over axis 1 of the view."""
+    source = global_max(
+        constants={
+            "flat_shape": "int64[2] flat_shape = {2, 60}",
+            "row_shape": "int64[2] row_shape = {2, 1}",
+            "canvas_shape": "int64[2] canvas_shape = {2, 60}",
+        },
+        inputs="float[2,3,4,5] x, float[2,1] dy",
+    )
+    model = parse_model(source)
+    lowered = lower(model)
+    assert [anchor.pattern for anchor in lowered.report.lowered] == ["max_over_axis"]
+    feeds = random_feeds(model)
+    for run in (run_reference, run_ort):
+        assert_same_bits(run(lowered.model, feeds)["dx"], run(model, feeds)["dx"])
 
 
 NEAR_MISSES: NearMisses = {

@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from onnx.parser import parse_model
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.graphs import Written
+from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses, positive_feeds
 from tests.patterns.reductions import global_max
 from tests.texts import Says
@@ -103,6 +107,18 @@ def test_overwriting(written: Written) -> None:
     """One index a row: nothing is written twice."""
     source = global_max(scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)')
     check_lowered(source, written, feeds=positive_feeds(source))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_against_torch(ties: bool) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.zeros((2, 3, 4, 5), np.float32) if ties else np.random.default_rng(1).normal(size=(2, 3, 4, 5))
+    dy = np.random.default_rng(2).normal(size=(2, 3, 1, 1)).astype(np.float32)
+    pooled = torch.tensor(x, dtype=torch.float32, requires_grad=True)
+    torch.nn.functional.adaptive_max_pool2d(pooled, 1).backward(torch.tensor(dy))
+    lowered = lower(parse_model(global_max())).model
+    found = run_ort(lowered, {"x": x.astype(np.float32), "dy": dy})
+    assert_same_bits(found["dx"], pooled.grad.numpy())
 
 
 NEAR_MISSES: NearMisses = {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,15 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.model.facts.stated import (
     all_bits_clear,
+    bits_clear,
+    default_tensor,
     small_array,
+    stored_tensor,
 )
 from poolgrad_lowering.model.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Value
 from tests.pool_graphs import parse
 
 MODEL = """g (float[2] X, bool B) => (Y, U, V, W, idle) {
@@ -49,17 +55,73 @@ def model() -> ModelProto:
     return made
 
 
+def values() -> dict[str, Value]:
+    """All values of the model, by name."""
+    found: dict[str, Value] = {}
+    for scope in ModelIndex(model()).scopes:
+        names = [*scope.inputs, *(name for node in scope.proto.node for name in node.output)]
+        names += [held.name for held in getattr(scope.proto, "initializer", ())]
+        found |= {name: Value(scope, name) for name in names}
+    return found
+
+
 def numbers(found: TensorProto | None) -> list[float] | None:
     return None if found is None else numpy_helper.to_array(found).tolist()
 
 
+def test_stored_tensors() -> None:
+    found = {name: numbers(stored_tensor(value)) for name, value in values().items()}
+    expected = {"C": [3, 4], "D": [8, 9], "G": [1, 2], "S": [2], "inner": [5, 6], "idle": [3, 4]}
+    assert {name: held for name, held in found.items() if held is not None} == expected
+
+
+def test_defaults() -> None:
+    found = {name: numbers(default_tensor(value)) for name, value in values().items()}
+    assert {name: held for name, held in found.items() if held is not None} == {"X": [1, 2]}
+
+
+def test_an_input_of_a_branch_has_no_default() -> None:
+    """A Loop's body: what the loop passes, not the initializer of that name, which no model should have."""
+    made = parse(
+        """g (int64 M, bool K, float[2] X) => (Y) {
+            Y = Loop(M, K, X) <
+                body = b (int64 i, bool k, float[2] x) => (bool l, float[2] y) { l = Not(k) y = Relu(x) }
+            >
+        }""",
+        opset=18,
+    )
+    made.graph.node[0].attribute[0].g.initializer.append(tensor("x", 1, 2))
+    [body] = [scope for scope in ModelIndex(made).scopes if scope.parent is not None]
+    assert default_tensor(Value(body, "x")) is stored_tensor(Value(body, "x")) is None
+
+
+def test_a_constant_that_is_no_tensor() -> None:
+    scope = ModelIndex(parse("g () => (Y) { Y = Constant<value = 3>() }")).scopes[0]
+    assert stored_tensor(Value(scope, "Y")) is None
+
+
 # -- values
+
+
+def test_arrays_up_to_a_limit() -> None:
+    held, nothing = tensor("t", *range(6)), ExternalData()
+    held.dims[:] = [2, 3]
+    for limit in (6, 7):
+        array = small_array(held, nothing, limit)
+        assert array is not None
+        assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert small_array(held, nothing, 5) is None
 
 
 def test_the_limit_of_a_constant() -> None:
     for size, is_read in ((1 << 16, True), ((1 << 16) + 1, False)):
         held = numpy_helper.from_array(np.zeros(size, np.uint8))
         assert (small_array(held, ExternalData()) is not None) == is_read
+
+
+def test_nothing_of_a_tensor_that_is_too_large_is_read() -> None:
+    held = external("absent.bin", 1 << 20)
+    assert small_array(held, ExternalData()) is None
 
 
 def external(location: str, size: int) -> TensorProto:
@@ -88,3 +150,43 @@ def test_external_data_that_cannot_be_read(tmp_path: Path) -> None:
         all_bits_clear(external("absent.bin", 3), data)
     with pytest.raises(UnreadableError, match=r"absent\.bin"):
         small_array(external("absent.bin", 3), data)
+
+
+TYPED: dict[str, dict[str, Any]] = {
+    "float": {"data_type": TensorProto.FLOAT, "float_data": [0.0, 0.0]},
+    "int64": {"data_type": TensorProto.INT64, "int64_data": [0, 0]},
+    "raw": {"data_type": TensorProto.FLOAT, "raw_data": bytes(8)},
+}
+NOT_CLEAR: dict[str, dict[str, Any]] = {
+    "another number": {"data_type": TensorProto.FLOAT, "float_data": [0.0, 1.0]},
+    "minus zero": {"data_type": TensorProto.FLOAT, "float_data": [-0.0, 0.0]},
+    "a raw number": {"data_type": TensorProto.FLOAT, "raw_data": bytes(7) + b"\x80"},
+    "text": {"data_type": TensorProto.STRING, "string_data": [b"", b""]},
+    "too few": {"data_type": TensorProto.FLOAT, "float_data": [0.0]},
+    "no type": {"float_data": [0.0, 0.0]},
+    "a type that nobody knows": {"data_type": 99, "float_data": [0.0, 0.0]},
+}
+
+
+def test_large_raw_zeros() -> None:
+    large = numpy_helper.from_array(np.zeros(1 << 17, np.uint8))
+    assert all_bits_clear(large, ExternalData())
+
+
+@pytest.mark.parametrize("fields", TYPED.values(), ids=TYPED)
+def test_zeros(fields: dict[str, Any]) -> None:
+    assert all_bits_clear(TensorProto(dims=[2], **fields), ExternalData())
+
+
+@pytest.mark.parametrize("fields", NOT_CLEAR.values(), ids=NOT_CLEAR)
+def test_no_zeros(fields: dict[str, Any]) -> None:
+    assert not all_bits_clear(TensorProto(dims=[2], **fields), ExternalData())
+
+
+def test_bits_of_arrays() -> None:
+    assert bits_clear(np.zeros((2, 3)))
+    assert bits_clear(np.array(0.0))
+    assert bits_clear(np.zeros(0))
+    assert bits_clear(np.array(False))
+    for other in (np.array(-0.0), np.array([0, 1]), np.array([np.nan]), np.array(["", ""], object)):
+        assert not bits_clear(other)

@@ -8,10 +8,11 @@ import math
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
-from poolgrad_lowering.model.ir.tensors import dims_flaw, tensor_flaw, type_name
+from poolgrad_lowering.model.ir.external import Reference
+from poolgrad_lowering.model.ir.tensors import dims_flaw, external_reference, external_tensors, tensor_flaw, type_name
 
 TEXT = TensorProto.STRING
 NUMBERS = [kind for kind in TensorProto.DataType.values() if kind not in (TensorProto.UNDEFINED, TEXT)]
@@ -69,6 +70,20 @@ def test_entries(kind: int, dims: list[int]) -> None:
             del entries[:]
 
 
+@pytest.mark.parametrize("kind", [TensorProto.UNDEFINED, 99, -1])
+def test_no_element_type(kind: int) -> None:
+    tensor = TensorProto(data_type=kind, dims=[-1])
+    what = f"its element type is {kind}, which ONNX does not define"
+    assert tensor_flaw(tensor) == Flaw(Fault.TENSOR_TYPE, what)
+
+
+@pytest.mark.parametrize("dims", [[], [0], [0, 2**62, 2**62, 0], [2**63 - 1], [2**31, 2**31], [2**62, 0, 1]])
+def test_dims(dims: list[int]) -> None:
+    fits = math.prod(size for size in dims if size) < 2**63
+    flaw = None if fits else Flaw(Fault.TENSOR_DIMS, "its sizes multiply to more than 2^63 − 1 elements")
+    assert dims_flaw(dims) == flaw
+
+
 @pytest.mark.parametrize("dims", [[-1], [2, -3], [-5, 0], [2**62, 4, -7]])
 def test_negative_dims(dims: list[int]) -> None:
     flaw = Flaw(Fault.TENSOR_DIMS, f"its size {min(dims)} is negative")
@@ -98,6 +113,79 @@ def test_too_many_elements() -> None:
 def test_data_in_two_places(fields: dict[str, bytes | list[float]], what: str | None) -> None:
     tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[2], **fields)  # type: ignore[arg-type]
     assert tensor_flaw(tensor) == (None if what is None else other_data(what))
+
+
+@pytest.mark.parametrize(
+    ("dims", "raw", "what"),
+    [
+        ([2], b"ab", "it holds text, which must not be in raw_data"),
+        ([0], b"a", "it holds text, which must not be in raw_data"),
+        ([2], b"", "it has 0 bytes of data, but 2 elements take 0"),
+        ([0], b"", None),
+    ],
+)
+def test_text_is_not_raw_data(dims: list[int], raw: bytes, what: str | None) -> None:
+    tensor = TensorProto(data_type=TEXT, dims=dims, raw_data=raw)
+    assert tensor_flaw(tensor) == (None if what is None else other_data(what))
+
+
+def external(kind: int = TensorProto.FLOAT, **fields: object) -> TensorProto:
+    tensor = TensorProto(data_type=kind, dims=[3], data_location=TensorProto.EXTERNAL, **fields)  # type: ignore[arg-type]
+    tensor.external_data.add(key="location", value="w")
+    tensor.external_data.add(key="offset", value="16")
+    return tensor
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (TensorProto.FLOAT, {"float_data": [0.0]}),
+        (TensorProto.FLOAT, {"raw_data": bytes(12)}),
+        (TEXT, {}),
+    ],
+)
+def test_data_both_in_and_out_of_the_model(kind: int, fields: dict[str, object]) -> None:
+    what = "its data is external, but it also has data in the model or holds text"
+    assert tensor_flaw(external(kind, **fields)) == other_data(what)
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=TensorProto.DataType.Name)
+def test_external_data(kind: int) -> None:
+    tensor, size = external(kind), len(zeros(kind, [3]).raw_data)
+    assert tensor_flaw(tensor) is None
+    assert external_reference(tensor) == Reference("w", 16, size)
+    tensor.raw_data = b""
+    assert tensor_flaw(tensor) is None
+    length = tensor.external_data.add(key="length", value=str(size))
+    assert tensor_flaw(tensor) is None
+    length.value = str(size + 1)
+    what = f"its external data is {size + 1} bytes long, but its elements take {size}"
+    assert tensor_flaw(tensor) == Flaw(Fault.EXTERNAL_EXTENT, what)
+
+
+def test_external_tensors_at_any_depth() -> None:
+    model = ModelProto()
+    inside = TensorProto(name="inside", data_type=TensorProto.FLOAT, float_data=[0.0])
+    branch = model.graph.node.add().attribute.add(name="branch", type=AttributeProto.GRAPH).g
+    branch.initializer.extend([inside, external(name="in a branch")])
+    body = model.functions.add().node.add().attribute.add(name="values", type=AttributeProto.TENSORS)
+    body.tensors.extend([inside, external(name="in a function")])
+    body.graphs.add().node.add().attribute.add(name="value").t.CopyFrom(external(name="in one of many graphs"))
+    model.graph.initializer.extend([external(name="first"), inside, external(name="second")])
+    sparse = SparseTensorProto(values=external(name="values"), indices=external(name="indices"))
+    model.graph.sparse_initializer.append(sparse)
+    found = list(external_tensors(model))
+    assert sorted(tensor.name for tensor in found) == [
+        "first",
+        "in a branch",
+        "in a function",
+        "in one of many graphs",
+        "indices",
+        "second",
+        "values",
+    ]
+    assert next(external_tensors(found[0])) is found[0]
+    assert list(external_tensors(inside)) == []
 
 
 @pytest.mark.parametrize(
