@@ -17,15 +17,8 @@ from onnx import GraphProto, NodeProto, TensorProto
 from onnx.helper import make_node
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.exports.node_rewrite import (
-    OWN,
-    Context,
-    NodeRewrite,
-    Planes,
-    inputs_with_size,
-    same_but,
-    zero_nodes,
-)
+from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite, Planes, same_but
+from poolgrad_lowering.verification.exports.zeros import inputs_with_size, zero_nodes
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, same_pads, window_places

@@ -19,15 +19,8 @@ from onnx.helper import make_node
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import (
-    NUMBERS,
-    OWN,
-    Context,
-    NodeRewrite,
-    inputs_with_size,
-    same_but,
-    zero_nodes,
-)
+from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite, same_but
+from poolgrad_lowering.verification.exports.zeros import NUMBERS, inputs_with_size, zero_nodes
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
 from poolgrad_lowering.verification.operators.pool import same_pads
