@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes, symbolic_sizes
-from poolgrad_lowering.torch.internals import Structure, flatten, unflatten
+from poolgrad_lowering.torch.internals.trees import Structure, flatten, unflatten
 
 Examples = Sequence[Any] | Mapping[str, Any]
 """Arguments of forward, by position or by name."""

@@ -35,7 +35,7 @@ from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
 from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import element_types, has_halves, in_float32, rounded_like_torch
-from poolgrad_lowering.torch.internals import Draws, InFloat64, without_one_dnn
+from poolgrad_lowering.torch.internals.modes import Draws, InFloat64, without_one_dnn
 from poolgrad_lowering.torch.model_state import (
     attributes_restored,
     numbers_restored,

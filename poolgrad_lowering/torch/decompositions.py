@@ -16,7 +16,7 @@ from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_
 from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers, trilinear, vector_norm
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
-from poolgrad_lowering.torch.internals import decompositions_of
+from poolgrad_lowering.torch.internals.tracing import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
 from poolgrad_lowering.torch.padding import PADS

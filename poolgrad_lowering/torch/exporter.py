@@ -25,8 +25,8 @@ from poolgrad_lowering.torch.corrections import correct
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation, sentence
-from poolgrad_lowering.torch.exporter_internals import quick_program
-from poolgrad_lowering.torch.internals import expected_logs_are_left_out
+from poolgrad_lowering.torch.internals.exporter import quick_program
+from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 from poolgrad_lowering.torch.transposes import join_transposes
 

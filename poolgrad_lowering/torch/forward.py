@@ -23,13 +23,10 @@ from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.functions import Rewritten
-from poolgrad_lowering.torch.internals import (
-    DataIsCopied,
-    flatten,
-    run_annotated,
-    trace,
-    uncompiled,
-)
+from poolgrad_lowering.torch.internals.graphs import run_annotated
+from poolgrad_lowering.torch.internals.modes import DataIsCopied, uncompiled
+from poolgrad_lowering.torch.internals.tracing import trace
+from poolgrad_lowering.torch.internals.trees import flatten
 from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.joint import module_of
 from poolgrad_lowering.torch.model_state import replace, restored

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS
 from poolgrad_lowering.torch.errors import NumbersDecideError
-from poolgrad_lowering.torch.internals import NUMBERS_DECIDE, asked_of, name_of, unknown_sizes
+from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, unknown_sizes
 
 
 class Rewritten(TorchFunctionMode):

@@ -23,19 +23,21 @@ from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.functions import Rewritten
-from poolgrad_lowering.torch.internals import (
-    CompiledModule,
-    DataIsCopied,
-    RandomNumbersInBackwardError,
-    WithoutRandomNumbers,
+from poolgrad_lowering.torch.internals.graphs import (
     changed_inputs,
     complex_operator,
     held_constant,
     note_backward_of,
     return_only,
-    trace,
+)
+from poolgrad_lowering.torch.internals.modes import (
+    DataIsCopied,
+    RandomNumbersInBackwardError,
+    WithoutRandomNumbers,
     uncompiled,
 )
+from poolgrad_lowering.torch.internals.tracing import trace
+from poolgrad_lowering.torch.internals.trees import CompiledModule
 from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.model_state import replace, restored
 from poolgrad_lowering.torch.second_pass import check_second_pass

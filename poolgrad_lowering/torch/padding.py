@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.along_axes import products_from_the_last_axis
-from poolgrad_lowering.torch.internals import is_known
+from poolgrad_lowering.torch.internals.tracing import is_known
 
 aten = torch.ops.aten
 

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
 from poolgrad_lowering.torch.along_axes import along_axes
-from poolgrad_lowering.torch.internals import is_number
+from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten

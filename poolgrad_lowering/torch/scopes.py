@@ -20,7 +20,7 @@ from torch import fx, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from poolgrad_lowering.model.ir.metadata import NAME_SCOPES
-from poolgrad_lowering.torch.internals import annotate, annotation, backward_of
+from poolgrad_lowering.torch.internals.graphs import annotate, annotation, backward_of
 
 CLASSES = "pkg.torch.onnx.class_hierarchy"
 """The classes of the modules that `NAME_SCOPES` names, and the operator."""

@@ -30,7 +30,8 @@ from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update_names
-from poolgrad_lowering.torch.internals import has_gradient_hooks, run_annotated
+from poolgrad_lowering.torch.internals.graphs import run_annotated
+from poolgrad_lowering.torch.internals.trees import has_gradient_hooks
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
 from poolgrad_lowering.torch.progress import Progress
 from poolgrad_lowering.torch.updates import write_updates

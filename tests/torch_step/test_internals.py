@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 import poolgrad_lowering.torch
-from poolgrad_lowering.torch import internals
 from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS
 from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
+from poolgrad_lowering.torch.internals.modes import Draws, InFloat64
+from poolgrad_lowering.torch.internals.tracing import trace
 
 ROOM = Path(str(poolgrad_lowering.torch.__file__)).parent
 PRIVATE = re.compile(r"torch\.(\w+\.)*_|torch\.fx\.experimental|torch\._")
@@ -27,9 +28,9 @@ def imported(path: Path) -> set[str]:
     return found | {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
-def test_only_two_modules_use_private_names_of_torch() -> None:
-    users = {path.name for path in ROOM.glob("*.py") if any(PRIVATE.match(name) for name in imported(path))}
-    assert users == {"internals.py", "exporter_internals.py"}
+def test_only_one_folder_uses_private_names_of_torch() -> None:
+    users = {path.parent.name for path in ROOM.rglob("*.py") if any(PRIVATE.match(name) for name in imported(path))}
+    assert users == {"internals"}
 
 
 def test_a_gradient_is_traced_with_a_symbolic_batch() -> None:
@@ -37,7 +38,7 @@ def test_a_gradient_is_traced_with_a_symbolic_batch() -> None:
         weight = w.detach().requires_grad_()
         return torch.autograd.grad((x * weight).relu().sum(), [weight])
 
-    graph = internals.trace(
+    graph = trace(
         gradient, {"x": torch.ones(4, 4), "w": torch.ones(4)}, {"x": {0: SymbolicSize(1, Symbol("n"))}}, {}, {}
     )
     for rows in (4, 9):
@@ -54,19 +55,19 @@ def test_random_numbers_are_kept_and_given_again() -> None:
         drawn = torch.rand(3), torch.randn(2, 2), torch.rand_like(dropped), torch.randn_like(dropped)
         return [dropped, channels, *drawn, torch.bernoulli(torch.full((9,), 0.5))]
 
-    with internals.Draws(OF_RANDOM_NUMBERS) as kept:
+    with Draws(OF_RANDOM_NUMBERS) as kept:
         first = draw()
     assert [value.numel() for value in kept.values] == [100, 35, 3, 4, 100, 100, 9]
     assert torch.equal(first[0] > 0, kept.values[0] < 0.75)
     assert torch.equal(first[1] > 0, (kept.values[1] < 0.5).expand(5, 7, 3, 3))
-    with internals.Draws(OF_RANDOM_NUMBERS, kept.values):
+    with Draws(OF_RANDOM_NUMBERS, kept.values):
         assert all(map(torch.equal, first, draw()))
 
 
 def test_float32_becomes_float64() -> None:
     """Of what is made, converted and held, and in views that are written to."""
     held = torch.full((3,), 1 / 3, dtype=torch.float64).float()
-    with internals.InFloat64(), torch.autocast("cpu", torch.bfloat16):
+    with InFloat64(), torch.autocast("cpu", torch.bfloat16):
         made = torch.full((3, 3), 1 / 3, dtype=torch.float32)
         assert made.half().bfloat16().float()[0, 0].item() == 1 / 3
         product = made @ held

@@ -35,7 +35,7 @@ from torch.onnx._internal.fx.passes.type_promotion import (
 )
 from torch.utils._pytree import tree_structure
 
-from poolgrad_lowering.torch.internals import trace
+from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
 

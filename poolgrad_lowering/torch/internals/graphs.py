@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a traced graph notes of its nodes, holds as constants, writes to and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
+from torch.fx import traceback
+
+
+def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Run a traced graph. If that is traced again, its nodes keep their annotations."""
+    with traceback.preserve_node_meta():
+        return tuple(fx.Interpreter(graph).run(*values))
+
+
+annotate = traceback.annotate
+"""While it is active, a dictionary is noted with each operator that is traced."""
+
+
+def annotation(node: fx.Node) -> dict[str, Any]:
+    """Return what `annotate` noted with a node."""
+    found: dict[str, Any] = node.meta.get("custom") or {}
+    return found
+
+
+def note_backward_of(result: Tensor) -> None:
+    """During a trace, annotate each operator of the backward pass with the operator whose gradient it computes."""
+    setup_stacktrace_preservation_hooks([result.grad_fn])
+
+
+def backward_of(node: fx.Node) -> tuple[int, bool]:
+    """Return the number that an operator and those of its gradient share, and whether the node is of the gradient."""
+    return node.meta.get("seq_nr", -1), bool(node.meta.get("autograd_backward"))
+
+
+def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor], *, is_written: bool = False) -> str | None:
+    """Return the name of a tensor that a traced graph holds as a constant; if `is_written`, it writes to it."""
+    names = {tensor.data_ptr(): name for name, tensor in tensors.items() if tensor.numel()}
+    writing = _written_memories(graph)
+    for node in graph.graph.find_nodes(op="get_attr"):
+        value: Any = getattr(graph, node.target, None)
+        is_held = isinstance(value, Tensor) and value.numel() and value.data_ptr() in names
+        if is_held and (not is_written or _memory(node) in writing):
+            return names[value.data_ptr()]
+    return None
+
+
+def changed_inputs(graph: fx.GraphModule, results: range) -> tuple[list[int], list[int]]:
+    """Return which of the first inputs of a traced graph changed, and which of all inputs it writes to, by position.
+
+    The outputs at the positions `results` are these first inputs as they are after the graph, in their order. One has
+    changed if the graph writes to it, or returns another tensor.
+    """
+    inputs = [_memory(node) for node in graph.graph.find_nodes(op="placeholder")]
+    writing = _written_memories(graph)
+    outputs: Any = graph.graph.output_node().args[0]
+    after = [_memory(outputs[position]) for position in results]
+    written = [position for position, memory in enumerate(inputs) if memory in writing]
+    other = {position for position, memory in enumerate(after) if memory != inputs[position]}
+    return sorted(other.union(written).intersection(range(len(after)))), written
+
+
+def _written_memories(graph: fx.GraphModule) -> set[int]:
+    """Return the memory of all tensors that a traced graph writes to."""
+    return {_memory(operand) for node in graph.graph.nodes for operand in _written_operands(node)}
+
+
+def _memory(node: fx.Node) -> int:
+    """Return a number that tensors which share memory have in common."""
+    found: int = node.meta["val"].untyped_storage()._cdata  # noqa: SLF001 - there is no other way
+    return found
+
+
+def _written_operands(node: fx.Node) -> Iterator[fx.Node]:
+    """Yield the operands whose memory an operator writes to."""
+    if not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
+        return
+    for position, argument in enumerate(node.target._schema.arguments):  # noqa: SLF001
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given: Any = node.args[position] if position < len(node.args) else node.kwargs[argument.name]
+            yield from given if isinstance(given, (list, tuple)) else [given]
+
+
+def return_only(graph: fx.GraphModule, positions: Iterable[int]) -> None:
+    """Let a traced graph return only the outputs at these positions."""
+    node = graph.graph.output_node()
+    outputs: Any = node.args[0]
+    node.args = (tuple(outputs[position] for position in positions),)
+    graph.recompile()
+
+
+def complex_operator(graph: fx.GraphModule) -> str | None:
+    """Return the first operator of a traced graph that has a complex result, or None."""
+    for node in graph.graph.nodes:
+        results = node.meta.get("val")
+        for value in results if isinstance(results, (list, tuple)) else [results]:
+            if isinstance(value, Tensor) and value.is_complex():
+                return str(node.target)
+    return None

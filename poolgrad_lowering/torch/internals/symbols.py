@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The symbolic sizes of a trace, and the conditions on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from traceback import FrameSummary
+
+import numpy as np
+import torch
+from sympy import Eq, Symbol
+from sympy.logic.boolalg import Boolean
+from torch._dynamo.source import ConstantSource
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    StrictMinMaxConstraint,
+)
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from poolgrad_lowering.torch.dynamic_shapes import Symbol as SizeSymbol
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.explanations import function_of, is_of_a_model
+
+_TRIED = 100
+"""So many other sizes must fulfil a condition."""
+
+
+class Symbols:
+    """The symbolic sizes of a trace."""
+
+    def __init__(self, shapes: ShapeEnv) -> None:
+        self._shapes = shapes
+        self._sizes: dict[SizeSymbol, torch.SymInt] = {}
+        self._symbols: dict[Symbol, SizeSymbol] = {}
+
+    def size(self, symbol: SizeSymbol, value: int) -> torch.SymInt:
+        """Return the size of a symbol, which is `value` in the example inputs."""
+        if symbol not in self._sizes:
+            source = ConstantSource(symbol.name)
+            span = ValueRanges(symbol.least, int_oo if symbol.most is None else symbol.most)
+            own = self._shapes.create_symbol(
+                value, source, DimDynamic.DYNAMIC, StrictMinMaxConstraint(vr=span, warn_only=False)
+            )
+            self._symbols[own] = symbol
+            self._sizes[symbol] = self._shapes.create_symintnode(own, hint=value, source=source)
+        return self._sizes[symbol]
+
+    def check_conditions(self) -> None:
+        """Raise `TorchExportError` if what was traced is right for some of the sizes alone.
+
+        torch notes what was asked of sizes, and holds for those of the example inputs. An inequality that torch asks
+        chooses between ways to the same numbers; all others must hold for any sizes, which is tried with some.
+        """
+        tried = list(self._others())
+        for guard in self._shapes.guards:
+            place = guard.sloc.framework_loc
+            is_of_the_model = isinstance(place, FrameSummary) and is_of_a_model(place)
+            if not (is_of_the_model or isinstance(guard.expr, Eq)) or all(_holds(guard.expr, each) for each in tried):
+                continue
+            asked = guard.expr.xreplace({own: Symbol(symbol.name) for own, symbol in self._symbols.items()})
+            condition = f"{asked.lhs} = {asked.rhs}" if isinstance(asked, Eq) else str(asked)
+            where = f", by what {function_of(place)} does with a size" if is_of_the_model else ""
+            raise TorchExportError(
+                f"the graph would be right only for {condition}{where}. A size stays symbolic where nothing makes it a "
+                "number, as `int()`, `float()` and `range()` do, or compares it; else give it as a multiple "
+                "('2*height') or a torch.export.Dim with a range, or leave it out"
+            )
+
+    def _others(self) -> Iterator[dict[Symbol, int]]:
+        """Yield values of all symbols: the least ones, and others up to a million more, with more small ones."""
+        yield {own: symbol.least for own, symbol in self._symbols.items()}
+        random = np.random.default_rng(0)
+        for _ in range(_TRIED):
+            drawn = {own: symbol.least + int(2 ** random.uniform(0, 20)) for own, symbol in self._symbols.items()}
+            yield {own: min(value, self._symbols[own].most or value) for own, value in drawn.items()}
+
+
+def _holds(condition: Boolean, sizes: Mapping[Symbol, int]) -> bool:
+    """Whether a condition holds for sizes, or says nothing of them, since they leave a tensor without elements."""
+    try:
+        return bool(condition.xreplace(sizes))
+    except ZeroDivisionError:
+        return True

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Traces functions of tensors, with the gradients that they compute, and what a trace asks of numbers and sizes."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._decomp import get_decompositions
+from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
+from torch.distributions import Distribution
+from torch.fx import traceback
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    GuardOnDataDependentSymNode,
+    PendingUnbackedSymbolNotFound,
+    ShapeEnv,
+    StatelessSymbolicContext,
+    free_unbacked_symbols,
+    is_concrete_int,
+    statically_known_true,
+)
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import resolve_name
+
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSize, SymbolicSizes
+from poolgrad_lowering.torch.internals.modes import without_one_dnn
+from poolgrad_lowering.torch.internals.symbols import Symbols
+
+
+def trace(
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Mapping[str, Tensor],
+    sizes: SymbolicSizes,
+    decompositions: Mapping[Any, Callable[..., Any]],
+    differentiated: Mapping[Any, Callable[..., Any]],
+) -> fx.GraphModule:
+    """Return the graph of a function of tensors, with the gradients that the function computes by autograd.
+
+    The inputs are contiguous. Operators of `differentiated` have the gradients of the functions that compute them.
+    """
+    mode = FakeTensorMode(shape_env=ShapeEnv(duck_shape=False), allow_non_fake_inputs=True)
+    symbols = Symbols(mode.shape_env)
+    fakes = [_fake(mode, name, tensor, sizes.get(name, {}), symbols) for name, tensor in inputs.items()]
+    # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
+    # attention has no translation to ONNX, that of its formula does; neither has oneDNN's operator of an LSTM.
+    with (
+        mode,
+        without_one_dnn(),
+        _masks_as_they_are(),
+        _lengths_as_sizes(),
+        _unchecked_distributions(),
+        enable_python_dispatcher(),
+        _decomposed(differentiated),
+        sdpa_kernel(SDPBackend.MATH),
+        traceback.preserve_node_meta(),
+    ):
+        graph: fx.GraphModule = make_fx(function, decomposition_table=decompositions, _allow_non_fake_inputs=True)(
+            *fakes
+        )
+    symbols.check_conditions()
+    return graph
+
+
+NUMBERS_DECIDE = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    GuardOnDataDependentSymNode,
+    PendingUnbackedSymbolNotFound,
+)
+"""What torch raises if a trace depends on the numbers in a tensor."""
+
+
+def unknown_sizes(result: Any) -> set[Any]:
+    """Return the symbols in what a function of torch returns, and in its sizes, of what numbers in a tensor decide."""
+    parts = result if isinstance(result, (list, tuple)) else [result]
+    return {
+        symbol
+        for part in parts
+        if isinstance(part, (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool))
+        for symbol in free_unbacked_symbols(part)
+    }
+
+
+def is_known(condition: bool | torch.SymBool) -> bool:
+    """Whether a condition is true whatever symbolic sizes are, which is asked without a guard."""
+    return bool(statically_known_true(condition))
+
+
+is_number = is_concrete_int
+"""Whether a size is a number, or a sum of symbolic sizes that is one for all of their values."""
+
+
+def asked_of(error: Exception) -> set[Any]:
+    """Return the symbols in the condition that a trace cannot answer."""
+    return set(error.cond.free_symbols) if isinstance(error, GuardOnDataDependentSymNode) else set()
+
+
+def name_of(function: Any) -> str:
+    """Return the name that a function of torch has for its users."""
+    return resolve_name(function) or str(getattr(function, "__name__", function))
+
+
+decompositions_of = get_decompositions
+"""torch's decompositions of operators, including those of operators that an export keeps."""
+
+
+@contextmanager
+def _unchecked_distributions() -> Iterator[None]:
+    """While it is active, torch.distributions does not ask whether its arguments are valid, which no graph can."""
+    before = Distribution._validate_args  # noqa: SLF001
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
+
+
+def _fake(
+    mode: FakeTensorMode, name: str, tensor: Tensor, sizes: Mapping[int, SymbolicSize], symbols: Symbols
+) -> Tensor:
+    """Return a tensor without data that has the sizes of this one as integers, but for the symbolic ones."""
+    if not sizes:
+        context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.STATIC] * tensor.ndim)
+        fake: Tensor = mode.from_tensor(tensor.detach(), source=ConstantSource(name), symbolic_context=context)
+        return fake
+    shape: list[int | torch.SymInt] = list(tensor.shape)
+    for axis, (factor, symbol) in sizes.items():
+        shape[axis] = factor * symbols.size(symbol, tensor.shape[axis] // factor)
+    with mode:
+        return torch.empty(shape, dtype=tensor.dtype)
+
+
+@contextmanager
+def _masks_as_they_are() -> Iterator[None]:
+    """While it is active, transformer layers take a mask as it is.
+
+    torch compares its numbers with those of the causal mask, which has a faster kernel.
+    """
+    layers = torch.nn.modules.transformer
+    kept = layers._detect_is_causal_mask  # noqa: SLF001 - there is no other way
+    try:
+        layers._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True  # noqa: SLF001, ARG005
+        yield
+    finally:
+        layers._detect_is_causal_mask = kept  # noqa: SLF001
+
+
+@contextmanager
+def _lengths_as_sizes() -> Iterator[None]:
+    """While it is active, `len` of a tensor is its first size, which may be symbolic: that of Python is a number."""
+    own = builtins.len
+
+    def length(of: Any, /) -> Any:
+        return of.shape[0] if isinstance(of, Tensor) and of.ndim else own(of)
+
+    try:
+        builtins.len = length
+        yield
+    finally:
+        builtins.len = own
+
+
+@contextmanager
+def _decomposed(functions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
+    """While it is active, autograd sees in place of operators what they are computed from, as of torch's own functions.
+
+    A function that returns `NotImplemented` leaves the arguments to that of torch.
+    """
+    kept = {operator: dict(operator.py_kernels) for operator in functions}
+
+    def run(written: Callable[..., Any], own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        found = written(*args, **kwargs)
+        return own(*args, **kwargs) if found is NotImplemented else found
+
+    try:
+        for operator, written in functions.items():
+            for key, own in kept[operator].items():
+                operator.py_kernels[key] = partial(run, written, own)
+            operator._dispatch_cache.clear()  # noqa: SLF001 - there is no other way
+        yield
+    finally:
+        for operator, kernels in kept.items():
+            operator.py_kernels.update(kernels)
+            operator._dispatch_cache.clear()  # noqa: SLF001

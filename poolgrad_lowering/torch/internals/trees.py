@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Trees of tensors, modules and parameters."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from torch import Tensor
+from torch._dynamo import OptimizedModule
+from torch.utils._pytree import (
+    GetAttrKey,
+    MappingKey,
+    SequenceKey,
+    TreeSpec,
+    tree_flatten_with_path,
+    tree_unflatten,
+)
+
+Structure: TypeAlias = TreeSpec
+"""How tuples, lists, dictionaries and torch's other trees hold their leaves."""
+
+
+def flatten(tree: Any) -> tuple[list[tuple[tuple[str, ...], Any]], Structure]:
+    """Return the leaves of a tree, each with its path of positions, keys and attributes, and the tree's structure."""
+    leaves, structure = tree_flatten_with_path(tree)
+    return [(tuple(map(_step, path)), leaf) for path, leaf in leaves], structure
+
+
+unflatten = tree_unflatten
+"""Returns the tree with these leaves and this structure."""
+
+
+def _step(key: Any) -> str:
+    """Return a position, key or attribute of a path as text."""
+    if isinstance(key, SequenceKey):
+        return str(key.idx)
+    if isinstance(key, MappingKey):
+        return str(key.key)
+    return str(key.name) if isinstance(key, GetAttrKey) else str(key)
+
+
+CompiledModule = OptimizedModule
+"""The class of a compiled module; the module itself is its attribute `_orig_mod`."""
+
+
+def has_gradient_hooks(parameter: Tensor) -> bool:
+    """Whether functions are registered that change a parameter's gradient or read it."""
+    registered = (getattr(parameter, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+    return any(registered)
