@@ -12,11 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from poolgrad_lowering.torch import (
-    export_training_step,
-    exporter,
-    exporter_internals,
-)
+from poolgrad_lowering.torch import export_training_step, exporter
+from poolgrad_lowering.torch.internals.exporter import UnusualResultError, quick_program
 from tests.torch_step.networks import NETWORKS
 
 
@@ -85,7 +82,7 @@ def test_both_ways_write_the_same_nodes(name: str, monkeypatch: pytest.MonkeyPat
     quick: list[Any] = []
 
     def noted(*given: Any) -> Any:
-        quick.append(exporter_internals.quick_program(*given))
+        quick.append(quick_program(*given))
         return quick[-1]
 
     def refused(*_: Any) -> Any:
@@ -103,5 +100,5 @@ def test_both_ways_write_the_same_nodes(name: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("function", [lambda x: (x, x + 1), lambda x: [x * 2] * 2])
 def test_unusual_results(function: Any) -> None:
     """They are left to torch's exporter."""
-    with pytest.raises(exporter_internals.UnusualResultError):
-        exporter_internals.quick_program(function, {"x": torch.ones(2)}, ["y", "z"])
+    with pytest.raises(UnusualResultError):
+        quick_program(function, {"x": torch.ones(2)}, ["y", "z"])
