@@ -165,7 +165,7 @@ def _without_measured(rows: list[_Row], measured: list[str], results: Set[str]) 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
     """Return the rows without each Reshape that only the next one reads, if the shape after that is known.
 
-    onnxruntime joins no Reshape with allowzero to what follows, unless it is joined to one before it.
+    onnxruntime 1.24 joins no Reshape with allowzero to what follows, unless it is joined to one before it.
     """
     reshapes = [row for row in rows if row.node.op_type == "Reshape" and row.place is Place.CANN and row.made]
     views = {row.made[0]: row.read[0] for row in reshapes}
@@ -233,7 +233,7 @@ def _far_bounds(rows: Sequence[_Row], nodes: Sequence[PlacedNode], fed: Set[str]
     """
     sources: dict[str, tuple[Sequence[str], int | None]] = dict.fromkeys(fed, ((), None))
     for row, node in zip(rows, nodes, strict=True):
-        read = () if row.node.op_type == "Shape" else row.read
+        read = () if row.node.op_type in ("Shape", "Size") else row.read
         sources.update(dict.fromkeys(row.made, (read, node.sub_model)))
     for row, node in zip(rows, nodes, strict=True):
         if node.place is Place.CANN and row.node.op_type in BOUND_OPERANDS:

@@ -72,11 +72,15 @@ def _fill(
 
     A product such as 4·N is an axis for each factor until the last node.
     """
-    found = _with_factors([1] * (len(shape) - len(source)) + list(source), shape, writer)
+    if len(source) > len(shape):
+        return False
+    own = [1] * (len(shape) - len(source)) + list(source)
+    result_shape = [theirs if size == 1 else size for size, theirs in zip(shape, own, strict=True)]
+    found = _with_factors(own, result_shape, writer)
     if found is None:
         return False
-    own, sizes = found
-    is_split = len(sizes) > len(shape)
+    own, sizes = map(list, found)
+    is_split = len(sizes) > len(result_shape)
     missing = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
@@ -103,22 +107,21 @@ def _fill(
         )
         writer.types.learn(value, element, sizes)
     if is_split:
-        writer.reshape(value, _as_numbers(shape, -1), result)
+        writer.reshape(value, _as_numbers(result_shape, -1), result)
     return True
 
 
-def _with_factors(own: Sizes, shape: Sequence[int | str], writer: Writer) -> tuple[Sizes, Sizes] | None:
+def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Sizes] | None:
     """Return the sizes of a value and of what it is expanded to, with an axis for each factor that an input has.
 
-    None if a size of the value itself would be split, or a Reshape could not say the sizes: it computes one of them.
+    `shape` is that of the result. None if a size of the value would be split, or if a Reshape between other axes could
+    not say the sizes: it computes one that is not known, and copies where it is told 0.
     """
-    if len(own) > len(shape):
-        return None
     held = {size for _, sizes in _inputs(writer) for size in sizes}
-    pairs = [(theirs, theirs if size == 1 else size) for size, theirs in zip(shape, own, strict=True)]
+    pairs = [*zip(own, shape, strict=True)]
     factors = [[size] if size in held or size == theirs else _factors(size) for theirs, size in pairs]
     split = [theirs for theirs, each in zip(own, factors, strict=True) if len(each) > 1]
-    if split and (set(split) != {1} or max(map(_count_unknown, (own, shape))) > 1):
+    if split and (set(split) != {1} or 0 in shape or max(map(_count_unknown, (own, shape))) > 1):
         return None
     sizes = [size for each in factors for size in each]
     return [theirs for theirs, each in zip(own, factors, strict=True) for _ in each], sizes

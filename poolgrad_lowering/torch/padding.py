@@ -27,6 +27,7 @@ def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
 
 
 def _padded(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
+    """Return the tensor padded as it is written: slices for negative pads, and a pad if there are others."""
     for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
         start, end = max(-before, 0), x.shape[-axis] - max(-after, 0)
         x = aten.slice(x, x.ndim - axis, start, end) if min(before, after) < 0 else x
@@ -104,7 +105,7 @@ def _slice_backward(gradient: Tensor, sizes: Sequence[Any], axis: int, *part: An
         scattered: Tensor = aten.slice_scatter(gradient.new_zeros(sizes), gradient, axis, *part)
         return scattered
     behind = [0, 0] * (gradient.ndim - axis - 1)
-    if step > 1:
+    if step > 1 and count > 1:
         apart = aten.constant_pad_nd(gradient.unsqueeze(axis + 1), [*behind, 0, step - 1])
         gradient = apart.flatten(axis, axis + 1)
     before = max(first + size, 0) if first < 0 else first

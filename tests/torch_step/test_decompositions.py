@@ -61,7 +61,18 @@ END = 2**63 - 1
 
 @pytest.mark.parametrize(
     "bounds",
-    [(0, 2, 1), (4, END, 1), (-3, -1, 1), (0, END, 1), (-100, END, 1), (0, END, 2), (1, 6, 4), (6, END, 5), (3, 3, 1)],
+    [
+        (0, 2, 1),
+        (4, END, 1),
+        (-3, -1, 1),
+        (0, END, 1),
+        (-100, END, 1),
+        (0, END, 2),
+        (1, 6, 4),
+        (6, END, 5),
+        (1, END, 2**40),
+        (3, 3, 1),
+    ],
 )
 @pytest.mark.parametrize("axis", [0, -2, 2])
 def test_gradients_of_slices(bounds: tuple[int, int, int], axis: int) -> None:

@@ -180,6 +180,22 @@ def test_an_operator_whose_results_are_zeros_is_proven(name: str) -> None:
     assert [found.status for found in verify(original, lowered).operators] == ["differs"]
 
 
+def test_zeros_that_are_exchanged_or_not_read_are_found() -> None:
+    """Both operands of the gradient are 0 in the model. Neither is the other, and both are read."""
+    original = onnx.parser.parse_model(
+        f"{TRAINING} g (float[2,3] x, float[2,3] y) => (float[2,3] dX) <float[2,3] none = {{0,0,0,0,0,0}}>"
+        " { d = Mul(x, none) s = Mul(y, none) dX = com.microsoft.SigmoidGrad(d, s) }"
+    )
+    lowered = lower(original, standard=True).model
+    assert [found.status for found in verify(original, lowered).operators] == ["proven"]
+    for before, behind in ((("d", "s"), ("s", "d")), (("s",), ("d",))):
+        damaged = onnx.ModelProto.FromString(lowered.SerializeToString())
+        names = dict(zip(before, behind, strict=True))
+        for node in damaged.graph.node[2:]:
+            node.input[:] = [names.get(name, name) for name in node.input]
+        assert [found.status for found in verify(original, damaged).operators] == ["differs"]
+
+
 def test_nothing_is_written_that_is_not_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from poolgrad_lowering.standard import elementwise, table
 

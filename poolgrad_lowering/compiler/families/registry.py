@@ -50,7 +50,7 @@ class Family(Generic[G]):
       too. `used` are the operands of the sites of other families. `taken` are all names of the model; the names of new
       values are added. The model is not changed. By default forward pools stay nodes of ONNX
     * `emit_pool(pool, taken)` returns the nodes that take the place of a pool of `join`, in order; exactly one of them
-      is of the dialect
+      is of the dialect. A family whose `join` gives pools has to say it
     """
 
     gradient: type[G]

@@ -118,7 +118,7 @@ def _moderate(model: ModelProto, feeds: Mapping[str, AnyArray], gain: float) -> 
     weights = {node.input[node.op_type != "Gather"] for node in model.graph.node if len(node.input) > 1}
     return {
         name: (array * (gain / np.sqrt(max(array[0].size, 1)))).astype(array.dtype)
-        if name in weights and array.ndim > 1
+        if name in weights and array.ndim > 1 and array.dtype.kind not in "biu"
         else array
         for name, array in feeds.items()
     }
@@ -129,9 +129,12 @@ def _is_dead(array: AnyArray) -> bool:
     return array.dtype.kind not in "biu" and largest(array) == 0
 
 
-def _drawn(array: AnyArray) -> AnyArray:
-    """Return random numbers in place of an array that is 0, as the gradient of a gate of no state is in every run."""
-    return np.random.default_rng(array.size).standard_normal(array.shape).astype(array.dtype)
+def _drawn(random: np.random.Generator, array: AnyArray) -> AnyArray:
+    """Return random numbers in place of an array that is 0, as the gradient of a gate of no state is in every run.
+
+    Each array has numbers of its own: a definition that takes one operand for another is wrong with them.
+    """
+    return random.standard_normal(array.shape).astype(array.dtype)
 
 
 def _is_half(array: AnyArray) -> bool:
@@ -167,16 +170,18 @@ class _Comparison:
             return self._verdict("unproven", f"the value of '{missing[0]}' is not known")
         given = {value: np.asarray(self._run.values[value]) for value in {*read, *operands}}
         first = self._compare({value: given[value] for value in operands})
-        varied = {value for value in read if value not in self._run.stored}
         if first is None:
-            given.update({value: _drawn(given[value]) for value in varied if _is_dead(given[value])})
+            random = np.random.default_rng(0)
+            computed = sorted(value for value in given if value not in self._run.stored and given[value].size > 1)
+            given.update({value: _drawn(random, given[value]) for value in computed if _is_dead(given[value])})
             first = self._compare_alone(read, given)
         if first is None:
             what = f"'{next(iter(self._results))}' is 0 or not finite with the inputs drawn"
             return self._verdict("unproven", what)
         if first.status != "proven":
             return first
-        others = _other_operands(self._node, {value: given[value] for value in varied}, given)
+        varied = {value: given[value] for value in read if value not in self._run.stored}
+        others = _other_operands(self._node, varied, given)
         again = self._compare_alone(read, {**given, **others})
         return first if again is None else replace(first.joined(again), nodes=1)
 

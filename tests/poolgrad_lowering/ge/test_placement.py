@@ -139,6 +139,7 @@ def test_sizes_that_are_not_known_are_counted() -> None:
 READ_BEFORE = "f = Cast<to = 1> (t) s = Add (x, f)"
 BOUNDS = {
     "a size": ("s = Neg (x)", "d = Abs (c) t = Shape<start = 0> (d)", []),
+    "a number of elements": ("s = Neg (x)", "d = Abs (c) n = Size (d) t = Reshape (n, one)", []),
     "a constant": ("s = Neg (x)", "t = Identity (one)", []),
     "twice a size, which the other part reads too": (
         f"n = Shape<start = 0> (q) t = Add (n, n) {READ_BEFORE}",

@@ -45,6 +45,9 @@ FORMS: dict[str, tuple[str, list[str]]] = {
     "a product beside sizes of the value": (
         f"A = Neg(r) {N} P = Mul(N, three) S = Concat<axis = 0>(P, three) Y = Expand(A, S)",
         ["Neg", *ZERO, "Reshape", "Sub", "Expand", "Reshape"]),
+    "a product beside a size that the shape leaves to the value": (
+        f"{N} P = Mul(N, three) S = Concat<axis = 0>(one, P) C = Reshape(r, column) Y = Expand(C, S)",
+        ["Reshape", *ZERO, "Reshape", "Sub", "Expand", "Reshape"]),
     "a size that the value has": (f"{N} S = Concat<axis = 0>(two, N, three, two) Y = Expand(X, S)", ["Expand"]),
     "zeros that two values share": (
         f"{N} S = Concat<axis = 0>(N, one) T = ConstantOfShape(S) U = Expand(c, S) Y = Sub(T, U)",
@@ -55,12 +58,15 @@ DECLARED = {
     "sizes beside one that follows": ["N", 2, 3],
     "a product": [2, "3*N"],
     "a product beside sizes of the value": ["3*N", 3],
+    "a product beside a size that the shape leaves to the value": [3, "3*N"],
 }
 """Shapes of results that onnx does not infer; exporters declare them."""
 
 
 def model_of(nodes: str) -> ModelProto:
-    numbers = "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}"
+    numbers = (
+        "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1}"
+    )
     values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)
 

@@ -233,6 +233,7 @@ def _with_forward(site: Site, verdicts: Mapping[Use, LoweredOp | Refusal], lower
         return replace(site, forward=Refusal(Code.FORWARD_SOURCE, what, (site.gradient.dx.value.name,)))
     if place not in lowered:
         return replace(site, forward=verdict)
-    pool = lowered[place]
-    gradient = replace(site.gradient, x=Operand(pool.viewed), argmax=Operand(pool.argmax), numbering=Numbering.PLANE)
+    pool, own = lowered[place], site.gradient
+    x = Operand(pool.viewed) if own.x_shape == pool.gradient.x_shape else own.x
+    gradient = replace(own, x=x, argmax=Operand(pool.argmax), numbering=Numbering.PLANE)
     return replace(site, gradient=gradient, forward=verdict)
