@@ -128,6 +128,7 @@ def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Size
 
 
 def _as_numbers(sizes: Sizes, unknown: int) -> list[int]:
+    """Return the sizes with a number in place of those that are not known."""
     return [size if isinstance(size, int) else unknown for size in sizes]
 
 

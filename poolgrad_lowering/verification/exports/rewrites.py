@@ -370,7 +370,7 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
             kept = [axis for axis in known if shape[axis] == (own or [])[axis : axis + 1][0]]
             shape, zeros = [0 if axis in kept else size for axis, size in enumerate(shape)], bool(kept)
         if sum(not isinstance(size, int) for size in shape) == 1:
-            shape = [size if isinstance(size, int) else -1 for size in shape]
+            shape = list(_as_numbers(shape, -1))
     elif own is not None and len(own) <= len(shape):
         aligned = [*[None] * (len(shape) - len(own)), *own]
         if node.op_type == "Expand":
@@ -418,20 +418,25 @@ def _filled(
     zeros, joins = ("false", "Or") if element == TensorProto.BOOL else ("zeros", "Sub")
     steps = [(joins, f"{axis} {zeros}") for axis in wanted]
     if is_split and set(own) != {1}:
-        constants["axes"] = np.array([size if isinstance(size, int) else -1 for size in own], np.int64)
+        constants["axes"] = np.array(_as_numbers(own, -1), np.int64)
         steps.insert(0, ("Reshape", "axes"))
-    numbers_of_all = [size if isinstance(size, int) else 1 for size in sizes]
-    if [size if isinstance(size, int) else 1 for size in own] != numbers_of_all:
+    numbers_of_all = _as_numbers(sizes, 1)
+    if _as_numbers(own, 1) != numbers_of_all:
         constants["numbers"] = np.array(numbers_of_all, np.int64)
         steps.append(("Expand", "numbers"))
     if is_split:
-        constants["shape"] = np.array([size if isinstance(size, int) else -1 for size in shape], np.int64)
+        constants["shape"] = np.array(_as_numbers(shape, -1), np.int64)
         steps.append(("Reshape", "shape"))
     for number, (op_type, operand) in enumerate(steps):
         output = node.output[0] if number == len(steps) - 1 else f"step {number}"
         nodes.append(make_node(op_type, [value, operand], [output]))
         value = output
     yield NodeRewrite(nodes, constants, reads=tuple(reads))
+
+
+def _as_numbers(sizes: Sequence[AxisSize], unknown: int) -> list[int]:
+    """Return the sizes with a number in place of those that are not known."""
+    return [size if isinstance(size, int) else unknown for size in sizes]
 
 
 def _factors(size: AxisSize) -> list[AxisSize]:

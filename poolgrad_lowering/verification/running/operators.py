@@ -129,14 +129,6 @@ def _is_dead(array: AnyArray) -> bool:
     return array.dtype.kind not in "biu" and largest(array) == 0
 
 
-def _drawn(random: np.random.Generator, array: AnyArray) -> AnyArray:
-    """Return random numbers in place of an array that is 0, as the gradient of a gate of no state is in every run.
-
-    Each array has numbers of its own: a definition that takes one operand for another is wrong with them.
-    """
-    return random.standard_normal(array.shape).astype(array.dtype)
-
-
 def _is_half(array: AnyArray) -> bool:
     return array.dtype.itemsize == 2 and array.dtype.kind not in "biu"
 
@@ -171,9 +163,11 @@ class _Comparison:
         given = {value: np.asarray(self._run.values[value]) for value in {*read, *operands}}
         first = self._compare({value: given[value] for value in operands})
         if first is None:
-            random = np.random.default_rng(0)
-            computed = sorted(value for value in given if value not in self._run.stored and given[value].size > 1)
-            given.update({value: _drawn(random, given[value]) for value in computed if _is_dead(given[value])})
+            random = np.random.default_rng(0)  # other numbers for each: a definition may take one operand for another
+            for value in sorted(given.keys() - self._run.stored.keys()):
+                array = given[value]
+                if array.size > 1 and _is_dead(array):
+                    given[value] = random.standard_normal(array.shape).astype(array.dtype)
             first = self._compare_alone(read, given)
         if first is None:
             what = f"'{next(iter(self._results))}' is 0 or not finite with the inputs drawn"
