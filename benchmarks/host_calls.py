@@ -8,6 +8,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_bool, c_int8, c_int32, c_int64, c_uint64, c_void_p
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks.pool_cases import PoolCase
@@ -24,8 +25,8 @@ REPEATED = 100002
 class HostCalls:
     """The library at a path, initialised for this thread. A call keeps its tensors alive."""
 
-    def __init__(self, path: str) -> None:
-        self._c = ctypes.CDLL(path)
+    def __init__(self, path: str | Path) -> None:
+        self._c = ctypes.CDLL(str(path))
         for create in (self._c.aclCreateTensor, self._c.aclCreateIntArray):
             create.restype = c_void_p
         self._c.aclGetRecentErrMsg.restype = ctypes.c_char_p

@@ -51,8 +51,8 @@ runs in a separate process that is called through a pipe.
 """
 AVERAGES = """## Gradients of average pools in the host library
 
-As above, for the gradients of average pools over the same windows; the padding counts. onnxruntime has no operator for
-them: it runs what PyTorch's export has, a division and a ConvTranspose with ones whose batch are the planes.
+As above, for gradients of average pools over the same windows, as on Atlas A2; the padding counts. onnxruntime has no
+operator for them: it runs what PyTorch's export has, a division and a ConvTranspose whose batch are the planes.
 """
 
 
@@ -165,7 +165,8 @@ def _kernels(result: dict[str, Any], _: Path) -> str:
 def _averages(result: dict[str, Any], _: Path) -> str:
     names = ("libaclnn_host", "torch", "onnxruntime")
     rows = ((case["name"], case["dtype"], *_beside_the_floor(case["rows"], names)) for case in result["cases"])
-    return "\n".join([AVERAGES, table(("pool", "type", "floor", *names), rows)])
+    other = f"As on Ascend 950, the last in float32 takes {result['other']['ratio']:.1f} times as long.\n"
+    return "\n".join([AVERAGES, table(("pool", "type", "floor", *names), rows), other])
 
 
 def _beside_the_floor(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How fast are the host library's gradients of average pools, beside memory, torch and onnxruntime's ConvTranspose?"""
+"""How fast are the host library's gradients of average pools, beside memory, torch and onnxruntime's ConvTranspose?
+
+They are computed as on Atlas A2. Sums of many terms are also computed as on Ascend 950, where rows of x share none.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +30,28 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 def measure(work: Path) -> dict[str, Any]:
     """Times and ratios of the gradient of an average pool that counts its padding, per case and dtype."""
-    host, memory = HostCalls(get_host_library_path()), MemoryFloor(work)
-    return {"cases": [_case(host, memory, case, dtype) for case in CASES for dtype in DTYPES]}
+    host, memory = _host_of("Ascend910B1", work), MemoryFloor(work)
+    cases = [_case(host, memory, case, dtype) for case in CASES for dtype in DTYPES]
+    return {"cases": cases, "other": _other_product(host, _host_of("Ascend950PR_9599", work), CASES[-1])}
+
+
+def _host_of(soc: str, work: Path) -> HostCalls:
+    """The library as it computes on a product. A copy, since a process has one product for a library."""
+    before = os.environ.get("ACLNN_HOST_SOC")
+    os.environ["ACLNN_HOST_SOC"] = soc
+    try:
+        return HostCalls(shutil.copyfile(get_host_library_path(), work / f"libaclnn_host_{soc}.so"))
+    finally:
+        if before is None:
+            del os.environ["ACLNN_HOST_SOC"]
+        else:
+            os.environ["ACLNN_HOST_SOC"] = before
+
+
+def _other_product(host: HostCalls, other: HostCalls, case: PoolCase) -> dict[str, Any]:
+    operands = _operands(case, "float32")
+    timings = interleaved({"own": host.average(case, *operands), "other": other.average(case, *operands)}, ROUNDS)
+    return {"name": case.name, "ratio": timings["other"].ratio_to(timings["own"])}
 
 
 def _case(host: HostCalls, memory: MemoryFloor, case: PoolCase, dtype: str) -> dict[str, Any]:
@@ -43,14 +68,8 @@ def runners(host: HostCalls, memory: MemoryFloor, case: PoolCase, dtype: str) ->
     Both add up to 25 quotients in float32, perhaps in another order; the library then rounds once to the type. Where
     the quotients cancel, that is some units of their size.
     """
-    seeded = torch.Generator().manual_seed(0)
-    x = torch.zeros(case.shape, dtype=getattr(torch, dtype))
-    counts = case.counts or [
-        (size + 2 * pad - kernel) // stride + 1
-        for size, kernel, stride, pad in zip(case.shape[2:], case.kernel, case.stride, case.padding, strict=True)
-    ]
-    dy = torch.randn((*case.shape[:2], *counts), generator=seeded).to(x.dtype)
-    dx = torch.zeros_like(x)
+    dy, dx = _operands(case, dtype)
+    x = torch.zeros_like(dx)
     own, expected = host.average(case, dy, dx), _torch(case, dy, x)
     own()
     wide, bound = _torch(case, dy.float(), x.float())(), 2 * torch.finfo(x.dtype).eps
@@ -61,6 +80,17 @@ def runners(host: HostCalls, memory: MemoryFloor, case: PoolCase, dtype: str) ->
     if dtype == "float32" and not case.counts:
         found[ORT] = bound_runner(spelled_out(case, tuple(dy.shape)).SerializeToString(), {"dy": dy.numpy()})
     return found
+
+
+def _operands(case: PoolCase, dtype: str) -> tuple[Any, Any]:
+    """A random gradient, and where that of x is written."""
+    seeded = torch.Generator().manual_seed(0)
+    counts = case.counts or [
+        (size + 2 * pad - kernel) // stride + 1
+        for size, kernel, stride, pad in zip(case.shape[2:], case.kernel, case.stride, case.padding, strict=True)
+    ]
+    dx = torch.zeros(case.shape, dtype=getattr(torch, dtype))
+    return torch.randn((*case.shape[:2], *counts), generator=seeded).to(dx.dtype), dx
 
 
 def _torch(case: PoolCase, dy: Any, x: Any) -> Any:

@@ -71,8 +71,9 @@ def average_gradient(  # noqa: PLR0917 - a gradient and its windows
     divisor: int,
     term: Term,
     reverse: bool = False,
+    rows_first: bool = False,
 ) -> Array:
-    """Sum the terms of all windows in row-major order, or from the last to the first; round once to grad's type.
+    """Sum the terms of all windows in float32, in row-major order or another; round once to grad's type.
 
     Args:
         grad: [N, C, *windows].
@@ -81,15 +82,22 @@ def average_gradient(  # noqa: PLR0917 - a gradient and its windows
         divisor: of all windows; 0: the product of the window's counts.
         term: g and d to the term.
         reverse: from the last window to the first.
+        rows_first: first the terms of each row of windows, along the last axis, then these sums.
     """
     wide = grad.astype(np.float32)
     sums = np.zeros(tuple(x_shape), np.float32)
     windows = list(itertools.product(*(range(len(axis)) for axis in spans)))
-    for window in reversed(windows) if reverse else windows:
-        chosen = [axis[number] for axis, number in zip(spans, window, strict=True)]
-        at: Any = (..., *window)
-        terms = term(wide[at], divisor or math.prod(span.count for span in chosen))
-        place: Any = (..., *(slice(span.begin, span.end) for span in chosen))
-        sums[place] += terms.reshape(*terms.shape, *[1] * len(chosen))
+    length = len(spans[-1]) if rows_first else 1
+    rows = [windows[begin : begin + length] for begin in range(0, len(windows), length)]
+    for row in reversed(rows) if reverse else rows:
+        sums_of_row = np.zeros_like(sums) if rows_first else sums
+        for window in row:
+            chosen = [axis[number] for axis, number in zip(spans, window, strict=True)]
+            at: Any = (..., *window)
+            terms = term(wide[at], divisor or math.prod(span.count for span in chosen))
+            place: Any = (..., *(slice(span.begin, span.end) for span in chosen))
+            sums_of_row[place] += terms.reshape(*terms.shape, *[1] * len(chosen))
+        if rows_first:
+            sums += sums_of_row
     with np.errstate(over="ignore"):
         return sums.astype(grad.dtype)

@@ -90,21 +90,39 @@ class AverageCall:
             if np.prod(case.output_size) == 1:
                 return rounded_operand(multiplied, dtype)
             return divided if soc == A950 else multiplied
-        if self.axes == 3:
-            return multiplied
-        height, width = ([1] * (2 - len(case.ksize)) + list(case.x_shape[2:]))[:2]
-        kernel = self.lists()["kernel_size"]
-        is_global = kernel == [height, width] and min(kernel) >= 10 and np.prod(case.grad_shape[2:]) == 1
-        if is_global and not case.divisor_override:
+        if self.is_global():
             return rounded_operand(divided, dtype) if half else divided
-        if soc == A950:
+        if self.axes == 2 and soc == A950:
             return divided
+        return rounded_operand(multiplied, dtype) if half and self.is_by_cube(soc) else multiplied
+
+    def plane(self) -> list[int]:
+        """The height and the width of an x of two axes."""
+        return ([1] * (2 - len(self.case.ksize)) + list(self.case.x_shape[2:]))[:2]
+
+    def is_global(self) -> bool:
+        """Whether the call is a division by the number of elements of a plane."""
+        case = self.case
+        if case.output_size or self.axes == 3 or case.divisor_override:
+            return False
+        kernel = self.lists()["kernel_size"]
+        return kernel == self.plane() and min(kernel) >= 10 and bool(np.prod(case.grad_shape[2:]) == 1)
+
+    def is_by_cube(self, soc: str) -> bool:
+        """Whether the call is a convolution's gradient, Conv2DBackpropInput, whose order of sums is not known."""
+        case = self.case
+        if case.output_size or self.axes == 3 or soc == A950 or self.is_global():
+            return False
+        height, width = self.plane()
         is_strip = height >= 2 * width or width >= 2 * height
-        if case.count_include_pad and not case.ceil_mode and not is_strip and abs(case.divisor_override) <= 255:
-            return rounded_operand(multiplied, dtype) if half else multiplied
-        return multiplied
+        kernel = self.lists()["kernel_size"]
+        is_small = max(kernel) <= 20 or np.prod(kernel) <= 255
+        usual = case.count_include_pad and not case.ceil_mode and abs(case.divisor_override) <= 255
+        return bool(usual and is_small and not is_strip and case.x_shape[1] < 65536)
 
     def expected(self, grad: Array, soc: str = A950, *, reverse: bool = False) -> Array:
         """The bits of the result, in the shape of x."""
         term = self.term(soc, grad.dtype)
-        return average_gradient(grad, self.case.x_shape, self.spans(), self.case.divisor_override, term, reverse)
+        rows_first = self.is_by_cube(soc) and not reverse
+        spans, divisor = self.spans(), self.case.divisor_override
+        return average_gradient(grad, self.case.x_shape, spans, divisor, term, reverse, rows_first)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -98,40 +98,44 @@ def test_random_gradients_are_close_to_the_definition(name: str, values: str, so
     assert (np.abs(result - case.expected(grad.astype(np.float64))) <= bound).all()
 
 
-@pytest.fixture(params=["scalar", "portable", "avx2", "avx512"])
-def vectors(request: pytest.FixtureRequest) -> Iterator[Aclnn]:
-    with current_device() as aclnn:
-        if aclnn.c.aclnnHostSetVectors(request.param.encode()) != 0:
-            pytest.skip(f"this processor has no {request.param}")
-        yield aclnn
-        assert aclnn.c.aclnnHostSetVectors(b"") == 0
-
-
-@pytest.mark.parametrize("values", VALUES)
-def test_random_windows(vectors: Aclnn, values: str) -> None:
-    """Rows of less than a vector and of several, windows of every stride, kernels with many windows per element."""
+def random_cases(axes_of: Sequence[int], longest: tuple[int, ...]) -> Iterator[AverageCase]:
+    """Cases of some numbers of axes, of up to so many elements each: adaptive ones, and windows of every stride."""
     rng = np.random.default_rng(2)
     for number in range(60):
-        axes = int(rng.integers(1, 4))
-        size = [int(rng.integers(1, most)) for most in (6, 14, 70)[3 - axes :]]
+        axes = int(rng.choice(axes_of))
+        size = [int(rng.integers(1, most)) for most in longest[3 - axes :]]
         if number % 3 == 0:
             out = tuple(int(rng.integers(1, 2 * each + 1)) for each in size)
-            case = AverageCase(ADAPTIVE_3D, (2, 2, *size), output_size=out)
-        else:
-            kernel = [int(rng.integers(1, (each if number % 3 == 1 else min(each, 4)) + 1)) for each in size]
-            case = AverageCase(
-                AVERAGE_3D,
-                (2, 2, *size),
-                tuple(kernel),
-                tuple(int(stride) for stride in rng.integers(1, 4 if number % 2 else 9, axes)),
-                tuple(int(rng.integers(0, each // 2 + 1)) for each in kernel),
-                ceil_mode=bool(rng.integers(2)),
-                count_include_pad=bool(rng.integers(2)),
-                divisor_override=int(rng.choice([0, 0, 3])),
-            )
-        grad = rng.standard_normal(case.grad_shape).astype(VALUES[values])
-        call = AverageCall(case)
-        assert_same_bits(computed(vectors, call, grad), call.expected(grad))
+            yield AverageCase(ADAPTIVE_3D, (2, 2, *size), output_size=out)
+            continue
+        kernel = [int(rng.integers(1, (each if number % 3 == 1 else min(each, 4)) + 1)) for each in size]
+        yield AverageCase(
+            AVERAGE_3D,
+            (2, 2, *size),
+            tuple(kernel),
+            tuple(int(stride) for stride in rng.integers(1, 4 if number % 2 else 9, axes)),
+            tuple(int(rng.integers(0, each // 2 + 1)) for each in kernel),
+            ceil_mode=bool(rng.integers(2)),
+            count_include_pad=bool(rng.integers(2)),
+            divisor_override=int(rng.choice([0, 0, 3])),
+        )
+
+
+@pytest.mark.parametrize(("soc", "axes_of", "longest"), [(A950, (1, 2, 3), (6, 14, 70)), (A2, (2,), (6, 33, 33))])
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("vectors", ["scalar", "portable", "avx2", "avx512"])
+def test_random_windows(vectors: str, values: str, soc: str, axes_of: Sequence[int], longest: tuple[int, ...]) -> None:
+    """Rows of less than a vector and of several, kernels with many windows per element, sums along rows first."""
+    rng = np.random.default_rng(3)
+    calls = [AverageCall(case) for case in random_cases(axes_of, longest)]
+    assert sum(call.is_by_cube(soc) for call in calls) >= (4 if soc == A2 else 0)
+    with current_device(soc) as aclnn:
+        if aclnn.c.aclnnHostSetVectors(vectors.encode()) != 0:
+            pytest.skip(f"this processor has no {vectors}")
+        for call in calls:
+            grad = rng.standard_normal(call.case.grad_shape).astype(VALUES[values])
+            assert_same_bits(computed(aclnn, call, grad), call.expected(grad, soc))
+        assert aclnn.c.aclnnHostSetVectors(b"") == 0
 
 
 def test_a_kernel_that_is_longer_than_memory_counts_its_padding() -> None:

@@ -23,6 +23,7 @@ class AverageBlocks {
         heights_(TermShifts::Of(x_.dims[1], plan.work.grad_output.dims[1], *plan.work.common[0])),
         widths_(TermShifts::Of(x_.dims[2], plan.work.grad_output.dims[2], *plan.work.common[1])),
         steps_(heights_.Steps(x_.dims[1])),
+        row_sums_(widths_.parts.size()),
         sums_(heights_.parts.size() * widths_.parts.size()),
         rows_(std::clamp<int64_t>(kBlock / Sums(widths_.size), 1, steps_)),
         band_size_((rows_ + heights_.overlap()) * widths_.size),
@@ -79,34 +80,65 @@ class AverageBlocks {
     std::fill_n(to + end * widths_.size, (count - end) * widths_.size, 0.0f);
   }
 
+  struct Sum {
+    std::vector<const float*> addends;
+    std::vector<float> floats;
+    const float* at;  // floats, or the only addend
+
+    void Place(size_t size) {
+      if (addends.size() != 1) floats.resize(size);
+      if (addends.empty()) std::fill(floats.begin(), floats.end(), 0.0f);
+      at = addends.size() == 1 ? addends[0] : floats.data();
+    }
+
+    void Add(int64_t width) {
+      const auto count = static_cast<int64_t>(addends.size());
+      if (count > 1) simd::Vectors().sum(addends.data(), count, width, floats.data());
+    }
+  };
+
+  bool AddsRowsFirst() const { return plan_.work.order == SumOrder::kRowsFirst; }
+
   // The addends of all sums for elements in so many windows along D.
   void ListAddends(int64_t depths) {
     depths_ = depths;
-    for (size_t sum = 0; sum < sums_.size(); ++sum) {
-      std::vector<const float*>& addends = sums_[sum].addends;
-      const Range heights = heights_.parts[sum / widths_.parts.size()].windows;
-      const Range widths = widths_.parts[sum % widths_.parts.size()].windows;
-      addends.clear();
+    for (size_t part = 0; part < row_sums_.size(); ++part) {
+      row_sums_[part].addends = TermsFrom(terms_.data(), widths_.parts[part].windows);
+      if (AddsRowsFirst()) row_sums_[part].Place(terms_.size());
+    }
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      Sum& sum = sums_[i];
+      const Range heights = heights_.parts[i / widths_.parts.size()].windows;
+      const size_t part = i % widths_.parts.size();
+      sum.addends.clear();
       for (int64_t d = 0; d < depths; ++d) {
         for (int64_t h = heights.first; h < heights.end; ++h) {
-          const int64_t row = d * depth_size_ + (h - heights_.parts[0].windows.first) * widths_.size + widths_.begin;
-          for (int64_t w = widths.first; w < widths.end; ++w) addends.push_back(terms_.data() + row + w);
+          const int64_t row = d * depth_size_ + (h - heights_.parts[0].windows.first) * widths_.size;
+          if (AddsRowsFirst()) {
+            sum.addends.push_back(row_sums_[part].at + row);
+          } else {
+            for (const float* term : row_sums_[part].addends) sum.addends.push_back(term + row);
+          }
         }
       }
-      if (plan_.work.reversed) std::reverse(addends.begin(), addends.end());
-      std::vector<float>& floats = sums_[sum].floats;
-      if (addends.size() != 1) floats.resize(Size(depth_size_));
-      if (addends.empty()) std::fill(floats.begin(), floats.end(), 0.0f);
-      columns_[sum] = addends.size() == 1 ? addends[0] : floats.data();
+      if (plan_.work.order == SumOrder::kReversed) std::reverse(sum.addends.begin(), sum.addends.end());
+      sum.Place(Size(depth_size_));
+      columns_[i] = sum.at;
     }
   }
 
+  std::vector<const float*> TermsFrom(const float* row, Range windows) const {
+    std::vector<const float*> terms;
+    for (int64_t w = windows.first; w < windows.end; ++w) terms.push_back(row + widths_.begin + w);
+    return terms;
+  }
+
   void WriteBlock() {
-    const int64_t width = static_cast<int64_t>(bands_.size()) * band_size_ - heights_.overlap() * widths_.size;
-    for (Sum& sum : sums_) {
-      const auto count = static_cast<int64_t>(sum.addends.size());
-      if (count > 1) simd::Vectors().sum(sum.addends.data(), count, width, sum.floats.data());
+    const int64_t size = static_cast<int64_t>(bands_.size()) * band_size_;
+    if (AddsRowsFirst() && size > 0) {
+      for (Sum& row : row_sums_) row.Add((depths_ - 1) * depth_size_ + size);
     }
+    for (Sum& sum : sums_) sum.Add(size - heights_.overlap() * widths_.size);
     for (size_t band = 0; band < bands_.size(); ++band)
       WriteBand(bands_[band], static_cast<int64_t>(band) * band_size_);
     bands_.clear();
@@ -116,24 +148,22 @@ class AverageBlocks {
   void WriteBand(const Band& band, int64_t offset) {
     const int64_t first = band.first * heights_.stride;
     const simd::SumsOfRows sums = {columns_.data(), PartsOf(heights_), PartsOf(widths_), widths_.size, x_.dims[2]};
-    writer_.Write(sums, offset, {first, std::min(first + rows_ * heights_.stride, x_.dims[1])}, band.slice);
+    const Range rows = {first, std::min(first + rows_ * heights_.stride, x_.dims[1])};
+    writer_.Write(rows, band.slice,
+                  [&](T* to, const T* end) { AverageVectors(T{}).rows(sums, offset, rows.count(), to, end); });
   }
 
   static simd::Parts PartsOf(const TermShifts& axis) {
     return {axis.stride, axis.ends.data(), static_cast<int64_t>(axis.ends.size())};
   }
 
-  struct Sum {
-    std::vector<const float*> addends;
-    std::vector<float> floats;
-  };
-
   const AveragePlan<T>& plan_;
   const Planes& x_;
   TermShifts heights_, widths_;
   int64_t steps_;
-  std::vector<Sum> sums_;  // by parts along H, then along W
-  int64_t rows_;           // of each residue in a band
+  std::vector<Sum> row_sums_;  // by parts along W
+  std::vector<Sum> sums_;      // by parts along H, then along W
+  int64_t rows_;               // of each residue in a band
   int64_t band_size_, most_bands_;
   int64_t depth_size_;  // of the terms of windows at one place along D
   PlaneReader<T> reader_;

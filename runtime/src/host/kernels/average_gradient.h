@@ -19,8 +19,14 @@ struct MeanArithmetic {
   bool rounds_operand = false;  // d, or 1 / d, is rounded to the type of the gradients first
 };
 
-// For each plane (n, c): each element of gradInput is the sum of the terms of all windows that contain it, in row-major
-// order of the windows.
+// The order in which the terms of an element are added, which is that of their windows.
+enum class SumOrder {
+  kRowMajor,
+  kReversed,   // from the last window to the first
+  kRowsFirst,  // the sums of rows of windows, which neighbors along H have in common; for windows of one size
+};
+
+// For each plane (n, c): each element of gradInput is the sum of the terms of all windows that contain it.
 struct AverageGradient {
   Planes grad_output;
   Planes grad_input;
@@ -29,7 +35,7 @@ struct AverageGradient {
   int64_t divisor = 0;                             // of all windows; 0: the product of the window's counts
   MeanArithmetic arithmetic = {};
   std::array<std::optional<WindowAxis>, 2> common = {};  // the size and distance of all windows along H, and along W
-  bool reversed = false;                                 // from the last window to the first
+  SumOrder order = SumOrder::kRowMajor;
 };
 
 // The kernel for gradients of this type (FLOAT, FLOAT16, BF16: sums are float, rounded once at the end); null if there

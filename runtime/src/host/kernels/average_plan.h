@@ -68,7 +68,7 @@ struct AveragePlan {
   std::vector<const float*> operands_;  // of each row of windows
 };
 
-// Writes rows of x from sums.
+// Writes rows of x.
 template <typename T>
 class RowWriter {
  public:
@@ -78,13 +78,13 @@ class RowWriter {
     if (!follow) scattered_.resize(static_cast<size_t>(most * x.dims[2]));
   }
 
-  // Rows of a slice, in ascending order. `offset` is that of their sums.
-  void Write(const simd::SumsOfRows& sums, int64_t offset, Range rows, T* slice) {
+  // Rows of a slice, in ascending order, by write(to, end), which writes contiguous rows and nothing from `end` on.
+  template <typename WriteRows>
+  void Write(Range rows, T* slice, const WriteRows& write) {
     T* to = slice + rows.first * x_.strides[1];
-    const auto write = AverageVectors(T{}).rows;
-    if (scattered_.empty()) return write(sums, offset, rows.count(), to, slice + x_.dims[1] * x_.dims[2]);
+    if (scattered_.empty()) return write(to, slice + x_.dims[1] * x_.dims[2]);
     const T* next = scattered_.data();
-    write(sums, offset, rows.count(), scattered_.data(), next + rows.count() * x_.dims[2]);
+    write(scattered_.data(), next + rows.count() * x_.dims[2]);
     for (int64_t h = rows.first; h < rows.end; ++h, to += x_.strides[1]) {
       for (int64_t w = 0; w < x_.dims[2]; ++w) to[w * x_.strides[2]] = *next++;
     }

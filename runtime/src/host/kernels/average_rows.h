@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The gradient of an average pool with any windows, row by row of x.
+// The gradient of an average pool with any windows, by blocks of rows of x.
 #ifndef POOLGRAD_HOST_KERNELS_AVERAGE_ROWS_H_
 #define POOLGRAD_HOST_KERNELS_AVERAGE_ROWS_H_
 
@@ -11,8 +11,8 @@
 
 namespace poolgrad::host {
 
-// Several small planes are computed at once, side by side. The terms of the rows of windows that contain a row of x are
-// kept for the next row.
+// A row of windows is spread over the elements of a row of x: once for the first window of each element, once for the
+// second, and so on. A row of x is the sum of these.
 template <typename T>
 class AverageRows {
  public:
@@ -20,111 +20,93 @@ class AverageRows {
       : plan_(plan),
         x_(plan.work.grad_input),
         heights_(WindowsOfElements(plan.work.windows[1], x_.dims[1])),
-        rows_(std::clamp<int64_t>(kBlock / x_.dims[2], 1, x_.dims[1])),
-        most_planes_(std::clamp<int64_t>(kBlock / (x_.dims[1] * x_.dims[2]), 1, x_.count())),
+        table_(TermTable::Of(plan.work.windows[2], x_.dims[2], simd::kMostLanes)),
+        spread_size_(table_.count * table_.pitch),
         row_size_(plan.work.grad_output.dims[2] + 1),
-        plane_size_(plan.work.grad_output.dims[0] * plan.work.grad_output.dims[1] * row_size_),
-        pitch_(most_planes_ * x_.dims[2]),
-        tables_(TermTables(plan.work.windows[2], x_.dims[2], most_planes_, plane_size_)),
-        most_depths_(LargestCount(plan.depths)),
-        most_heights_(LargestCount(heights_)),
+        rows_(std::min(std::max(kBlock / std::max(spread_size_, kOne), kLeastRows), x_.dims[1])),
         reader_(plan.work.grad_output),
-        terms_(Size(most_planes_ * plane_size_ + simd::kMostLanes)),
-        slots_(Size(most_depths_ * most_heights_)),
-        zeros_(Size(pitch_ + simd::kMostLanes)),
-        sums_(Size(rows_ * pitch_ + simd::kMostLanes)),
         writer_(x_, rows_) {
-    for (Slot& slot : slots_) slot.floats.resize(tables_.size() * zeros_.size());
+    int64_t most = 0;
+    for (int64_t h = 0; h < x_.dims[1]; h += rows_) most = std::max(most, WindowsOf(BlockFrom(h)).count());
+    most *= LargestCount(plan.depths);
+    terms_.resize(Size(most * row_size_ + simd::kMostLanes));
+    spread_.resize(Size(most * spread_size_));
   }
 
   void Compute(int64_t begin, int64_t end) {
-    for (; begin < end; begin += most_planes_) ComputePlanes(begin, std::min(most_planes_, end - begin));
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const simd::Plane<T> grads = {reader_.Read(plane), reader_.Readable(plane)};
+      T* slice = PlaneData<T>(x_, plane);
+      for (const Range& depths : plan_.depths) {
+        for (int64_t h = 0; h < x_.dims[1]; h += rows_) WriteRows(grads, depths, BlockFrom(h), slice);
+        slice += x_.strides[0];
+      }
+    }
   }
 
  private:
-  struct Slot {
-    int64_t row = -1;
-    std::vector<float> floats;  // the terms by table
-  };
+  // The number of terms that are spread for as many rows of windows as a block has rows of x.
+  static constexpr int64_t kBlock = 4096;
 
-  // The number of sums of a block, which fit into the first-level cache with their terms.
-  static constexpr int64_t kBlock = 2048;
+  // A row of windows at the border of blocks is spread for both.
+  static constexpr int64_t kLeastRows = 16;
 
   static constexpr int64_t kOne = 1;
-  static constexpr simd::Parts kWhole = {1, &kOne, 1};
 
   static size_t Size(int64_t count) { return static_cast<size_t>(count); }
 
-  void ComputePlanes(int64_t first, int64_t count) {
-    const auto& [depth, height, width] = plan_.work.grad_output.dims;
-    for (int64_t i = 0; i < count; ++i) {
-      const simd::Plane<T> grads = {reader_.Read(first + i), reader_.Readable(first + i)};
-      plan_.WriteTerms(grads, {0, depth * height}, row_size_, &terms_[Size(i * plane_size_)]);
+  Range BlockFrom(int64_t h) const { return {h, std::min(h + rows_, x_.dims[1])}; }
+
+  Range WindowsOf(Range rows) const { return {heights_[Size(rows.first)].first, heights_[Size(rows.end - 1)].end}; }
+
+  void WriteRows(const simd::Plane<T>& grads, Range depths, Range rows, T* slice) {
+    const Range windows = WindowsOf(rows);
+    const int64_t height = plan_.work.grad_output.dims[1];
+    float* to = terms_.data();
+    for (int64_t d = depths.first; d < depths.end; ++d, to += windows.count() * row_size_) {
+      plan_.WriteTerms(grads, {d * height + windows.first, d * height + windows.end}, row_size_, to);
     }
-    for (Slot& slot : slots_) slot.row = -1;
-    const float* const sums = sums_.data();
-    for (int64_t d = 0; d < x_.dims[0]; ++d) {
-      for (int64_t h = 0; h < x_.dims[1]; h += rows_) {
-        const Range rows = {h, std::min(h + rows_, x_.dims[1])};
-        SumRows(plan_.depths[Size(d)], rows, count * x_.dims[2]);
-        for (int64_t i = 0; i < count; ++i) {
-          writer_.Write({&sums, kWhole, kWhole, pitch_, x_.dims[2]}, i * x_.dims[2], rows,
-                        PlaneData<T>(x_, first + i) + d * x_.strides[0]);
+    const simd::RowTable table = {table_.places.data(), row_size_, spread_size_};
+    simd::Vectors().spread(table, terms_.data(), depths.count() * windows.count(), spread_.data());
+    if (depths.count() != depths_ || rows.first != first_) ListAddends(depths.count(), rows);
+    writer_.Write(rows, slice, [&](T* x, const T* end) {
+      AverageVectors(T{}).sums({addends_.data(), ends_.data()}, rows.count(), x_.dims[2], x, end);
+    });
+  }
+
+  // For rows of x in so many windows along D, in the order of the sums.
+  void ListAddends(int64_t depths, Range rows) {
+    depths_ = depths;
+    first_ = rows.first;
+    addends_.clear();
+    ends_.clear();
+    const Range windows = WindowsOf(rows);
+    for (int64_t row = rows.first; row < rows.end; ++row) {
+      const auto begin = static_cast<std::ptrdiff_t>(addends_.size());
+      for (int64_t d = 0; d < depths; ++d) {
+        for (int64_t h = heights_[Size(row)].first; h < heights_[Size(row)].end; ++h) {
+          const float* const spread = &spread_[Size((d * windows.count() + h - windows.first) * spread_size_)];
+          for (int64_t i = 0; i < table_.count; ++i) addends_.push_back(spread + i * table_.pitch);
         }
       }
+      if (plan_.work.order == SumOrder::kReversed) std::reverse(addends_.begin() + begin, addends_.end());
+      ends_.push_back(static_cast<int64_t>(addends_.size()));
     }
-  }
-
-  void SumRows(Range depths, Range rows, int64_t width) {
-    float* to = sums_.data();
-    for (int64_t h = rows.first; h < rows.end; ++h, to += pitch_) {
-      ListAddends(depths, heights_[Size(h)]);
-      simd::Vectors().sum(addends_.data(), static_cast<int64_t>(addends_.size()), width, to);
-    }
-  }
-
-  // The terms by table of row (d, h) of windows. Rows that contain the same element have other slots.
-  const std::vector<float>& TermsOf(int64_t d, int64_t h) {
-    const int64_t row = d * plan_.work.grad_output.dims[1] + h;
-    Slot& slot = slots_[Size(d % most_depths_ * most_heights_ + h % most_heights_)];
-    if (slot.row == row) return slot.floats;
-    slot.row = row;
-    float* to = slot.floats.data();
-    for (const std::vector<int32_t>& table : tables_) {
-      simd::Vectors().gather(&terms_[Size(row * row_size_)], table.data(), static_cast<int64_t>(table.size()), to);
-      to += zeros_.size();
-    }
-    return slot.floats;
-  }
-
-  // Of a row of x, in the order of the sum.
-  void ListAddends(Range depths, Range heights) {
-    addends_.clear();
-    for (int64_t d = depths.first; d < depths.end; ++d) {
-      for (int64_t h = heights.first; h < heights.end; ++h) {
-        const float* terms = TermsOf(d, h).data();
-        for (size_t i = 0; i < tables_.size(); ++i, terms += zeros_.size()) addends_.push_back(terms);
-      }
-    }
-    if (plan_.work.reversed) std::reverse(addends_.begin(), addends_.end());
-    if (addends_.empty()) addends_.push_back(zeros_.data());
   }
 
   const AveragePlan<T>& plan_;
   const Planes& x_;
   std::vector<Range> heights_;  // the windows of each element along H
-  int64_t rows_;                // that are summed at once
-  int64_t most_planes_;
-  int64_t row_size_, plane_size_;  // of terms, with a zero behind each row
-  int64_t pitch_;                  // of the sums
-  std::vector<std::vector<int32_t>> tables_;
-  int64_t most_depths_, most_heights_;
+  TermTable table_;
+  int64_t spread_size_;  // of a row of windows
+  int64_t row_size_;     // of its terms, with a zero behind them
+  int64_t rows_;         // of a block
   PlaneReader<T> reader_;
-  std::vector<float> terms_;
-  std::vector<Slot> slots_;
-  std::vector<float> zeros_, sums_;
-  std::vector<const float*> addends_;
   RowWriter<T> writer_;
+  std::vector<float> terms_, spread_;
+  std::vector<const float*> addends_;
+  std::vector<int64_t> ends_;         // of the addends of each row of the block
+  int64_t depths_ = -1, first_ = -1;  // of the addends
 };
 
 }  // namespace poolgrad::host

@@ -40,20 +40,18 @@ int64_t LargestCount(const std::vector<Range>& ranges) {
   return most;
 }
 
-std::vector<std::vector<int32_t>> TermTables(const AxisSpans& axis, int64_t width, int64_t rows, int64_t distance) {
-  const auto windows = static_cast<int64_t>(axis.spans.size());
+TermTable TermTable::Of(const AxisSpans& axis, int64_t width, int64_t lanes) {
   const std::vector<Range> elements = WindowsOfElements(axis, width);
-  std::vector<std::vector<int32_t>> tables(static_cast<size_t>(LargestCount(elements)));
-  for (size_t i = 0; i < tables.size(); ++i) {
-    const auto number = static_cast<int64_t>(i);
-    for (int64_t row = 0; row < rows; ++row) {
-      for (const Range& range : elements) {
-        const int64_t window = number < range.count() ? range.first + number : windows;
-        tables[i].push_back(static_cast<int32_t>(row * distance + window));
-      }
+  const auto zero = static_cast<int32_t>(axis.spans.size());
+  const int64_t count = LargestCount(elements), pitch = CeilDivide(width, lanes) * lanes;
+  TermTable table{count, pitch, std::vector<int32_t>(static_cast<size_t>(count * pitch), zero)};
+  for (int64_t x = 0; x < width; ++x) {
+    const Range& windows = elements[static_cast<size_t>(x)];
+    for (int64_t i = 0; i < windows.count(); ++i) {
+      table.places[static_cast<size_t>(i * pitch + x)] = static_cast<int32_t>(windows.first + i);
     }
   }
-  return tables;
+  return table;
 }
 
 // Window w begins at element w stride - padding.

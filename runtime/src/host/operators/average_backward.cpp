@@ -130,7 +130,7 @@ Status Prepare(const Launch& launch, Work& work) {
   if (Status status = CheckStorages(call); !status.ok()) return status;
   TakeWindows(launch, average);
   average.arithmetic = launch.conduct.arithmetic;
-  average.reversed = launch.conduct.reversed;
+  average.order = launch.conduct.order;
   work.uses = {UseOf("gradOutput", average.grad_output, *call.grad_output, false),
                UseOf(NameOfResult(call), average.grad_input, *call.grad_input, true)};
   work.run = [average = std::move(average), kernel](const Addresses& at) mutable -> Status {

@@ -88,11 +88,12 @@ AverageOperator OperatorOf(const PoolCall& call) {
 
 AverageConduct ConductOfAverage(const PoolCall& call, const std::vector<WindowAxis>& windows) {
   const AverageOperator kind = OperatorOf(call);
-  AverageConduct conduct{ArithmeticOf(call, kind), false, 0, GeometryCode(call, kind)};
+  const SumOrder order = kind == AverageOperator::kConv2d ? SumOrder::kRowsFirst : SumOrder::kRowMajor;
+  AverageConduct conduct{ArithmeticOf(call, kind), order, 0, GeometryCode(call, kind)};
   const bool adds = kind != AverageOperator::kDiv && kind != AverageOperator::kMul && WindowsOverlap(call, windows);
   if (!IsStrict() || !adds) return conduct;
   const bool adds_by_atomics = !call.on_ascend950() && kind != AverageOperator::kConv2d;
-  conduct.reversed = !(adds_by_atomics && call.entry.deterministic);
+  if (!adds_by_atomics || !call.entry.deterministic) conduct.order = SumOrder::kReversed;
   if (adds_by_atomics && call.grad_output->dtype != ACL_FLOAT) conduct.workspace_size = FloatCopySize(*call.grad_input);
   return conduct;
 }

@@ -27,9 +27,9 @@ AverageOperator OperatorOf(const PoolCall& call);
 // How the operator computes, as far as this library imitates it.
 struct AverageConduct {
   MeanArithmetic arithmetic;
-  // In strict mode, sums for which no order is promised run from the last window to the first: overlapping windows, on
-  // Atlas A2 and A3 unless the call is deterministic.
-  bool reversed = false;
+  // No order of Conv2DBackpropInput is known. In strict mode, sums for which no order is promised run from the last
+  // window to the first: overlapping windows, on Atlas A2 and A3 unless the call is deterministic.
+  SumOrder order = SumOrder::kRowMajor;
   // Strict mode: the float copy of the result in which Atlas A2 and A3 sum overlapping windows of 16-bit floats.
   uint64_t workspace_size = 0;  // bytes
   // The code for shapes that do not match, in phase 1; ACL_SUCCESS if phase 1 does not look.

@@ -75,6 +75,43 @@ void Sum(const float* const* rows, int64_t count, int64_t width, float* to) {
   }
 }
 
+void SpreadRows(const RowTable& table, const float* from, int64_t rows, float* to) {
+  for (int64_t row = 0; row < rows; ++row, from += table.row_size, to += table.width) {
+    if (kPermutes && table.row_size <= kLanes) {
+      Floats all;
+      Load(from, all);
+      for (int64_t i = 0; i < table.width; i += kLanes) {
+        Ints places;
+        Load(table.places + i, places);
+        Store(Permuted(all, places), to + i);
+      }
+    } else {
+      for (int64_t i = 0; i < table.width; ++i) to[i] = from[table.places[i]];
+    }
+  }
+}
+
+template <typename T>
+void SumRows(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end) {
+  const float* const* first = addends.rows;
+  for (int64_t row = 0; row < rows; ++row, to += width) {
+    const float* const* const last = addends.rows + addends.ends[row];
+    const auto sum = [&](int64_t i) {
+      Floats sums = {};
+      for (const float* const* next = first; next < last; ++next) AddTo(*next + i, sums);
+      return sums;
+    };
+    int64_t i = 0;
+    for (; i + kLanes < width; i += kLanes) StoreFloats(sum(i), to + i);
+    if (width < kLanes) {
+      StoreBefore(end, sum(0), to);
+    } else {
+      StoreFloats(sum(width - kLanes), to + width - kLanes);
+    }
+    first = last;
+  }
+}
+
 // Equal rows of x, which follow each other, in ascending order; nothing is written from `end` on.
 template <typename T>
 struct EqualRows {

@@ -85,10 +85,6 @@ void WidenIndices(const int32_t* __restrict from, int64_t count, int64_t* __rest
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-void Gather(const float* __restrict from, const int32_t* __restrict source, int64_t count, float* __restrict to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = from[source[i]];
-}
-
 #include "host/kernels/simd/average_vectors.h"
 
 bool Any(const Ints& mask) {
@@ -237,11 +233,11 @@ constexpr Operations kOperations = {Convert<Float16, float>,
                                     ConvertAndClear<Float16>,
                                     ConvertAndClear<BFloat16>,
                                     WidenIndices,
-                                    Gather,
                                     Sum,
-                                    {ComputeTerms<float>, StoreRows<float>},
-                                    {ComputeTerms<Float16>, StoreRows<Float16>},
-                                    {ComputeTerms<BFloat16>, StoreRows<BFloat16>},
+                                    SpreadRows,
+                                    {ComputeTerms<float>, StoreRows<float>, SumRows<float>},
+                                    {ComputeTerms<Float16>, StoreRows<Float16>, SumRows<Float16>},
+                                    {ComputeTerms<BFloat16>, StoreRows<BFloat16>, SumRows<BFloat16>},
                                     Pool<float>,
                                     Pool<Float16>,
                                     Pool<BFloat16>};

@@ -54,6 +54,13 @@ void StoreFloats(const Floats& from, Float16* to) {
                       _mm512_maskz_cvtps_ph(kAllLanes, from, _MM_FROUND_TO_NEAREST_INT));
 }
 
+constexpr bool kPermutes = true;
+
+// Lane i is lane places[i].
+Floats Permuted(const Floats& lanes, const Ints& places) {
+  return _mm512_maskz_permutexvar_ps(kAllLanes, reinterpret_cast<__m512i>(places), lanes);
+}
+
 #elif defined(__F16C__) && POOLGRAD_LANES == 8
 
 void LoadFloats(const Float16* from, Floats& to) {
@@ -62,6 +69,12 @@ void LoadFloats(const Float16* from, Floats& to) {
 
 void StoreFloats(const Floats& from, Float16* to) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(from, _MM_FROUND_TO_NEAREST_INT));
+}
+
+constexpr bool kPermutes = true;
+
+Floats Permuted(const Floats& lanes, const Ints& places) {
+  return _mm256_permutevar8x32_ps(lanes, reinterpret_cast<__m256i>(places));
 }
 
 #else
@@ -73,6 +86,10 @@ void LoadFloats(const Float16* from, Floats& to) {
 }
 
 void StoreFloats(const Floats& from, Float16* to) { StoreWords(RoundToFloat16<Words>(from), to); }
+
+constexpr bool kPermutes = false;
+
+Floats Permuted(const Floats& lanes, const Ints& /*places*/) { return lanes; }
 
 #endif
 

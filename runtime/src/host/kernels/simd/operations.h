@@ -101,10 +101,29 @@ struct SumsOfRows {
 template <typename T>
 using WriteRows = void (*)(const SumsOfRows& sums, int64_t offset, int64_t rows, T* to, const T* end);
 
+// The addends of the sums of rows of x: those of row r end before ends[r].
+struct Addends {
+  const float* const* rows;
+  const int64_t* ends;
+};
+
+// Writes `rows` rows of x of `width` sums, which follow each other, in ascending order. Whole vectors are read and
+// written, but nothing from `end` on.
+template <typename T>
+using SumRowsTo = void (*)(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end);
+
 template <typename T>
 struct AverageOperations {
   WriteTerms<T> terms;
   WriteRows<T> rows;
+  SumRowsTo<T> sums;
+};
+
+// Of each row of `width` elements, whole vectors: element i is number places[i] of a row of `row_size`. Whole vectors
+// are read from each row.
+struct RowTable {
+  const int32_t* places;
+  int64_t row_size, width;
 };
 
 struct Operations {
@@ -116,10 +135,10 @@ struct Operations {
   void (*round_and_clear_bfloat16)(float* from, int64_t count, BFloat16* to);
   void (*widen_indices)(const int32_t* from, int64_t count, int64_t* to);
 
-  void (*gather)(const float* from, const int32_t* source, int64_t count, float* to);  // to[i] = from[source[i]]
   // Computes `width` sums of `count` rows, at least one, each in the order of the rows. Whole vectors are read and
   // written.
   void (*sum)(const float* const* rows, int64_t count, int64_t width, float* to);
+  void (*spread)(const RowTable& table, const float* from, int64_t rows, float* to);
 
   AverageOperations<float> average_float;
   AverageOperations<Float16> average_float16;
