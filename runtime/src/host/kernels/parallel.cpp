@@ -69,6 +69,19 @@ class Ranges {
   std::exception_ptr error_;
 };
 
+// Looks at a condition for about as long as waking a thread takes. True as soon as it holds.
+template <typename Condition>
+bool Soon(const Condition& condition) {
+  constexpr int kLooks = 2000;
+  for (int i = 0; i < kLooks; ++i) {
+    if (condition()) return true;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  return false;
+}
+
 // The threads that help a calling thread with its ranges. They are started when they are first needed and never joined.
 class Team {
  public:
@@ -79,8 +92,12 @@ class Team {
     Offer(ranges, threads - 1);
     ranges.Work();
     std::unique_lock lock(mutex_);
-    offered_ = nullptr;
-    done_.wait(lock, [&] { return working_ == 0; });
+    places_ = 0;
+    lock.unlock();
+    const auto are_done = [&] { return working_ == 0; };
+    Soon(are_done);
+    lock.lock();
+    done_.wait(lock, are_done);
     return true;
   }
 
@@ -98,9 +115,10 @@ class Team {
   }
 
   void Member() {
+    const auto is_wanted = [&] { return places_ > 0; };
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_.wait(lock, [&] { return offered_ != nullptr && places_ > 0; });
+      wake_.wait(lock, is_wanted);
       Ranges& ranges = *offered_;
       --places_;
       ++working_;
@@ -108,15 +126,18 @@ class Team {
       ranges.Work();
       lock.lock();
       if (--working_ == 0) done_.notify_one();
+      lock.unlock();
+      Soon(is_wanted);  // the next call often follows at once
+      lock.lock();
     }
   }
 
   std::mutex in_use_;  // held by the call that uses the team
   std::mutex mutex_;   // guards the members below
   std::condition_variable wake_, done_;
-  Ranges* offered_ = nullptr;
-  int64_t places_ = 0;  // the number of threads that may still join the work
-  int64_t working_ = 0;
+  Ranges* offered_ = nullptr;        // valid while there are places, or a thread works
+  std::atomic<int64_t> places_ = 0;  // the number of threads that may still join the work
+  std::atomic<int64_t> working_ = 0;
   int64_t members_ = 0;
 };
 
