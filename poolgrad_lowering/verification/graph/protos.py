@@ -42,6 +42,14 @@ def nested_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from nested_nodes(graph.node)
 
 
+def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield the graph and those in its nodes, each before those in its own nodes."""
+    yield graph
+    for node in graph.node:
+        for _, inner in subgraphs(node):
+            yield from graphs_in(inner)
+
+
 def node_bytes(node: NodeProto) -> bytes:
     """Return a node's bytes without its name, which has no meaning."""
     bare = deepcopy(node)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import onnx
 from google.protobuf.message import EncodeError
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
@@ -64,13 +64,12 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     not have, element types follow from the operators around a value.
     """
     known: dict[str, TensorType] = {}
+    unit = main_unit(model)
     for source in _sources(_without_weights(model)):
-        unit = main_unit(source)
-        for path, scope in unit.scopes.items():
+        for path, graph in zip(unit.scopes, protos.graphs_in(source.graph), strict=True):
             prefix = "" if path == MAIN else f"{path}: "
-            if isinstance(scope, GraphProto):
-                for value in (*scope.input, *scope.output, *scope.value_info):
-                    _learn(known, prefix + value.name, value)
+            for value in (*graph.input, *graph.output, *graph.value_info):
+                _learn(known, prefix + value.name, value)
         for name, tensor in unit.constants.items():
             known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
     elements = {name: found.element for name, found in known.items()}

@@ -36,12 +36,14 @@ def with_comparable_data(original: Source, lowered: Source) -> tuple[ModelProto,
     reference if the original has a tensor with the same name and content, else a unique reference. Unreadable data is
     not changed.
     """
-    references = [set(map(external_reference, external_tensors(source.model))) for source in (original, lowered)]
+    sources = original, lowered
+    tensors = [list(external_tensors(source.model)) for source in sources]
+    references = [set(map(external_reference, each)) for each in tensors]
     if any(sum(reference.length for reference in each) > _LARGEST for each in references):
         _unify_references(original, lowered)
         return original.model, lowered.model
-    for source in (original, lowered):
-        for tensor in list(external_tensors(source.model)):
+    for source, each in zip(sources, tensors, strict=True):
+        for tensor in each:
             with contextlib.suppress(UnreadableError):
                 tensor.CopyFrom(source.data.inlined(tensor))
     return original.model, lowered.model
