@@ -28,7 +28,7 @@ LINES = {
     "model": 6_839,
     "report": 2_044,
     "standard": 3_240,
-    "torch": 6_025,
+    "torch": 6_059,
     "verification": 7_025,
 }
 """The most lines of each room's Python."""

@@ -10,10 +10,14 @@ the same model.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
+from onnx.defs import OpSchema
+from onnx_ir.schemas import OpSignature
 from torch import Tensor, fx
 from torch.export import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from torch.export.graph_signature import (
@@ -73,10 +77,29 @@ def quick_program(
     promotion = InsertTypePromotion(graph)
     promotion.interpreter = _Promotion(graph, TypePromotionTable())
     promotion.run()
-    program = _core._exported_program_to_onnx_program(_exported(graph), registry=registry)  # noqa: SLF001
+    with _signatures_are_kept():
+        program = _core._exported_program_to_onnx_program(_exported(graph), registry=registry)  # noqa: SLF001
     _ir_passes.rename_inputs(program.model, list(inputs))
     _ir_passes.rename_outputs(program.model, list(outputs))
     return program
+
+
+_SIGNATURES: dict[tuple[str, int, str], OpSignature] = {}
+
+
+@contextmanager
+def _signatures_are_kept() -> Iterator[None]:
+    """Read the schema of an operator once: the exporter reads it anew for each node, for a tenth of its time."""
+    read = OpSignature.from_op_schema
+
+    def kept(schema: OpSchema) -> OpSignature:
+        key = schema.name, schema.since_version, schema.domain
+        if key not in _SIGNATURES:
+            _SIGNATURES[key] = read(schema)
+        return _SIGNATURES[key]
+
+    with patch.object(OpSignature, "from_op_schema", kept):
+        yield
 
 
 class _Promotion(_TypePromotionInterpreter):
