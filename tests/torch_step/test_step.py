@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -557,3 +558,17 @@ def test_distributions_and_bilinear_layers() -> None:
     step = export_training_step(Policy(), None, (torch.randn(6, 4), torch.randn(6, 5), torch.randint(3, (6,))))
     assert torch.distributions.Distribution._validate_args == checked
     step.check()
+
+
+def test_garbage_collections_are_afterwards_as_before() -> None:
+    """Objects that somebody else froze stay frozen: `gc` can only release all of them."""
+    batch = torch.ones(2, 3), torch.ones(2, 1)
+    export_training_step(nn.Linear(3, 1), nn.functional.mse_loss, batch)
+    assert gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        export_training_step(nn.Linear(3, 1), nn.functional.mse_loss, batch)
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()

@@ -31,6 +31,7 @@ class AverageRows {
     most *= LargestCount(plan.depths);
     terms_.resize(Size(most * row_size_ + simd::kMostLanes));
     spread_.resize(Size(most * spread_size_));
+    zeros_.resize(Size(table_.pitch));
   }
 
   void Compute(int64_t begin, int64_t end) {
@@ -70,27 +71,31 @@ class AverageRows {
     simd::Vectors().spread(table, terms_.data(), depths.count() * windows.count(), spread_.data());
     if (depths.count() != depths_ || rows.first != first_) ListAddends(depths.count(), rows);
     writer_.Write(rows, slice, [&](T* x, const T* end) {
-      AverageVectors(T{}).sums({addends_.data(), ends_.data()}, rows.count(), x_.dims[2], x, end);
+      const int64_t count = static_cast<int64_t>(addends_.size()) / rows.count();
+      AverageVectors(T{}).sums({addends_.data(), count}, rows.count(), x_.dims[2], x, end);
     });
   }
 
-  // For rows of x in so many windows along D, in the order of the sums.
+  // For rows of x in so many windows along D, in the order of the sums; zeros for rows of fewer windows along H.
   void ListAddends(int64_t depths, Range rows) {
     depths_ = depths;
     first_ = rows.first;
     addends_.clear();
-    ends_.clear();
     const Range windows = WindowsOf(rows);
+    const int64_t most = LargestCount(heights_);
     for (int64_t row = rows.first; row < rows.end; ++row) {
       const auto begin = static_cast<std::ptrdiff_t>(addends_.size());
+      const Range heights = heights_[Size(row)];
       for (int64_t d = 0; d < depths; ++d) {
-        for (int64_t h = heights_[Size(row)].first; h < heights_[Size(row)].end; ++h) {
-          const float* const spread = &spread_[Size((d * windows.count() + h - windows.first) * spread_size_)];
-          for (int64_t i = 0; i < table_.count; ++i) addends_.push_back(spread + i * table_.pitch);
+        for (int64_t h = heights.first; h < heights.first + most; ++h) {
+          const int64_t place = (d * windows.count() + h - windows.first) * spread_size_;
+          const float* const spread = h < heights.end ? &spread_[Size(place)] : nullptr;
+          for (int64_t i = 0; i < table_.count; ++i) {
+            addends_.push_back(spread == nullptr ? zeros_.data() : spread + i * table_.pitch);
+          }
         }
       }
       if (plan_.work.order == SumOrder::kReversed) std::reverse(addends_.begin() + begin, addends_.end());
-      ends_.push_back(static_cast<int64_t>(addends_.size()));
     }
   }
 
@@ -103,9 +108,8 @@ class AverageRows {
   int64_t rows_;         // of a block
   PlaneReader<T> reader_;
   RowWriter<T> writer_;
-  std::vector<float> terms_, spread_;
+  std::vector<float> terms_, spread_, zeros_;
   std::vector<const float*> addends_;
-  std::vector<int64_t> ends_;         // of the addends of each row of the block
   int64_t depths_ = -1, first_ = -1;  // of the addends
 };
 

@@ -91,14 +91,15 @@ void SpreadRows(const RowTable& table, const float* from, int64_t rows, float* t
   }
 }
 
-template <typename T>
-void SumRows(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end) {
-  const float* const* first = addends.rows;
-  for (int64_t row = 0; row < rows; ++row, to += width) {
-    const float* const* const last = addends.rows + addends.ends[row];
+// Of kCount addends for each row, or of any number for 0: most rows have few, and a known number takes no loop.
+template <int64_t kCount, typename T>
+void SumRowsOf(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end) {
+  const int64_t count = kCount == 0 ? addends.count : kCount;
+  const float* const* from = addends.rows;
+  for (int64_t row = 0; row < rows; ++row, from += count, to += width) {
     const auto sum = [&](int64_t i) {
       Floats sums = {};
-      for (const float* const* next = first; next < last; ++next) AddTo(*next + i, sums);
+      for (int64_t next = 0; next < count; ++next) AddTo(from[next] + i, sums);
       return sums;
     };
     int64_t i = 0;
@@ -108,7 +109,18 @@ void SumRows(const Addends& addends, int64_t rows, int64_t width, T* to, const T
     } else {
       StoreFloats(sum(width - kLanes), to + width - kLanes);
     }
-    first = last;
+  }
+}
+
+template <typename T>
+void SumRows(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end) {
+  switch (addends.count) {
+    case 2:
+      return SumRowsOf<2>(addends, rows, width, to, end);
+    case 4:
+      return SumRowsOf<4>(addends, rows, width, to, end);
+    default:
+      return SumRowsOf<0>(addends, rows, width, to, end);
   }
 }
 

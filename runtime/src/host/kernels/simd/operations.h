@@ -101,10 +101,10 @@ struct SumsOfRows {
 template <typename T>
 using WriteRows = void (*)(const SumsOfRows& sums, int64_t offset, int64_t rows, T* to, const T* end);
 
-// The addends of the sums of rows of x: those of row r end before ends[r].
+// The addends of the sums of rows of x: `count` for each row, row after row.
 struct Addends {
   const float* const* rows;
-  const int64_t* ends;
+  int64_t count;
 };
 
 // Writes `rows` rows of x of `width` sums, which follow each other, in ascending order. Whole vectors are read and
