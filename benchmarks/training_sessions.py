@@ -41,8 +41,6 @@ def _options(profile: Path | None, threads: int) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads  # 0: one per core
     options.log_severity_level = 3  # errors only: no warning about nodes that stay on the CPU
-    # Spinning threads of one session would slow the other sessions.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if profile is not None:
         options.enable_profiling = True
         options.profile_file_prefix = str(profile)

@@ -23,7 +23,7 @@ class AverageRows {
         table_(TermTable::Of(plan.work.windows[2], x_.dims[2], simd::kMostLanes)),
         spread_size_(table_.count * table_.pitch),
         row_size_(plan.work.grad_output.dims[2] + 1),
-        rows_(std::min(std::max(kBlock / std::max(spread_size_, kOne), kLeastRows), x_.dims[1])),
+        rows_(RowsOfBlock()),
         reader_(plan.work.grad_output),
         writer_(x_, rows_) {
     int64_t most = 0;
@@ -46,15 +46,19 @@ class AverageRows {
   }
 
  private:
-  // The number of terms that are spread for as many rows of windows as a block has rows of x.
+  // About the number of terms that are spread for a block.
   static constexpr int64_t kBlock = 4096;
 
-  // A row of windows at the border of blocks is spread for both.
+  // Of windows, even if they have more terms: those at the border of two blocks are spread for both.
   static constexpr int64_t kLeastRows = 16;
 
-  static constexpr int64_t kOne = 1;
-
   static size_t Size(int64_t count) { return static_cast<size_t>(count); }
+
+  int64_t RowsOfBlock() const {
+    const int64_t windows = std::max(kBlock / std::max<int64_t>(spread_size_, 1), kLeastRows);
+    const int64_t windows_of_row = std::max<int64_t>(plan_.work.grad_output.dims[1] / x_.dims[1], 1);
+    return std::clamp<int64_t>(windows / windows_of_row, 1, x_.dims[1]);
+  }
 
   Range BlockFrom(int64_t h) const { return {h, std::min(h + rows_, x_.dims[1])}; }
 
