@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.gradient import Form
 
@@ -24,8 +24,7 @@ logger = logging.getLogger(__name__)
 GROUP = "poolgrad_lowering.patterns"
 
 
-@dataclass(frozen=True)
-class BrokenPlugin:
+class BrokenPlugin(NamedTuple):
     """An entry point that is not used: its name in the group, and the reason."""
 
     name: str

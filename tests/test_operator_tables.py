@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,13 +23,15 @@ from tests.harness.sessions.ep_process import run_python
 from tools.operator_tables.tables import FUNCTIONS, OPERATORS, PLAN, PLUGIN, REPORT, ROOT, ROUTES, tables
 
 INT64_ONLY = frozenset((TensorProto.INT64,))
-FUNCTION = replace(
-    OPS[MAX_POOL_2D_GRAD].functions[4][0],
-    name="aclnnMadeUp2dBackward",
-    limits={"Ascend 950": Limits(INT64_ONLY, max_plane=77)},
+FUNCTION = (
+    OPS[MAX_POOL_2D_GRAD]
+    .functions[4][0]
+    ._replace(
+        name="aclnnMadeUp2dBackward",
+        limits={"Ascend 950": Limits(INT64_ONLY, max_plane=77)},
+    )
 )
-NEW = replace(
-    OPS[MAX_POOL_2D_GRAD],
+NEW = OPS[MAX_POOL_2D_GRAD]._replace(
     name="MadeUpGrad",
     attributes=(
         Attribute("factor", AttributeProto.INT, "", default=4, minimum=1),
@@ -57,7 +58,7 @@ def test_a_new_operator_is_in_every_table() -> None:
     assert '{"npu::1::MadeUpGrad", "MadeUpGrad", {"x", "grad", "argmax"}, {"dx"}' in texts[PLUGIN]
     for path in (PLAN, REPORT):
         assert texts[path].count('"MadeUpGrad"') == 2
-    pool = replace(OPS[MAX_POOL_2D], name="MadeUpPool")
+    pool = OPS[MAX_POOL_2D]._replace(name="MadeUpPool")
     assert '"MadeUpPool"' in json.dumps(json.loads(tables([pool])[PLAN])["$defs"]["site"]["properties"]["forward"])
 
 
@@ -75,7 +76,7 @@ def test_the_functions_of_an_operator_complete_each_other() -> None:
 
 def test_ranks_of_a_function_follow_one_another() -> None:
     two, three = (OPS[AVERAGE_3D_GRAD].functions[rank] for rank in (3, 5))
-    split = replace(OPS[AVERAGE_3D_GRAD], functions={3: two, 4: three, 5: two})
+    split = OPS[AVERAGE_3D_GRAD]._replace(functions={3: two, 4: three, 5: two})
     with pytest.raises(ValueError, match=r"aclnnAvgPool2dBackward runs AvgPool3DGrad at ranks \[3, 5\]"):
         tables([split])
 
@@ -125,9 +126,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
     folder = tmp_path_factory.mktemp("tables")
-    function = replace(FUNCTION, limits={"Made up": Limits(INT64_ONLY)})
-    op = replace(NEW, functions={4: (function,)})
-    target = replace(TARGETS["atlas-a2"], name="a-product-of-this-test", chip="MadeUp1", socs=("X1",), aclnn="Made up")
+    function = FUNCTION._replace(limits={"Made up": Limits(INT64_ONLY)})
+    op = NEW._replace(functions={4: (function,)})
+    target = TARGETS["atlas-a2"]._replace(name="a-product-of-this-test", chip="MadeUp1", socs=("X1",), aclnn="Made up")
     for path, text in tables([*OPS.values(), op], [*TARGETS.values(), target]).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

@@ -8,7 +8,6 @@ Source: CANN's documentation of these functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -58,8 +57,7 @@ class Limits(NamedTuple):
     cores: int = 0
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """A function of aclnn: the spatial axes of its tensors, its signature, and its limits on the products that have it.
 
     Products are named as in `Target.aclnn`.

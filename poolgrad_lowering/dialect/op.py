@@ -9,7 +9,6 @@ what runs it in CANN.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -139,8 +138,7 @@ class Body(NamedTuple):
     marker: str = ""
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(NamedTuple):
     """One op of the dialect.
 
     `infer` checks a node and sets the types and shapes of its outputs. `bodies` has the function body for each way in

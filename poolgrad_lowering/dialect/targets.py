@@ -8,7 +8,6 @@ Source: the pages of these operators in CANN's ops-nn documentation, and the pro
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from onnx import TensorProto
@@ -43,8 +42,7 @@ class Support(NamedTuple):
         return is_half and elements < min(self.cores, windows)
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A product: its name on the command line, its title in texts, its SoC names and its operators.
 
     `chip` is CANN's short name of all its SoCs. `aclnn` names the products with whose functions of aclnn the runtime

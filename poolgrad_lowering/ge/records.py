@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """Whether a lowered model can run in one of four ways; `reason` says why not, and is empty if it can.
 
     `way` is "provider" (onnxruntime with the execution provider), "bodies" (onnxruntime alone, by function bodies),
@@ -26,8 +25,7 @@ PLACES = {"provider": "this package's provider", "cann": "onnxruntime's CANN pro
 """The names of the places of nodes, for people."""
 
 
-@dataclass(frozen=True)
-class PlaceCount:
+class PlaceCount(NamedTuple):
     """The nodes of a place, and the bytes of the tensors that they read and write.
 
     `place` is a key of `PLACES`.
@@ -38,8 +36,7 @@ class PlaceCount:
     bytes: int
 
 
-@dataclass(frozen=True)
-class PlacementReport:
+class PlacementReport(NamedTuple):
     """Where the nodes of the lowered main graph run beside onnxruntime's CANN provider in graph mode, as predicted.
 
     Nodes that onnxruntime computes when it makes the session are left out. `sub_models` are the parts of the graph that
@@ -51,6 +48,10 @@ class PlacementReport:
     sub_models: int
     copies: int
     unknown_sizes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the prediction as plain data with the keys of the JSON report."""
+        return {**self._asdict(), "places": [count._asdict() for count in self.places]}
 
     def share_of_bytes(self, count: PlaceCount) -> str:
         """Return the share of a place in the known bytes as text; a dash if it has nodes, and no size is known."""

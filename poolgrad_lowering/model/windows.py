@@ -117,8 +117,7 @@ def factorisations(number: int, rank: int) -> Iterator[tuple[int, ...]]:
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-@dataclass(frozen=True)
-class PoolAttributes:
+class PoolAttributes(NamedTuple):
     """A MaxPool's attributes with ONNX's defaults filled in; tuples have one entry per spatial axis."""
 
     kernel: tuple[int, ...]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.model.diagnostics.codes import DEFECTS
@@ -29,8 +29,7 @@ _LISTS = ("anchors", "broken_plugins", "warnings", "ways", "notes", "operators")
 """The fields of a report that are lists of records."""
 
 
-@dataclass(frozen=True)
-class AnchorReport:
+class AnchorReport(NamedTuple):
     """What was done with one anchor, a node that can be a pool gradient. `site` is its identifier, unique in the model.
 
     `status` is "lowered", "refused", or "unrelated" if the anchor is proven to be no gradient of a pool. Lowered
@@ -61,8 +60,7 @@ class AnchorReport:
     layer: str | None = None
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """A sentence on the model as a whole, with its code; `warning` is whether the user has to change something."""
 
     code: str
@@ -70,8 +68,7 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True)
-class OperatorCount:
+class OperatorCount(NamedTuple):
     """The number of nodes of an operator before and after the lowering, without function bodies of the dialect.
 
     ONNX's own domain is the empty string.
@@ -179,8 +176,8 @@ class Report:
         return {
             "schema_version": SCHEMA_VERSION,
             "target": self.target,
-            **{name: [asdict(each) for each in getattr(self, name)] for name in _LISTS},
-            "placement": None if self.placement is None else asdict(self.placement),
+            **{name: [each._asdict() for each in getattr(self, name)] for name in _LISTS},
+            "placement": None if self.placement is None else self.placement.to_dict(),
             "standard": None if self.standard is None else self.standard.to_dict(),
             "summary": {
                 "anchors": len(self.anchors),

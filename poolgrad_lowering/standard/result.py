@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from poolgrad_lowering.model.diagnostics.text import counted
 
 
-@dataclass(frozen=True)
-class NodeLeft:
+class NodeLeft(NamedTuple):
     """A node that has no definition: its name, its operator, the code, and a sentence that names what is missing."""
 
     node: str
@@ -20,8 +18,7 @@ class NodeLeft:
     reason: str
 
 
-@dataclass(frozen=True)
-class Standardised:
+class Standardised(NamedTuple):
     """What became of the operators of training runtimes: the number of replaced nodes by operator, and those left.
 
     `growth` is the number of nodes by which the model grew.
@@ -47,4 +44,4 @@ class Standardised:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data with the keys of the JSON report."""
-        return {"replaced": dict(sorted(self.replaced.items())), "left": [asdict(node) for node in self.left]}
+        return {"replaced": dict(sorted(self.replaced.items())), "left": [node._asdict() for node in self.left]}

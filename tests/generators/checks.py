@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,7 @@ def check_false_shapes(plan: Plan, choices: Choices) -> None:
     for result in lowered:
         del result.model.graph.value_info[:], result.model.graph.output[:]
     assert lowered[0].model == lowered[1].model
-    true, false = ([replace(a, reason=None, forward_reason=None) for a in one.report.anchors] for one in lowered)
+    true, false = ([a._replace(reason=None, forward_reason=None) for a in one.report.anchors] for one in lowered)
     assert true == false
 
 

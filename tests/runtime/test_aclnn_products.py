@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,7 +80,7 @@ int main() {
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_a_new_product_is_a_row_of_the_compilers_table(tmp_path: Path) -> None:
     """The generated header is all that C++ needs to know of it."""
-    target = replace(TARGETS["atlas-a2"], name="a-product-of-this-test", chip="AscendTest", socs=("AscendTest1",))
+    target = TARGETS["atlas-a2"]._replace(name="a-product-of-this-test", chip="AscendTest", socs=("AscendTest1",))
     sources = ROOT / "runtime" / "src"
     (tmp_path / "abi").mkdir()
     table = tables(targets=[*TARGETS.values(), target])[SOCS]

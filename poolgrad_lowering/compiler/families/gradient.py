@@ -82,8 +82,7 @@ class Gradient(ABC):
         return False
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """One form of a pool gradient: its name, the operators (domain, op type) of its anchors, and its match function.
 
     `match` returns None if the node is not an anchor of this form, and raises `Refuse` if it is one but a condition

@@ -7,7 +7,6 @@ from __future__ import annotations
 import filecmp
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -17,8 +16,7 @@ from poolgrad_lowering.model.io.atomic_write import Content, Part, Parts, requir
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, Reference
 
 
-@dataclass(frozen=True)
-class DataWarning:
+class DataWarning(NamedTuple):
     """External data that is not available.
 
     `file` is the file's location as the model has it, `tensor` the place of a tensor without data, `reason` a sentence.

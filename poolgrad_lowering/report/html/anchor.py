@@ -164,7 +164,7 @@ def _steps(caption: str, axes: Sequence[AxisDerivation]) -> Iterator[Markup]:
     for axis in axes:
         groups.setdefault(tuple((step.what, step.formula) for step in axis.steps), []).append(axis)
     for formulas, group in groups.items():
-        columns = [f"{axis.axis}: I = {_size(axis.size)}, n = {_size(axis.count)}" for axis in group]
+        columns = [f"{axis.axis}: I = {_size(axis.size)}, n = {_size(axis.pooled)}" for axis in group]
         rows = [
             (what, code(formula), *(code(_result(axis.steps[number])) for axis in group))
             for number, (what, formula) in enumerate(formulas)

@@ -26,7 +26,8 @@ def fingerprint(data: bytes) -> dict[str, Any]:
     except PoolgradError as error:
         return {"error": str(error)}
     anchors = [
-        {key: value for key, value in vars(anchor).items() if value is not None} for anchor in result.report.anchors
+        {key: value for key, value in anchor.items() if value is not None}
+        for anchor in result.report.to_dict()["anchors"]
     ]
     return {"sha256": hashlib.sha256(result.model.SerializeToString()).hexdigest(), "anchors": anchors}
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -287,7 +286,7 @@ def test_an_element_type_that_the_target_does_not_take(monkeypatch: pytest.Monke
     model = lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])).model
     assert export_atc(model).report.obstacles == ()
     operators = dict.fromkeys(a2.operators, Support(element_types=frozenset((TensorProto.FLOAT16,))))
-    monkeypatch.setitem(TARGETS, "atlas-a2", replace(a2, operators=operators))
+    monkeypatch.setitem(TARGETS, "atlas-a2", a2._replace(operators=operators))
     found = {each.operator: (each.code, each.reason) for each in export_atc(model).report.obstacles}
     assert found == {
         f"npu.{name}": ("wrong-target", f"atlas-a2 has no {name} for float32")

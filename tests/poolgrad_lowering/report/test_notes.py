@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import onnx.compose
@@ -131,7 +130,7 @@ def test_lowered_already(target: str, others: set[str]) -> None:
 def test_a_product_that_does_not_take_the_type_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     a2 = TARGETS["atlas-a2"]
     operators = dict.fromkeys(a2.operators, Support(element_types=frozenset((TensorProto.FLOAT16,))))
-    monkeypatch.setitem(TARGETS, "atlas-a2", replace(a2, operators=operators))
+    monkeypatch.setitem(TARGETS, "atlas-a2", a2._replace(operators=operators))
     assert named_products(noted(LOWERED)["already-lowered"]) == {"ascend950", "atlas-a3"}
 
 

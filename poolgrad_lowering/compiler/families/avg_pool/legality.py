@@ -61,7 +61,7 @@ def counted(
         raise Refuse(Code.AVERAGE_DIVISORS, what, divisor, _LARGEST_DIVISOR)
     if divisor:
         return Counted(padded, divisor)
-    rows = [(axis, window, axis.extent, axis.count) for axis, window in zip(axes, windows, strict=True)]
+    rows = [(axis, window, axis.extent, axis.pooled) for axis, window in zip(axes, windows, strict=True)]
     known = [
         (axis.window, window, size, count)
         for axis, window, size, count in rows
@@ -95,7 +95,7 @@ def _is_divided_by_kernel(axes: Sequence[shared.PooledAxis], windows: Sequence[A
     return (
         len(axes) == 2
         and sizes == [window.kernel for window in windows]
-        and all(axis.count == 1 for axis in axes)
+        and all(axis.pooled == 1 for axis in axes)
         and min(window.kernel for window in windows) >= _GLOBAL
         and any(window.pad for window in windows)
     )

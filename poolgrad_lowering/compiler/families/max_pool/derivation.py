@@ -44,7 +44,7 @@ def _roles(gradient: MaxPoolGradient) -> tuple[shared.OperandRole, ...]:
 
 def _steps(gradient: MaxPoolGradient, axis: shared.Axis, *, forward: bool) -> Iterator[shared.Step]:
     if isinstance(gradient.windows, AdaptiveWindows):
-        ratio = {"I": axis.size.static, "n": axis.count.static}
+        ratio = {"I": axis.size.static, "n": axis.pooled.static}
         yield shared.Step.of("kernel and stride", "I / n", ratio, axis.chosen.kernel)
         return
     window = gradient.windows.axis(axis.number, axis.size)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.gradient import Gradient
@@ -39,13 +38,12 @@ class Step(NamedTuple):
         return cls(what, formula, _SYMBOL.sub(lambda found: str(known[found[0]]), formula), str(value))
 
 
-@dataclass(frozen=True)
-class AxisDerivation:
-    """The steps of one spatial axis (`D`, `H` or `W`), in order. `size` is that of x, `count` that of the output."""
+class AxisDerivation(NamedTuple):
+    """The steps of one spatial axis (`D`, `H` or `W`), in order. `size` is that of x, `pooled` that of the output."""
 
     axis: str
     size: Dim
-    count: Dim
+    pooled: Dim
     steps: tuple[Step, ...]
 
 
@@ -90,13 +88,12 @@ def _pads(windows: PoolAttributes) -> str:
     return "×".join(str(b) if b == e else f"({b}, {e})" for b, e in zip(windows.begins, windows.ends, strict=True))
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """One axis: sizes of x and the output, the window of the lowered operator with its margins, and its rounding."""
 
     number: int
     size: Dim
-    count: Dim
+    pooled: Dim
     chosen: AclnnWindow
     ceil: bool
 
@@ -151,7 +148,7 @@ def effective_kernel(window: AxisWindow) -> Step:
 def on_canvas(window: AxisWindow, axis: Axis) -> Iterator[Step]:
     """The pool's own windows over a canvas: x with the padding that they reach."""
     chosen = axis.chosen
-    known = {"b": window.begin, "s": chosen.stride, "k′": window.extent, "I": axis.size.static, "n": axis.count.static}
+    known = {"b": window.begin, "s": chosen.stride, "k′": window.extent, "I": axis.size.static, "n": axis.pooled.static}
     yield effective_kernel(window)
     yield Step.of("canvas before", "b", known, chosen.before)
     yield Step.of("canvas after", "max((n − 1)·s + k′ − b − I, 0)", known, chosen.after)
@@ -177,14 +174,14 @@ def output_size(span: str, known: dict[str, int], axis: Axis, kernel: int) -> St
     formula, chosen = f"{left}({span}) / s{right} + 1", axis.chosen
     numbers = {"I": axis.size.static, "s": chosen.stride, **known}
     if axis.size.static is None:
-        return Step("output size", formula, None, f"{axis.count}, for every size")
+        return Step("output size", formula, None, f"{axis.pooled}, for every size")
     canvas = chosen.before + axis.size.static + chosen.after
     windows = -(-(canvas + 2 * chosen.pad - kernel) // chosen.stride) + 1 if axis.ceil else None
-    if windows is not None and str(windows) != str(axis.count):
+    if windows is not None and str(windows) != str(axis.pooled):
         formula, what = f"{formula} − 1", "output size, without the window that would start after the input"
     else:
         what = "output size"
-    return Step.of(what, formula, numbers, axis.count)
+    return Step.of(what, formula, numbers, axis.pooled)
 
 
 def _uneven(size: Dim, count: Dim) -> Iterator[Step]:

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.gradient import Gradient
 from poolgrad_lowering.dialect import OPS, TYPES
@@ -64,18 +64,17 @@ def inexpressible(operator: str, gradient: Gradient) -> Refuse:
     return Refuse(Code.OPERATOR_WINDOWS, what, operator, Shown(gradient.x_shape), Shown(gradient.pooled_shape))
 
 
-@dataclass(frozen=True)
-class PooledAxis:
+class PooledAxis(NamedTuple):
     """One spatial axis: ONNX's windows, the windows over x that can stand for them if aclnn takes these, and sizes.
 
-    `extent` and `count` are the sizes of x and of the output, None if symbolic.
+    `extent` and `pooled` are the sizes of x and of the output, None if symbolic.
     """
 
     number: int
     window: AxisWindow
     over_x: AclnnWindow
     extent: int | None
-    count: int | None
+    pooled: int | None
 
     @property
     def fits_every_size(self) -> bool:
@@ -89,8 +88,8 @@ class PooledAxis:
 
         `onnx_ceil` is the rounding of the pool.
         """
-        if self.extent is not None and self.count is not None:
-            is_equal = self.over_x.is_legal() and self.over_x.output_size(self.extent, ceil=ceil) == self.count
+        if self.extent is not None and self.pooled is not None:
+            is_equal = self.over_x.is_legal() and self.over_x.output_size(self.extent, ceil=ceil) == self.pooled
             return self.over_x if is_equal else None
         # For a symbolic size the rounding must be ONNX's; then counts agree with floor, or with ceil and equal pads.
         is_open = ceil == onnx_ceil and (not ceil or self.window.begin == self.window.end)
@@ -98,10 +97,10 @@ class PooledAxis:
 
     def canvas(self, *, ceil: bool) -> AclnnWindow | None:
         """Return the windows on a canvas; None if a size is symbolic or the output size differs."""
-        if self.extent is None or self.count is None:
+        if self.extent is None or self.pooled is None:
             return None
-        window = on_canvas(self.window, self.extent, self.count)
-        return window if window.output_size(self.extent, ceil=ceil) == self.count else None
+        window = on_canvas(self.window, self.extent, self.pooled)
+        return window if window.output_size(self.extent, ceil=ceil) == self.pooled else None
 
     def check(self) -> None:
         """Raise `Refuse` if there is no window, or a window contains no element or starts in the padding."""
@@ -109,12 +108,12 @@ class PooledAxis:
         if self.extent is not None and window.begin + self.extent + window.end < window.extent:
             what = "on spatial axis {} no window fits into {} elements"
             raise Refuse(Code.OUTPUT_SIZE, what, self.number, self.extent)
-        if self.extent is None or self.count is None:
+        if self.extent is None or self.pooled is None:
             return
-        if window.starts_behind(self.count - 1, self.extent):
+        if window.starts_behind(self.pooled - 1, self.extent):
             what = "on spatial axis {} the last of {} windows starts in the padding after the input"
-            raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.count)
-        if has_empty_window(window, self.extent, self.count):
+            raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.pooled)
+        if has_empty_window(window, self.extent, self.pooled):
             raise Refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
 
 
@@ -161,11 +160,11 @@ def _no_windows(axes: Sequence[PooledAxis], onnx_ceil: bool) -> Refuse:
     """Return the reason why no rounding mode legalizes all axes."""
     for axis in axes:
         pads = (axis.window.begin, axis.window.end)
-        if axis.extent is not None and axis.count is not None:
+        if axis.extent is not None and axis.pooled is not None:
             continue
         if not axis.fits_every_size:
             return Refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
         if onnx_ceil and pads[0] != pads[1]:
             return Refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
     what = "no rounding mode gives the output sizes {} for the input sizes {} on all axes"
-    return Refuse(Code.OUTPUT_SIZE, what, [axis.count for axis in axes], [axis.extent for axis in axes])
+    return Refuse(Code.OUTPUT_SIZE, what, [axis.pooled for axis in axes], [axis.extent for axis in axes])

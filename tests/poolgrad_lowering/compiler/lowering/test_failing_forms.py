@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def _fails(*_: Any) -> None:
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a form of this package fail on each anchor."""
     forms = tuple(
-        replace(form, match=_fails) if form.name == "ort_max_pool_grad" else form for form in patterns.own_forms()
+        form._replace(match=_fails) if form.name == "ort_max_pool_grad" else form for form in patterns.own_forms()
     )
     for name in ("all_forms", "own_forms"):
         monkeypatch.setattr(match, name, lambda: forms)

@@ -45,13 +45,13 @@ def reported(model: ModelProto, monkeypatch: pytest.MonkeyPatch, forms: list[For
 def test_shuffled_forms_report_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     forms = list(patterns.all_forms())
     shuffled = random.Random(seed).sample(forms, len(forms))
-    renamed = [replace(form, name=f"{number:02}") for number, form in enumerate(shuffled)]
+    renamed = [form._replace(name=f"{number:02}") for number, form in enumerate(shuffled)]
     for path in MODELS:
         model = onnx.load(path, load_external_data=False)
         expected = reported(model, monkeypatch, forms)
         assert reported(model, monkeypatch, shuffled) == expected, path
         names = {form.name: other.name for form, other in zip(renamed, shuffled, strict=True)}
-        found = [replace(one, pattern=names.get(one.pattern or "")) for one in reported(model, monkeypatch, renamed)]
+        found = [one._replace(pattern=names.get(one.pattern or "")) for one in reported(model, monkeypatch, renamed)]
         assert found == expected, path
 
 

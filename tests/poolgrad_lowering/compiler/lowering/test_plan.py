@@ -216,7 +216,7 @@ def test_one_site_that_trusts_a_default() -> None:
     report = inspect(TWO_SITES)
     first, second = report.anchors
     assert not report.plan("").trust_defaults
-    trusting = replace(report, anchors=[replace(first, trusted_defaults=["rows"]), second])
+    trusting = replace(report, anchors=[first._replace(trusted_defaults=["rows"]), second])
     assert trusting.plan("").trust_defaults
 
 

@@ -134,7 +134,7 @@ def shape(*sizes: int) -> tuple[Dim, ...]:
 
 def windows(gradient: MaxPoolGradient, **changes: Any) -> PoolAttributes:
     assert isinstance(gradient.windows, PoolAttributes)
-    return replace(gradient.windows, **changes)
+    return gradient.windows._replace(**changes)
 
 
 WRONG: dict[str, tuple[Callable[[MaxPoolGradient], Any], str]] = {

@@ -244,7 +244,7 @@ def test_other_element_types(element_type: int, adaptive: bool) -> None:
 def test_an_operator_with_fewer_element_types(says: Says) -> None:
     """No product of today has one; the table can say so."""
     operators = A2.operators | {MAX_POOL_3D_GRAD: Support(element_types=frozenset((TensorProto.FLOAT,)))}
-    target = dataclasses.replace(A2, operators=operators)
+    target = A2._replace(operators=operators)
     assert isinstance(attempt(select_op, gradient_of([POOL], [8], [4]), target), LoweredOp)
     refused = attempt(select_op, gradient_of([POOL], [8], [4], element_type=TensorProto.BFLOAT16), target)
     assert isinstance(refused, Refusal)
@@ -255,7 +255,7 @@ def test_an_operator_with_fewer_element_types(says: Says) -> None:
 def test_the_operator_that_takes_the_element_type() -> None:
     """Of two operators for a gradient, the preferred one where it takes the type, else the other one."""
     operators = ASCEND950.operators | {MAX_POOL_2D_GRAD: Support(element_types=frozenset((TensorProto.FLOAT,)))}
-    target = dataclasses.replace(ASCEND950, operators=operators)
+    target = ASCEND950._replace(operators=operators)
     for element_type, expected in ((TensorProto.FLOAT, MAX_POOL_2D_GRAD), (TensorProto.FLOAT16, MAX_POOL_3D_GRAD)):
         gradient = gradient_of([POOL, POOL], [8, 8], [4, 4], element_type=element_type)
         assert select_op(gradient, target).name == expected
