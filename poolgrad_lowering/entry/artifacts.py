@@ -9,7 +9,6 @@ installed, a note says whether it loads the written models.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,7 +91,7 @@ def lower_artifacts(
             write_files({**contents, **{folder.file(name): source / name for name in found.states}})
             if report.standard is not None and report.standard.is_standard:
                 models = [path for path in contents if path.suffix == ".onnx"]
-                report = replace(report, notes=(*report.notes, *session_notes(models)))
+                report = report._replace(notes=(*report.notes, *session_notes(models)))
             folder.commit()
         if described is not None:
             write_bytes(described, report.to_json().encode())

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, model_sha256
 from poolgrad_lowering.compiler.lowering.select import require_same_file
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.in_place import lower_in_place
@@ -19,10 +18,11 @@ from poolgrad_lowering.entry.source import SourceFile
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.model.io.model_file import errors_name
+from poolgrad_lowering.model.io.model_file import errors_name, model_sha256
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
+    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
     from poolgrad_lowering.entry.source import OnProven
 
 logger = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ def inspect_path(path: Path, options: FileOptions, descriptions: SideOutputs) ->
             lower_in_place(for_atc, replace(options, keep_onnx=kept), another, standard=options.standard)
         examined = examine(shown, for_atc, options.product, own)
         placed = placement_report(examined.placement)
-        report = replace(outcome.report(len(source.data), len(lowered)), ways=examined.ways, placement=placed)
+        report = outcome.report(len(source.data), len(lowered))._replace(ways=examined.ways, placement=placed)
         if descriptions.recorder is not None:
             descriptions.recorder.placement = examined.placement
     require_not_external(gate.external, path, descriptions.paths)

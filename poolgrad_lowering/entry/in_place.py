@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import ModelProto
 
@@ -20,7 +19,9 @@ from poolgrad_lowering.model.io.external_files import data_warnings
 from poolgrad_lowering.model.ir.collector import collector_paused
 from poolgrad_lowering.report.describe import describe, recounted
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.standard.result import Standardised
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.standard.result import Standardised
 
 
 class Outcome(NamedTuple):
@@ -36,7 +37,7 @@ class Outcome(NamedTuple):
 
     def report(self, bytes_before: int, bytes_after: int) -> Report:
         """Return the report, given the sizes of the serialised model."""
-        return replace(self.unsized, bytes_before=bytes_before, bytes_after=bytes_after)
+        return self.unsized._replace(bytes_before=bytes_before, bytes_after=bytes_after)
 
 
 @collector_paused()
@@ -58,9 +59,9 @@ def lower_in_place(
     if standard:
         replaced = standardise_in_place(model, gate)
         growth += replaced.growth
-        report = replace(report, operators=recounted(report.operators, model), standard=replaced)
+        report = report._replace(operators=recounted(report.operators, model), standard=replaced)
     nodes_after, seconds = report.nodes_before + growth, time.perf_counter() - started
-    return Outcome(replace(report, nodes_after=nodes_after, seconds=seconds, warnings=warnings))
+    return Outcome(report._replace(nodes_after=nodes_after, seconds=seconds, warnings=warnings))
 
 
 def standardise_in_place(model: ModelProto, gate: Gate) -> Standardised:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions, decide
-from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
 from poolgrad_lowering.entry.in_place import lower_in_place
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.gate.gate import Gate
@@ -23,6 +23,9 @@ from poolgrad_lowering.model.io.model_file import require_model
 from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.report.describe import describe
 from poolgrad_lowering.report.report import Report
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.compiler.lowering.plan import model_sha256
 from poolgrad_lowering.entry.source import SourceFile
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.io.atomic_write import PathLike, is_same_file
+from poolgrad_lowering.model.io.model_file import model_sha256
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:

@@ -35,6 +35,11 @@ class PlaceCount(NamedTuple):
     nodes: int
     bytes: int
 
+    @property
+    def title(self) -> str:
+        """The name of the place, for people."""
+        return PLACES[self.place]
+
 
 class PlacementReport(NamedTuple):
     """Where the nodes of the lowered main graph run beside onnxruntime's CANN provider in graph mode, as predicted.

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.model.diagnostics.codes import DEFECTS
 from poolgrad_lowering.model.diagnostics.diagnostic import Status, reading_order
 from poolgrad_lowering.model.diagnostics.text import counted, html_table, with_layers
@@ -20,6 +18,7 @@ from poolgrad_lowering.model.io.external_files import DataWarning
 from poolgrad_lowering.patterns import BrokenPlugin
 
 if TYPE_CHECKING:
+    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
     from poolgrad_lowering.ge.records import PlacementReport, Way
     from poolgrad_lowering.standard.result import Standardised
 
@@ -80,8 +79,7 @@ class OperatorCount(NamedTuple):
     after: int
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
     external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty and
     `placement` None except in the report of an inspected file. `standard` says what became of the operators of training
@@ -105,11 +103,11 @@ class Report:
     operators: tuple[OperatorCount, ...] = ()
     placement: PlacementReport | None = None
     standard: Standardised | None = None
-    refused_by_code: dict[str, int] = field(init=False)
 
-    def __post_init__(self) -> None:
-        counts = Counter(anchor.code for anchor in self.refused if anchor.code)
-        object.__setattr__(self, "refused_by_code", dict(sorted(counts.items())))
+    @property
+    def refused_by_code(self) -> dict[str, int]:
+        """The number of refused anchors by code."""
+        return dict(sorted(Counter(anchor.code for anchor in self.refused if anchor.code).items()))
 
     @property
     def lowered(self) -> tuple[AnchorReport, ...]:
@@ -164,6 +162,8 @@ class Report:
 
     def plan(self, model_sha256: str) -> LoweringPlan:
         """Return the plan of this lowering, for the model with this SHA-256 in hexadecimal."""
+        from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice  # noqa: PLC0415 - needed only here
+
         choices = (
             SiteChoice(one.site, one.op, one.forward_op, one.pattern, tuple(one.alternatives or ()), layer=one.layer)
             for one in self.lowered

@@ -32,7 +32,7 @@ from poolgrad_lowering.model.ir.scopes import Value
 G = TypeVar("G", bound=Gradient)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Family(Generic[G]):
     """A family of gradients. Its functions take gradients and sites of this family only.
 

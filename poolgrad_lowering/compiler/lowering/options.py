@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
 from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, Target, find_target
 from poolgrad_lowering.model.diagnostics.errors import PlanError
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
 
 
 @dataclass(frozen=True, kw_only=True)

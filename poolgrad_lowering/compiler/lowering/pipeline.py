@@ -33,7 +33,7 @@ from poolgrad_lowering.model.ir.index import ModelIndex
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decisions:
     """What a lowering does with each anchor of a model: the verdicts in the order of the model, and the new nodes."""
 

@@ -29,13 +29,6 @@ _IN_FILE = ("site", "layer", "pattern", "operator", "alternatives", "forward")
 """The fields of a choice in a file."""
 
 
-def model_sha256(data: bytes) -> str:
-    """The SHA-256 of a model's file in hexadecimal, which identifies the model in a plan."""
-    import hashlib  # noqa: PLC0415 - it loads OpenSSL, which a lowering without a plan does not need
-
-    return hashlib.sha256(data).hexdigest()
-
-
 @dataclass(frozen=True)
 class SiteChoice:
     """The choice for one site.

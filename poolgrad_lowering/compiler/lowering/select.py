@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.compiler.families.registry import family_of
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.compiler.lowering.debugging import not_selected
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.compiler.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.model.diagnostics.errors import PlanError
 from poolgrad_lowering.model.diagnostics.text import did_you_mean
 from poolgrad_lowering.model.ir.index import ModelIndex
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.compiler.lowering.plan import LoweringPlan, SiteChoice
 
 
 def select(index: ModelIndex, verdicts: Sequence[Verdict], options: Options) -> tuple[list[Verdict], FunctionBodies]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from poolgrad_lowering.entry.cli.console import operator_text, print_error, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import STREAM
-from poolgrad_lowering.ge.records import PLACES
 from poolgrad_lowering.model.diagnostics.diagnostic import Status
 from poolgrad_lowering.model.diagnostics.text import counted, printable, with_layers
 from poolgrad_lowering.report.report import AnchorReport, Report
@@ -87,7 +86,7 @@ def print_placement(report: Report) -> None:
     found = report.placement
     if found is None:
         return
-    rows = [(PLACES[count.place], str(count.nodes), found.share_of_bytes(count)) for count in found.places]
+    rows = [(count.title, str(count.nodes), found.share_of_bytes(count)) for count in found.places]
     print_table(("place beside the CANN provider", "nodes", "share of bytes"), rows)
     unknown = f"; {counted(found.unknown_sizes, 'tensor')} of unknown size" if found.unknown_sizes else ""
     print_line(

@@ -55,3 +55,10 @@ def errors_name(path: Path) -> Iterator[None]:
         raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
     except InvalidModelError as error:
         raise error.within(f"'{path}'") from error.__cause__
+
+
+def model_sha256(data: bytes) -> str:
+    """The SHA-256 of a model's file in hexadecimal, which identifies the model in a plan."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, which a lowering without a plan does not need
+
+    return hashlib.sha256(data).hexdigest()

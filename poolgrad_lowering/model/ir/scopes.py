@@ -9,7 +9,6 @@ function. A subgraph can use the values of the scopes that enclose it. `index` b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -73,7 +72,6 @@ def canonical_domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-@dataclass(eq=False)
 class Scope:
     """A name space of values: a graph or a function, and its place in the model.
 
@@ -82,26 +80,31 @@ class Scope:
     names that nodes or outputs of the scope use and that none of its nodes defines.
     """
 
-    proto: GraphLike
-    path: str
-    parent: Scope | None
-    opsets: dict[str, int]
-    redefined: frozenset[str]
-    inputs: frozenset[str] = frozenset()
-    outputs: frozenset[str] = frozenset()
-    initializers: dict[str, int] = field(default_factory=dict)
-    interface: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
-    value_infos: dict[str, int] = field(default_factory=dict)
-    producers: dict[str, int] = field(default_factory=dict)
-    free_names: dict[str, None] = field(default_factory=dict)
-    use_lists: UseLists = field(default_factory=UseLists)
-    captured: dict[str, list[Use]] = field(default_factory=dict)
-    by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    node_names: list[str] = field(default_factory=list)
-    holder: int = -1
-    values: dict[str, Value] = field(default_factory=dict)
-    resolved: dict[str, Value] = field(default_factory=dict)
-    _nodes: dict[int, Node] = field(default_factory=dict)
+    def __init__(
+        self,
+        proto: GraphLike,
+        path: str,
+        parent: Scope | None,
+        opsets: dict[str, int],
+        redefined: frozenset[str],
+        *,
+        holder: int = -1,
+    ) -> None:
+        self.proto, self.path, self.parent, self.holder = proto, path, parent, holder
+        self.opsets, self.redefined = opsets, redefined
+        self.inputs = self.outputs = frozenset[str]()
+        self.initializers: dict[str, int] = {}
+        self.interface: dict[str, onnx.ValueInfoProto] = {}
+        self.value_infos: dict[str, int] = {}
+        self.producers: dict[str, int] = {}
+        self.free_names: dict[str, None] = {}
+        self.use_lists = UseLists()
+        self.captured: dict[str, list[Use]] = {}
+        self.by_op: dict[tuple[str, str], list[int]] = {}
+        self.node_names: list[str] = []
+        self.values: dict[str, Value] = {}
+        self.resolved: dict[str, Value] = {}
+        self._nodes: dict[int, Node] = {}
 
     def defines(self, name: str) -> bool:
         """Whether the name is defined in this scope, not captured from an enclosing one."""

@@ -63,9 +63,7 @@ def _totals(placement: Placement) -> str:
 
 def _table(placement: Placement) -> Markup:
     found = placement_report(placement)
-    rows = [
-        (PLACES[each.place], f"{each.nodes:,}", f"{each.bytes:,}", found.share_of_bytes(each)) for each in found.places
-    ]
+    rows = [(each.title, f"{each.nodes:,}", f"{each.bytes:,}", found.share_of_bytes(each)) for each in found.places]
     unknown = f" ({counted(placement.unknown_sizes, 'tensor')} of unknown size left out)"
     caption = "Nodes by place, and the bytes that they read and write" + (unknown if placement.unknown_sizes else "")
     return table(caption, ("place", "nodes", "bytes", "share of bytes"), rows, stacked=True)
