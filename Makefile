@@ -31,7 +31,7 @@ SLOW := built_models or gigabytes or vf2_oracle or random_windows or over_any_ax
   or every_pool_of_one_axis or shuffled or test_folders or onnxruntime_training or hash_seed or test_import \
   or test_portability or test_streams or every_process or closed_pipe or verbose_logs or test_completion \
   or test_browser or test_atc_export or test_functions or test_pool_functions or test_average_functions \
-  or test_reduced_functions or test_definitions
+  or test_reduced_functions or operator_definitions
 quick: ## the compiler's tests without the slowest, in a minute
 	$(IN) test pytest -n auto --dist worksteal -k "not ($(SLOW))" tests/poolgrad_lowering tests/patterns tests/html_report
 

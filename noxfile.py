@@ -144,7 +144,8 @@ SESSIONS = {
     ),
     "training": Session(
         "the custom operators in onnxruntime-training, Python 3.12 or older (a large download)",
-        "pytest -m 'not long' tests/training tests/runtime/test_custom_ops.py",
+        "pytest -m 'not long' tests/training tests/runtime/test_custom_ops.py; "
+        "pytest -m training tests/poolgrad_lowering/standard/operator_definitions",
         f"{EDITABLE} --group=training",
     ),
     "torch-step": Session(

@@ -20,8 +20,8 @@ from onnx import ModelProto, TensorProto
 
 from models.training_operators import OPERATORS, example
 from tests.oracles import training_operators as oracle
+from tests.poolgrad_lowering.standard.operator_definitions.examples import BATCH, EXAMPLES, operands
 from tests.poolgrad_lowering.standard.standard_models import TOLERANCES, Array, one_node, standardised
-from tests.poolgrad_lowering.standard.test_definitions import BATCH, EXAMPLES, operands
 
 pytestmark = pytest.mark.training
 

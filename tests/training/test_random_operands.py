@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What definitions are tested with against the kernels of onnxruntime-training that they stand for.
+"""Pools, recurrent networks and more with random operands and attributes, by kernels of onnxruntime-training.
 
-The tests are those of the definitions, with the operators left in the models: their results are the kernels'. Pools and
-recurrent networks have random operands and attributes besides. Where that build has no kernel, gradients are torch's.
+Where that build has no kernel, gradients are torch's. The definitions' own tests run on the kernels where they are, in
+`tests/poolgrad_lowering/standard/operator_definitions`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,61 +19,9 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from tests.oracles import run_ort
-from tests.poolgrad_lowering.standard import test_definitions as definitions
 from tests.poolgrad_lowering.standard.standard_models import TOLERANCES, Array, one_node, standardised
 
 pytestmark = pytest.mark.training
-
-OTHERS = (
-    *("test_every_operator_has_an_expected_result", "test_the_ways_to_write_the_gradients_of_a_convolution"),
-    *("test_examples", "test_examples_without_or_with_one_element_in_the_batch"),
-)
-"""Tests of nodes that are written, and those whose operands `test_edge_operands.py` gives to kernels."""
-WITHOUT_KERNELS = (
-    *("test_average_pool_grad", "test_average_pools_of_aten", "test_adaptive_average_pools_of_aten"),
-    *("test_maximum_of_aten", "test_gradient_of_a_maximum_of_aten", "test_max_pool_grad_of_doubles"),
-    *("test_convolutions_of_tensorflow", "test_dilated_convolutions_of_tensorflow", "test_conv_transpose_grad"),
-    *("test_resize_grad", "test_resize_grad_without_scales", "test_rows_without_padding", "test_scaled_sum"),
-)
-"""Tests of operators that have none, or, as AveragePoolGrad, none of the operands of some rows."""
-DIFFERENCES = {
-    r"auto_pad\[.*SAME": "The kernel pads by `pads` alone.",
-    r"one_operand\[(FastGelu|QuickGelu)-float64": "There is no kernel of doubles.",
-    r"one_operand\[(BiasFast|Leaky|LogSoftmax|QuickGeluG|Relu|Softmax)\w*-float64": "There is no kernel of doubles.",
-    r"one_operand\[FastGeluGrad-float64": "The kernel of doubles has constants of float32.",
-    r"test_(batch_norm|batch_norm_grad|layer_norm)\[.*float64": "There is no kernel of doubles.",
-    r"test_layer_norm_grad\[.*float(16|64)": "There is a function for opset 17 and older.",
-    r"test_masks_at_the_edges": "There is no kernel of PyTorch's domain.",
-    r"_in_float16_\w+_in_float32|float16_sums": "onnx's evaluator runs them, which has no kernel.",
-    r"test_dropout_grad\[(None|0.3)-False": "The kernel does not read training_mode.",
-    r"test_dropout_grad\[0.0-(None|True)-.*float32": "With a ratio of 0 the kernel does not read the mask.",
-    r"test_scale\[float64-.*-1\]": "The kernel of doubles has the inverse of the scale in float32.",
-    r"test_accumulator": "The kernel writes over the buffer, and returns it as its second output.",
-    r"bias\[SoftmaxCrossEntropyLossGrad\]": "The kernel has no such operand.",
-    r"broadcast_axes\[a3": "The kernel gives the axes in another order.",
-    r"test_equal_split": "The kernel needs the lengths.",
-    r"test_slice_grad\[.*(float16|backwards)": "The kernel takes no float16, and no negative step.",
-}
-"""By what is in a test's name, why the kernel is no measure of it. A test that passes nevertheless is a failure."""
-
-
-@pytest.fixture(autouse=True)
-def operators_stay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the operators in the models of the definitions' tests."""
-    monkeypatch.setattr(definitions, "standardised", lambda model: model)
-    monkeypatch.setattr(definitions, "assert_derived", lambda *_, **__: None)
-    for part, reason in DIFFERENCES.items():
-        if re.search(part, request.node.name):
-            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
-
-
-globals().update(
-    {
-        name: test
-        for name, test in vars(definitions).items()
-        if name.startswith("test_") and name not in (*OTHERS, *WITHOUT_KERNELS)
-    }
-)
 
 F32, F64 = np.float32, np.float64
 few = settings(derandomize=True, max_examples=25, deadline=None, database=None)
