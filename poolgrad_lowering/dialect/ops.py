@@ -194,7 +194,6 @@ ADAPTIVE_AVERAGE_GRAD = "AdaptiveAvgPool3dGrad"
 ADAPTIVE_AVERAGE_2D_GRAD = "AdaptiveAvgPool2dGrad"
 
 _SIZES = Operand("orig_input_shape", Part.SIZES, "The shape of x, the pooled input: (N, C, spatial axes).")
-_AVERAGED_X = Operand("x", Part.X, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
 
 _MEAN = (
     "each element of the incoming gradient is divided by the number of elements that its window counts, and is added "
@@ -208,20 +207,15 @@ _BITS = (
 
 
 def _grad(name: str) -> Operand:
-    return Operand(name, Part.GRAD, "The gradient of the pooled output, (N, C, spatial axes).")
+    return _GRAD._replace(name=name)
 
 
 def _result(name: str) -> Operand:
     return Operand(name, Part.Y, "The gradient of x, in x's shape.")
 
 
-_OVERRIDE = Attribute(
-    "divisor_override",
-    AttributeProto.INT,
-    "The divisor of all windows; 0 if each window is counted.",
-    default=0,
-    minimum=0,
-)
+_OVERRIDE_TEXT = "The divisor of all windows; 0 if each window is counted."
+_OVERRIDE = Attribute("divisor_override", AttributeProto.INT, _OVERRIDE_TEXT, default=0, minimum=0)
 
 _AXIS = "along each spatial axis of x"
 _BODY_WINDOW = (
@@ -248,8 +242,7 @@ def _adaptive_body(grad: str, y: str, shape: str, oldest: int) -> dict[Maximum, 
 _AVERAGE_POOL_OPS = (
     Op(
         AVERAGE_3D_GRAD,
-        f"Gradient of an average pool over up to three spatial axes: {_MEAN} {_BITS} "
-        "Attributes always have entries for D, H and W; leading spatial axes that x does not have have size 1.",
+        f"Gradient of an average pool over up to three spatial axes: {_MEAN} {_BITS} {_LEADING_AXES}",
         inputs=(_SIZES, _grad("grads")),
         outputs=(_result("output"),),
         attributes=(
@@ -292,7 +285,7 @@ _AVERAGE_POOL_OPS = (
     Op(
         ADAPTIVE_AVERAGE_GRAD,
         f"Gradient of an adaptive average pool over up to three spatial axes. {_ADAPTIVE_WINDOWS} {_MEAN} {_BITS}",
-        inputs=(_grad("y_grad"), _AVERAGED_X),
+        inputs=(_grad("y_grad"), _X),
         outputs=(_result("x_grad"),),
         attributes=(_LAYOUTS["NCDHW"],),
         functions={

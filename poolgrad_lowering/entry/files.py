@@ -135,15 +135,10 @@ def lower_path(
 
 def inspect_file(
     source: PathLike,
+    options: FileOptions | None = None,
     *,
-    target: str | None = None,
-    forward: bool = True,
-    trust_defaults: bool = False,
-    standard: bool = False,
-    keep_onnx: bool = False,
     plan_path: PathLike | None = None,
     html_path: PathLike | None = None,
-    limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """The report that `lower_file` would return, with the ways in which the lowered model can run, and
     where its nodes run beside onnxruntime's CANN provider.
@@ -152,37 +147,26 @@ def inspect_file(
 
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
-    options = FileOptions(
-        target=target,
-        forward=forward,
-        trust_defaults=trust_defaults,
-        limits=limits,
-        standard=standard,
-        keep_onnx=keep_onnx,
-    )
-    return inspect_path(Path(source), options, SideOutputs(Path(source), page=html_path, plan=plan_path))
-
-
-def inspect_path(path: Path, options: FileOptions, descriptions: SideOutputs) -> Report:
-    """As `inspect_file`."""
     from poolgrad_lowering.ge.atc.ways import examine, placement_report  # noqa: PLC0415 - what `lower_file` does not load
     from poolgrad_lowering.ge.registered import without_layout  # noqa: PLC0415
 
-    source = SourceFile(path, options.limits)
-    model, gate = source.open()
+    path, options = Path(source), options or FileOptions()
+    descriptions = SideOutputs(path, page=html_path, plan=plan_path)
+    file = SourceFile(path, options.limits)
+    model, gate = file.open()
     with errors_name(path):
         outcome = lower_in_place(model, options, gate, descriptions.recorder, standard=options.standard)
-        lowered = gate.serialised(model) if outcome.changed else source.data
-        shown, own = source.open(lowered)
+        lowered = gate.serialised(model) if outcome.changed else file.data
+        shown, own = file.open(lowered)
         kept, for_atc = without_layout(options.product), shown
         if any(anchor.op in kept for anchor in outcome.unsized.anchors):
-            for_atc, another = source.open()
+            for_atc, another = file.open()
             lower_in_place(for_atc, replace(options, keep_onnx=kept), another, standard=options.standard)
         examined = examine(shown, for_atc, options.product, own)
         placed = placement_report(examined.placement)
-        report = outcome.report(len(source.data), len(lowered))._replace(ways=examined.ways, placement=placed)
+        report = outcome.report(len(file.data), len(lowered))._replace(ways=examined.ways, placement=placed)
         if descriptions.recorder is not None:
             descriptions.recorder.placement = examined.placement
     require_not_external(gate.external, path, descriptions.paths)
-    write_files({}, descriptions.contents(report, source))
+    write_files({}, descriptions.contents(report, file))
     return report

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
-from poolgrad_lowering.entry.files import inspect_path, lower_path
+from poolgrad_lowering.entry.files import inspect_file, lower_path
 from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.model.diagnostics.errors import FileError
@@ -79,45 +79,45 @@ def lower_folder(
         standard=standard,
         keep_onnx=keep_onnx,
     )
-    models = models_below(source)
-    _require_apart(source, (destination, reports, pages))
     work = partial(_lower_one, source, destination, options, reports=reports, pages=pages)
-    results = for_each(work, models, FileResult, jobs=jobs, on_result=on_result)
-    _write_index(pages, source, results)
-    return results
+    return _each(source, (destination, reports), pages, work, jobs=jobs, on_result=on_result)
 
 
 def inspect_folder(
-    source: PathLike,
+    source: Path,
+    options: FileOptions,
     *,
     jobs: int | None = None,
-    target: str | None = None,
-    forward: bool = True,
-    trust_defaults: bool = False,
-    standard: bool = False,
-    keep_onnx: bool = False,
-    html_folder: PathLike | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    html_folder: Path | None = None,
     on_result: OnResult[FileResult] | None = None,
 ) -> list[FileResult]:
     """Return the results that `lower_folder` would give, without writing a model; raises its errors.
 
     The reports are those of `inspect_file`.
     """
-    source, pages = Path(source), _path(html_folder)
-    options = FileOptions(
-        target=target,
-        forward=forward,
-        trust_defaults=trust_defaults,
-        limits=limits,
-        standard=standard,
-        keep_onnx=keep_onnx,
-    )
+    work = partial(_inspect_one, source, html_folder, options)
+    return _each(source, (), html_folder, work, jobs=jobs, on_result=on_result)
+
+
+def _each(
+    source: Path,
+    destinations: Iterable[Path | None],
+    pages: Path | None,
+    work: Callable[[str], FileResult],
+    *,
+    jobs: int | None,
+    on_result: OnResult[FileResult] | None,
+) -> list[FileResult]:
+    """Do `work` for each model, which writes below `destinations` and `pages`, and write the index of the pages."""
     models = models_below(source)
-    _require_apart(source, [pages])
-    work = partial(_inspect_one, source, pages, options)
+    _require_apart(source, (*destinations, pages))
     results = for_each(work, models, FileResult, jobs=jobs, on_result=on_result)
-    _write_index(pages, source, results)
+    if pages is not None:
+        from poolgrad_lowering.report.html.index import IndexRow, index_page  # noqa: PLC0415 - only for pages
+
+        rows = [IndexRow(result.path, f"{result.path}.html", result.report, result.error) for result in results]
+        make_folder(pages)
+        write_bytes(pages / INDEX, index_page(source.name or str(source), rows))
     return results
 
 
@@ -149,8 +149,7 @@ def _lower_one(
 
 
 def _inspect_one(source: Path, pages: Path | None, options: FileOptions, path: str) -> FileResult:
-    side = SideOutputs(source / path, page=_beside(pages, f"{path}.html"))
-    return FileResult(path, inspect_path(source / path, options, side))
+    return FileResult(path, inspect_file(source / path, options, html_path=_beside(pages, f"{path}.html")))
 
 
 def _beside(folder: Path | None, name: str) -> Path | None:
@@ -159,13 +158,3 @@ def _beside(folder: Path | None, name: str) -> Path | None:
         return None
     make_folder((folder / name).parent)
     return folder / name
-
-
-def _write_index(pages: Path | None, source: Path, results: list[FileResult]) -> None:
-    if pages is None:
-        return
-    from poolgrad_lowering.report.html.index import IndexRow, index_page  # noqa: PLC0415 - only if pages are requested
-
-    rows = [IndexRow(result.path, f"{result.path}.html", result.report, result.error) for result in results]
-    make_folder(pages)
-    write_bytes(pages / INDEX, index_page(source.name or str(source), rows))

@@ -98,7 +98,7 @@ def _is_written(users: Sequence[NodeProto], writer: Writer) -> bool:
     return writer.opset >= _OLDEST_OPSET and all(user.op_type != "MaxPoolGrad" for user in users)
 
 
-def write_positions(node: NodeProto, writer: Writer) -> bool:
+def write_positions(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
     """Add the positions in planes in place of a Sub that computes them from Indices; return whether it does."""
     if node.input[0] not in writer.positions or not _is_in_plane(node, writer):
         return False
@@ -115,7 +115,7 @@ def _is_in_plane(node: NodeProto, writer: Writer) -> bool:
     return shapes[0] is not None and None not in shapes[0] and shapes[0] == shapes[1]
 
 
-def write_plane_starts(node: NodeProto, writer: Writer) -> bool:
+def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
     """Add the positions of planes in place of a Slice that takes each plane's first index of a pool of single elements.
 
     Exporters compute positions in a plane with it. Returns whether a node is such a Slice.

@@ -114,16 +114,6 @@ def _pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> boo
     return writer.change(node, _written_pads(node, attributes, writer.types))
 
 
-def _slice(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
-    """The plugin of MaxPool refuses Indices, of which this Slice may take some that are known."""
-    return write_plane_starts(node, writer)
-
-
-def _sub(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
-    """As `_slice`."""
-    return write_positions(node, writer)
-
-
 def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> list[int] | None:
     """Return the kernel of a convolution, from its attribute or from the shape of its weight; None if unknown."""
     if "kernel_shape" in attributes:
@@ -501,8 +491,8 @@ _REWRITES: dict[str, Rewrite] = {
     **dict.fromkeys(_PARTS, _in_parts),
     "ScatterND": _scatter_nd,
     "Shape": _shape,
-    "Slice": _slice,
-    "Sub": _sub,
+    "Slice": write_plane_starts,
+    "Sub": write_positions,
     "SoftmaxCrossEntropyLoss": _loss,
     "Transpose": _transpose,
 }

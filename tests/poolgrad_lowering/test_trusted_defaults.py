@@ -19,6 +19,7 @@ from onnx import ModelProto, TrainingInfoProto, helper, numpy_helper
 from poolgrad_lowering import PlanError, inspect, lower, lower_file, lower_folder, read_plan
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
+from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim
@@ -141,7 +142,7 @@ def test_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     path = saved(tmp_path / "models")
     report = lower_file(path, tmp_path / "out.onnx", trust_defaults=True)
-    assert report.anchors == inspect_file(path, trust_defaults=True).anchors
+    assert report.anchors == inspect_file(path, FileOptions(trust_defaults=True)).anchors
     [result] = lower_folder(tmp_path / "models", tmp_path / "lowered", jobs=1, trust_defaults=True)
     assert result.report is not None
     assert [len(found.lowered) for found in (report, result.report)] == [1, 1]
@@ -149,7 +150,7 @@ def test_files_and_folders(tmp_path: Path) -> None:
 
 def test_a_plan_keeps_the_trust(tmp_path: Path) -> None:
     path, plan = saved(tmp_path), tmp_path / "plan.json"
-    inspect_file(path, trust_defaults=True, plan_path=plan)
+    inspect_file(path, FileOptions(trust_defaults=True), plan_path=plan)
     document = json.loads(plan.read_text("utf-8"))
     schema = json.loads((files("poolgrad_lowering") / "schemas" / "plan.json").read_text("utf-8"))
     jsonschema.validate(document, schema)

@@ -14,19 +14,21 @@ from poolgrad_lowering.entry.cli.streams import model_file
 
 
 def _inspect(options: argparse.Namespace) -> ExitCode:
-    inspection = {
-        "target": options.target,
-        "forward": not options.no_forward,
-        "trust_defaults": options.trust_defaults,
-        "standard": options.standard,
-        "keep_onnx": options.keep_onnx,
-        "limits": limits(options),
-    }
+    from poolgrad_lowering.entry.options import FileOptions  # noqa: PLC0415 - `--help` must not load onnx
+
+    inspection = FileOptions(
+        target=options.target,
+        forward=not options.no_forward,
+        trust_defaults=options.trust_defaults,
+        standard=options.standard,
+        keep_onnx=options.keep_onnx,
+        limits=limits(options),
+    )
     if options.model.is_dir():
-        from poolgrad_lowering.entry.cli.folders import run_folder  # noqa: PLC0415 - `--help` must not load onnx
+        from poolgrad_lowering.entry.cli.folders import run_folder  # noqa: PLC0415 - as above
         from poolgrad_lowering.entry.folders import inspect_folder  # noqa: PLC0415 - as above
 
-        return run_folder(partial(inspect_folder, options.model, **inspection), "inspected", options)
+        return run_folder(partial(inspect_folder, options.model, inspection), "inspected", options)
     from poolgrad_lowering.entry.cli.report_text import (  # noqa: PLC0415 - as above
         print_defects,
         print_placement,
@@ -36,7 +38,7 @@ def _inspect(options: argparse.Namespace) -> ExitCode:
     )
     from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
-    report = inspect_file(options.model, plan_path=options.plan, html_path=options.html, **inspection)
+    report = inspect_file(options.model, inspection, plan_path=options.plan, html_path=options.html)
     print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")

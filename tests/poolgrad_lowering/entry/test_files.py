@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import FileError, InvalidModelError, PoolgradError, UnknownTargetError, lower, lower_file
 from poolgrad_lowering.entry.files import inspect_file
+from poolgrad_lowering.entry.options import FileOptions
 from tests.pool_graphs import GRADIENT, REFUSED, parse, saved
 
 OLD = b"what was there before"
@@ -117,7 +118,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
 
 
 def test_unknown_target_comes_before_the_file(tmp_path: Path) -> None:
-    for call in (lower_file, lambda source, _, **options: inspect_file(source, **options)):
+    for call in (lower_file, lambda source, _, target: inspect_file(source, FileOptions(target=target))):
         with pytest.raises(UnknownTargetError):
             call(tmp_path / "absent.onnx", tmp_path / "out.onnx", target="x")  # type: ignore[operator]
 

@@ -29,6 +29,7 @@ from poolgrad_lowering import (
 from poolgrad_lowering.compiler.lowering.match import identifier
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
+from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.pool_graphs import parse, torch_gradient
 from tests.texts import Says
@@ -66,7 +67,7 @@ def operators(model: ModelProto) -> list[str]:
 @pytest.mark.parametrize("forward", [True, False])
 def test_an_untouched_plan_changes_nothing(tmp_path: Path, name: str, target: str, forward: bool) -> None:
     source, plan = BUILT / f"{name}.onnx", tmp_path / "plan.json"
-    planned = inspect_file(source, target=target, forward=forward, plan_path=plan)
+    planned = inspect_file(source, FileOptions(target=target, forward=forward), plan_path=plan)
     report = lower_file(source, tmp_path / "with.onnx", plan=read_plan(plan))
     lower_file(source, tmp_path / "without.onnx", target=target, forward=forward)
     assert (tmp_path / "with.onnx").read_bytes() == (tmp_path / "without.onnx").read_bytes()

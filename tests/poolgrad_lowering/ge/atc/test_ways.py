@@ -15,6 +15,7 @@ from onnx import ModelProto
 from poolgrad_lowering import lower
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
+from poolgrad_lowering.entry.options import FileOptions
 from tests.pool_graphs import parse, torch_gradient
 
 BUILT = Path(__file__).parents[4] / "models" / "built"
@@ -26,7 +27,7 @@ ADVICE = "; its training package may have them, and --standard may write them in
 
 def found(path: Path, target: str | None = None) -> dict[str, str]:
     """The reason by way; empty for a way that works."""
-    ways = inspect_file(path, target=target).ways
+    ways = inspect_file(path, FileOptions(target=target)).ways
     assert [way.works for way in ways] == [not way.reason for way in ways]
     return {way.way: way.reason for way in ways}
 
@@ -137,7 +138,7 @@ def test_what_cann_may_refuse(tmp_path: Path) -> None:
 
 
 def test_the_placement_is_that_of_the_lowered_model() -> None:
-    placement = inspect_file(BUILT / "torch" / "lenet.onnx", target="ascend950").placement
+    placement = inspect_file(BUILT / "torch" / "lenet.onnx", FileOptions(target="ascend950")).placement
     assert placement is not None
     assert [(count.place, count.nodes) for count in placement.places] == [("provider", 4), ("cann", 65), ("cpu", 0)]
     assert (placement.sub_models, placement.copies) == (5, 0)
