@@ -117,6 +117,7 @@ def _returned(signature: inspect.Signature) -> str:
 
 def _plain(text: str) -> str:
     """A signature without the quotes of annotations, and with short defaults."""
+    text = re.sub(r"ForwardRef\(('.*?')\)", r"\1", text)  # of a named tuple
     text = re.sub(r"(: |-> )(['\"])(.*?)\2", r"\1\3", text)
     return re.sub(r"= Limits[(].*?[)]", "= Limits()", text)
 
