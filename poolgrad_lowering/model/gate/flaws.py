@@ -15,22 +15,9 @@ from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown, shown
 from poolgrad_lowering.model.io.limits import Limits
 from poolgrad_lowering.model.ir.scopes import LOCAL, Scope, Use, canonical_domain
 
-_FIELDS = {
-    AttributeProto.FLOAT: "f",
-    AttributeProto.INT: "i",
-    AttributeProto.STRING: "s",
-    AttributeProto.TENSOR: "t",
-    AttributeProto.GRAPH: "g",
-    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
-    AttributeProto.TYPE_PROTO: "tp",
-    AttributeProto.FLOATS: "floats",
-    AttributeProto.INTS: "ints",
-    AttributeProto.STRINGS: "strings",
-    AttributeProto.TENSORS: "tensors",
-    AttributeProto.GRAPHS: "graphs",
-    AttributeProto.SPARSE_TENSORS: "sparse_tensors",
-    AttributeProto.TYPE_PROTOS: "type_protos",
-}
+_SHORT = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "TYPE_PROTO": "tp"}
+_FIELDS = {number: _SHORT.get(kind, kind.lower()) for kind, number in AttributeProto.AttributeType.items() if number}
+"""The field of an attribute's value by its type; UNDEFINED, which is 0, has none."""
 _NEVER_EMPTY = frozenset(
     {AttributeProto.TENSOR, AttributeProto.GRAPH, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO}
 )
