@@ -20,7 +20,7 @@ from poolgrad_lowering.dialect.op import DOMAIN, VERSION
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
 from poolgrad_lowering.ge.values import ValueTypes
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.model.ir.graphs import inner_graphs, is_standard, names_of, names_read
+from poolgrad_lowering.model.ir.graphs import is_standard, names_captured, names_of, names_read
 
 _ELEMENTWISE = frozenset(
     (
@@ -123,7 +123,7 @@ class _Graph:
     def _write(self, node: NodeProto) -> None:
         reads = [name for name in node.input if name in self._scalars]
         results = [name for name in node.output if name in self._scalars]
-        for name in sorted((_captured(node) & self._scalars) - self._there):
+        for name in sorted(self._scalars.intersection(names_captured(node)) - self._there):
             self._there.add(self._writer.reshape(self._with_axis[name], [], name))
         if not reads and not results:
             self._writer.keep(node)
@@ -183,12 +183,3 @@ class _Graph:
         self._writer.change(node, attributes, outputs=[kept.get(name, name) for name in node.output])
         for name, value in kept.items():
             self._writer.reshape(value, [1], self._with_axis[name])
-
-
-def _captured(node: NodeProto) -> set[str]:
-    """Return the names that the subgraphs of a node read."""
-    return {
-        name
-        for graph in inner_graphs(node)
-        for name in (*names_read(graph.node), *(value.name for value in graph.output))
-    }

@@ -41,11 +41,15 @@ def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
     """Yield the names that nodes read, and all names in their subgraphs, which may be values around them."""
     for node in nodes:
         yield from node.input
-        if node.op_type not in HOLDERS and not node.domain:
-            continue
-        for graph in inner_graphs(node):
-            yield from names_read(graph.node)
-            yield from (value.name for value in graph.output)
+        if node.op_type in HOLDERS or node.domain:
+            yield from names_captured(node)
+
+
+def names_captured(node: NodeProto) -> Iterator[str]:
+    """Yield all names in the subgraphs of a node, which may be values around them."""
+    for graph in inner_graphs(node):
+        yield from names_read(graph.node)
+        yield from (value.name for value in graph.output)
 
 
 def names_of(graph: GraphProto) -> set[str]:
