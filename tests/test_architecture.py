@@ -28,7 +28,7 @@ LINES = {
     "model": 6_837,
     "report": 2_039,
     "standard": 3_237,
-    "torch": 6_059,
+    "torch": 6_302,
     "verification": 7_025,
 }
 """The most lines of each room's Python."""

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from poolgrad_lowering.torch.compositions import COMPOSITIONS
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, unknown_sizes
+from poolgrad_lowering.torch.recurrent import RECURRENT
 
 
 class Rewritten(TorchFunctionMode):
@@ -102,40 +103,6 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     return x.masked_fill_((position % step == 0) & (position < count), fill_value)
 
 
-def _layer_by_layer(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that runs recurrent layers one by one, with the dropout between them that torch leaves out.
-
-    Its arguments are those of torch's function, of tensors that are not packed.
-    """
-
-    def layers(  # noqa: PLR0917 - the function's signature
-        x: Tensor,
-        hidden: Any,
-        weights: Any,
-        has_biases: Any,
-        count: Any,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> Any:
-        others = has_biases, count, dropout, train, bidirectional, batch_first
-        if not (train and dropout) or isinstance(weights, Tensor) or count == 1:  # or packed
-            return run(x, hidden, weights, *others)
-        states = []
-        each, directions = len(weights) // count, 2 if bidirectional else 1
-        x = x.transpose(0, 1) if batch_first else x  # as torch draws the numbers
-        for layer in range(count):
-            mine, rows = (slice(layer * number, (layer + 1) * number) for number in (each, directions))
-            begun = hidden[rows] if isinstance(hidden, Tensor) else [state[rows] for state in hidden]
-            x = functional.dropout(x, dropout) if layer else x
-            x, *last = run(x, begun, weights[mine], has_biases, 1, 0.0, train, bidirectional, False)
-            states.append(last)
-        return x.transpose(0, 1) if batch_first else x, *(torch.cat(parts) for parts in zip(*states, strict=True))
-
-    return layers
-
-
 _PARAMETERS_OF_A_POOL = 7
 """Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""
 
@@ -147,7 +114,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
-    **{run: _layer_by_layer(run) for run in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)},
+    **RECURRENT,
     **{
         pool: _in_order(pool)
         for pool in (

@@ -52,3 +52,80 @@ def test_recurrent_layers_with_dropout_between(layer: type[nn.RNNBase], *, batch
     step = export_training_step(Layers(), None, (torch.randn(3, 2, 6),))
     assert sum(node.op_type == "RandomUniformLike" for node in step.model.graph.node) == 2
     step.check()
+
+
+KINDS = [
+    (nn.LSTM, {"proj_size": 3, "bidirectional": True}),
+    (nn.LSTM, {"bias": False}),
+    (nn.GRU, {"num_layers": 2, "bidirectional": True}),
+    (nn.GRU, {"bias": False}),
+    (nn.RNN, {"bidirectional": True}),
+    (nn.RNN, {"nonlinearity": "relu", "num_layers": 2}),
+]
+
+
+class Mixed(nn.Module):
+    """A layer that begins from a state, and a loss of what it gives at each step, or of its last state alone."""
+
+    def __init__(self, layer: type[nn.RNNBase], options: dict[str, Any], *, only_last: bool = False) -> None:
+        super().__init__()
+        self.layer, self.only_last = layer(5, 6, **options), only_last
+
+    def forward(self, x: Tensor, *state: Tensor) -> Tensor:
+        y, last = self.layer(x, (state if len(state) > 1 else state[0]) if state else None)
+        parts = last if isinstance(last, tuple) else (last,)
+        factors = torch.arange(1.0, 1 + y.shape[0])[:, None, None]
+        return sum((part.square().sum() for part in parts), (factors * y).sin().sum() * (not self.only_last))
+
+
+@pytest.mark.parametrize("only_last", [False, True])
+@pytest.mark.parametrize(("layer", "options"), KINDS)
+def test_gradients_of_layers(layer: type[nn.RNNBase], options: dict[str, Any], *, only_last: bool) -> None:
+    torch.manual_seed(0)
+    export_training_step(Mixed(layer, options, only_last=only_last), None, (torch.randn(4, 3, 5),)).check()
+
+
+class FromAState(nn.Module):
+    """A layer whose first state is computed from weights: h, and c from h."""
+
+    def __init__(self, layer: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.first, self.inner, self.states = nn.Linear(5, 6), Mixed(layer, {}), 2 if layer is nn.LSTM else 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x[0])[None]
+        return self.inner(x, *(h, h.cos())[: self.states])
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_gradients_of_a_first_state(layer: type[nn.RNNBase]) -> None:
+    torch.manual_seed(0)
+    export_training_step(FromAState(layer), None, (torch.randn(4, 3, 5),)).check()
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_second_derivatives(layer: type[nn.RNNBase]) -> None:
+    """A penalty of the gradient of the input: the gradient of the layer's own gradient."""
+    torch.manual_seed(0)
+
+    class Penalty(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = FromAState(layer)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.requires_grad_()
+            (slope,) = torch.autograd.grad(self.inner(x), x, create_graph=True)
+            return (slope.flatten(1).norm(dim=1) - 1).square().mean()
+
+    export_training_step(Penalty(), None, (torch.randn(3, 2, 5),)).check()
+
+
+def test_a_step_of_a_sequence_adds_few_nodes() -> None:
+    """Autograd's own gradient of an LSTM has about 55 for each step, forward and backward."""
+    model, counts = OnSequences(), []
+    for length in (4, 8):
+        batch = torch.randn(4, length, 6), torch.randint(3, (4,))
+        model(batch[0])
+        counts.append(len(export_training_step(model, nn.functional.cross_entropy, batch).model.graph.node))
+    assert counts[1] - counts[0] <= 4 * 22
