@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import torch
@@ -153,12 +153,13 @@ class RMSprop(Optimizer):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """Adam, whose weight decay is a part of the gradient, `torch.optim.Adam`."""
+    """Adam, whose weight decay is a part of the gradient unless it is decoupled, `torch.optim.Adam`."""
 
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-8
     weight_decay: float = 0.0
+    decoupled_weight_decay: bool = field(default=False, kw_only=True)
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
 
@@ -182,7 +183,9 @@ class Adam(Optimizer):
         step = factors["size"] * means["mean"] / self._divisor(means, factors)
         return {"weight": weight - step, **means}
 
-    def _decayed(self, weight: Tensor, gradient: Tensor, _rate: Tensor) -> tuple[Tensor, Tensor]:
+    def _decayed(self, weight: Tensor, gradient: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+        if self.decoupled_weight_decay:
+            return weight - rate * self.weight_decay * weight, gradient
         return weight, _decayed(gradient, weight, self.weight_decay)
 
     def _means(self, gradient: Tensor, kept: Tensors) -> Tensors:
@@ -200,11 +203,9 @@ class AdamW(Adam):
     """Adam with decoupled weight decay, `torch.optim.AdamW`."""
 
     weight_decay: float = 0.01
+    decoupled_weight_decay: bool = field(default=True, kw_only=True)
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.AdamW
-
-    def _decayed(self, weight: Tensor, gradient: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
-        return weight - rate * self.weight_decay * weight, gradient
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,6 @@ class NAdam(Adam):
     """Adam with Nesterov's momentum, `torch.optim.NAdam`."""
 
     momentum_decay: float = 4e-3
-    decoupled_weight_decay: bool = False
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.NAdam
 
@@ -238,11 +238,6 @@ class NAdam(Adam):
         means, product = self._means(gradient, kept), kept["product"] * now
         step = rate * (1 - now) / (1 - product) * gradient + rate * then / (1 - product * then) * means["mean"]
         return {"weight": weight - step / self._divisor(means, factors), **means, "product": product}
-
-    def _decayed(self, weight: Tensor, gradient: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
-        if self.decoupled_weight_decay:
-            return weight - rate * self.weight_decay * weight, gradient
-        return super()._decayed(weight, gradient, rate)
 
 
 class EagerLion(torch.optim.Optimizer):

@@ -31,6 +31,7 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "SGD": lambda p: torch.optim.SGD(p, 0.1),
     "SGD, Nesterov": lambda p: torch.optim.SGD(p, 0.1, 0.8, weight_decay=0.1, nesterov=True),
     "Adam": lambda p: torch.optim.Adam(p, 0.1, (0.8, 0.9), 1e-6, 0.2),
+    "Adam, decoupled": lambda p: torch.optim.Adam(p, 0.1, weight_decay=0.2, decoupled_weight_decay=True),
     "AdamW": lambda p: torch.optim.AdamW(p, 0.1, (0.8, 0.9), 1e-6, 0.2),
     "Adagrad": lambda p: torch.optim.Adagrad(p, 0.1, 0.2, 0.1, 0.5, 1e-6),
     "RMSprop": lambda p: torch.optim.RMSprop(p, 0.01),
