@@ -286,7 +286,9 @@ class _Eager:
                 loss = self._module(*(values[name] for name in self._step.examples))
             loss.backward()
         gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
-        for name, gradient in transformed(gradients, self._step.gradient_transform).items():
+        with drawn:
+            changed = transformed(gradients, self._step.gradient_transform)
+        for name, gradient in changed.items():
             parameters[name].grad = gradient
         found = {names.LOSS: loss}
         found |= {names.gradient(name): p.grad for name, p in parameters.items() if p.grad is not None}
@@ -300,7 +302,7 @@ class _Eager:
 
 
 def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
-    """Return a copy of the model in which random numbers are inputs, and these inputs in the order of PyTorch.
+    """Return a copy of the model in which random numbers are inputs, and these inputs.
 
     Raises `TorchExportError` for random numbers that cannot be fed.
     """
@@ -313,7 +315,7 @@ def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[s
     for name, node in drawn.items():
         copied.graph.node.remove(node)
         copied.graph.input.append(onnx.helper.make_tensor_value_info(name, types[name], None))
-    return copied, sorted(drawn, key=names.random_number)
+    return copied, list(drawn)
 
 
 def _with_exact_sigmoids(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -350,14 +352,15 @@ _ONE = "one.float64"
 """A constant of models that are compared; outputs of torch's graphs have no such name."""
 
 
-def _fed(random: Sequence[str], draws: Sequence[Tensor]) -> Arrays:
-    """Return the drawn numbers by input. Raises `TorchExportError` if PyTorch draws another number of times."""
-    if len(random) != len(draws):
+def _fed(random: Collection[str], draws: Sequence[Tensor]) -> Arrays:
+    """Return the drawn numbers by input. Raises `TorchExportError` if PyTorch draws fewer times."""
+    numbers = {name: names.random_number(name) for name in random}
+    if max(numbers.values(), default=-1) >= len(draws):
         raise TorchExportError(
-            f"a step that draws random numbers {len(random)} times cannot be compared with PyTorch, which draws "
-            f"{len(draws)} times"
+            f"a step that draws random numbers {max(numbers.values()) + 1} times cannot be compared with PyTorch, "
+            f"which draws {len(draws)} times"
         )
-    return {name: to_array(value) for name, value in zip(random, draws, strict=True)}
+    return {name: to_array(draws[number]) for name, number in numbers.items()}
 
 
 def _open(model: onnx.ModelProto) -> None:

@@ -122,9 +122,8 @@ _CORRECTIONS: dict[str, Callable[[NodeProto, onnx.TypeProto.Tensor, GraphWriter]
 
 
 def _name_random_numbers(graph: onnx.GraphProto) -> None:
-    """Number random tensors in the order of PyTorch. An output of the graph becomes a copy, which keeps its name."""
-    drawn = [node.output[0] for node in graph.node if node.op_type in names.RANDOM]
-    renamed = {name: names.random(number) for number, name in enumerate(drawn)}
+    """Name random tensors as their nodes. An output of the graph becomes a copy, which keeps its name."""
+    renamed = {node.output[0]: node.name for node in graph.node if node.op_type in names.RANDOM}
     for node in graph.node:
         for listed in (node.input, node.output):
             listed[:] = [renamed.get(name, name) for name in listed]

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch import __version__ as torch_version
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
@@ -122,6 +123,8 @@ def translated(
     # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which
     # takes most of the time of a large export.
     optimizer.inline(program.model)
+    for number, node in enumerate(node for node in program.model.graph if node.op_type in names.RANDOM):
+        node.name = names.random(number)  # before those are removed that nothing reads
     optimizer.fold_constants(program.model)
     optimizer.remove_unused_nodes(program.model)
     optimizer.remove_unused_functions(program.model)

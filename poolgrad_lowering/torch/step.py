@@ -35,6 +35,7 @@ from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, sta
 from poolgrad_lowering.torch.internals.graphs import run_annotated
 from poolgrad_lowering.torch.internals.trees import has_gradient_hooks
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
+from poolgrad_lowering.torch.model_state import random_numbers_restored
 from poolgrad_lowering.torch.progress import Progress
 from poolgrad_lowering.torch.updates import write_updates
 
@@ -247,7 +248,8 @@ def _check_gradients(parameters: Mapping[str, nn.Parameter], transform: Gradient
             raise ValueError(
                 f"'{name}' has a hook on its gradient, which no step runs: pass gradient_transform instead"
             )
-    transformed({name: torch.zeros_like(parameter) for name, parameter in trained.items()}, transform)
+    with random_numbers_restored():
+        transformed({name: torch.zeros_like(parameter) for name, parameter in trained.items()}, transform)
 
 
 def _exported(

@@ -154,6 +154,15 @@ def test_gradients_are_transformed(optimizer: Any) -> None:
             assert np.allclose(value, parameter.grad, rtol=1e-4, atol=1e-8)
 
 
+def test_a_transform_that_draws_random_numbers() -> None:
+    """They follow those of the model. The caller's go on as if nothing was exported."""
+    net = nn.Sequential(model(), nn.Dropout(0.5))
+    before = torch.get_rng_state()
+    step = export(net, gradient_transform=lambda found: {name: g + torch.randn_like(g) for name, g in found.items()})
+    assert torch.equal(torch.get_rng_state(), before)
+    step.check()
+
+
 @pytest.mark.parametrize(
     ("transform", "said"),
     [
