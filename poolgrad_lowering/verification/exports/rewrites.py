@@ -22,7 +22,7 @@ from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites,
 from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite, same_but
 from poolgrad_lowering.verification.exports.zeros import NUMBERS, inputs_with_size, zero_nodes
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of
 from poolgrad_lowering.verification.operators.pool import same_pads
 
 _FAR = 2**63 - 1
@@ -367,7 +367,7 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
         if len(unknown) > 1:  # 0 is the size of the input on the same axis
             known = [axis for axis in unknown if shape[axis] is not None]
-            kept = [axis for axis in known if shape[axis] == (own or [])[axis : axis + 1][0]]
+            kept = [axis for axis in known if shape[axis] in (own or [])[axis : axis + 1]]
             shape, zeros = [0 if axis in kept else size for axis, size in enumerate(shape)], bool(kept)
         if sum(not isinstance(size, int) for size in shape) == 1:
             shape = list(_as_numbers(shape, -1))
@@ -391,7 +391,7 @@ def _filled(
     A product of sizes is an axis for each factor until the last node.
     """
     own = [1] * (len(shape) - len(own)) + list(own)
-    factors = [[size] if size == theirs else _factors(size) for size, theirs in zip(shape, own, strict=True)]
+    factors = [[size] if size == theirs else factors_of(size) for size, theirs in zip(shape, own, strict=True)]
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
     own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
@@ -437,16 +437,6 @@ def _filled(
 def _as_numbers(sizes: Sequence[AxisSize], unknown: int) -> list[int]:
     """Return the sizes with a number in place of those that are not known."""
     return [size if isinstance(size, int) else unknown for size in sizes]
-
-
-def _factors(size: AxisSize) -> list[AxisSize]:
-    """The number and the names that a size such as 4*N is the product of; a size that is no product alone."""
-    parts = str(size).split("*")
-    if not isinstance(size, str) or not all(part.strip().isidentifier() or part.strip().isdigit() for part in parts):
-        return [size]
-    number = math.prod(int(part) for part in parts if part.strip().isdigit())
-    names: list[AxisSize] = [*sorted(part.strip() for part in parts if not part.strip().isdigit())]
-    return [number, *names] if number != 1 else names
 
 
 _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[NodeRewrite]]] = {

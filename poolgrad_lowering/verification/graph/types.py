@@ -50,6 +50,16 @@ class TensorType:
         return found if self.dims is not None and len(found) == len(self.dims) else None
 
 
+def factors_of(size: AxisSize) -> list[AxisSize]:
+    """Return the number and the names that a size such as 4*N is the product of; a size that is no product alone."""
+    parts = str(size).split("*")
+    if not isinstance(size, str) or not all(part.strip().isidentifier() or part.strip().isdigit() for part in parts):
+        return [size]
+    number = math.prod(int(part) for part in parts if part.strip().isdigit())
+    names: list[AxisSize] = [*sorted(part.strip() for part in parts if not part.strip().isdigit())]
+    return [number, *names] if number != 1 else names
+
+
 def rank_of(value: str, types: Mapping[str, TensorType]) -> int | None:
     """Return the rank of a value, None if it is not known."""
     known = types.get(value)

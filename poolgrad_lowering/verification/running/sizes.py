@@ -19,7 +19,7 @@ from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of, rank_of
 from poolgrad_lowering.verification.graph.windows import Constants, StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.operators.pool import window_count
 from poolgrad_lowering.verification.result import UnprovenError
@@ -66,7 +66,7 @@ def choices(
     """Return the choices of sizes for the symbols, from small to large; one empty choice if there are no symbols.
 
     Besides `EXTENTS` there are sizes at the edges of large windows of either side, with a batch of 1. A symbol in
-    `bound` takes turns among its sizes.
+    `bound` takes turns among its sizes. Where a symbol is a product such as 4*N, there are also sizes that are it.
     """
     if not names:
         return [{}]
@@ -79,6 +79,19 @@ def choices(
         chosen |= {name: batches.get(extent, 1) for name, axis in names.items() if axis == 0}
         chosen |= {name: sizes[turn % len(sizes)] for name, sizes in bound.items() if name in names}
         found.append(chosen)
+    return sorted([*found, *_products(names)], key=lambda chosen: sum(chosen.values()))
+
+
+def _products(names: Iterable[str]) -> list[dict[str, int]]:
+    """Return sizes such that 4*N is four times N, and is twice 2*N; none if no symbol is a product."""
+    factors = {name: factors_of(name) for name in names}
+    if all(len(each) == 1 for each in factors.values()):
+        return []
+    symbols = sorted({factor for each in factors.values() for factor in each if isinstance(factor, str)})
+    found = []
+    for first in BATCHES:
+        sizes = {symbol: first + number for number, symbol in enumerate(symbols)}
+        found.append({name: math.prod(sizes.get(str(of), of) for of in each) for name, each in factors.items()})
     return found
 
 

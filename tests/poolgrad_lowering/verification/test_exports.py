@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from importlib.resources import files
 
 import jsonschema
@@ -357,6 +358,19 @@ def test_a_reshape_without_a_shape_is_no_traceback() -> None:
     del reshape.input[1:]
     sites = verify(model, lower(model).model, whole_model=False).sites
     assert {site.status for site in sites} == {"proven"}
+
+
+def test_a_reshape_to_more_symbolic_sizes_than_it_reads() -> None:
+    model = parse(
+        """g (float[R] flat, float[2,N,M] w, int64[3] other) => (float[2,N,M] out) {
+            sizes = Shape (w)
+            out = Reshape (flat, sizes)
+        }""",
+        opset=18,
+    )
+    changed = deepcopy(model)
+    changed.graph.node[1].input[1] = "other"
+    assert not verify(model, changed, whole_model=False).proven
 
 
 SCALARS = {

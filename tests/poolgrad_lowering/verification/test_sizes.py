@@ -53,3 +53,34 @@ def test_an_average_behind_an_operator_that_tells_no_sizes(rank: int) -> None:
     result = lower(model)
     assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
     assert verify(model, result.model).proven
+
+
+def test_sizes_that_are_multiples_of_one_symbol() -> None:
+    """The zeros of a gradient may have sizes computed from those of another value: 8*T / 4 is 2*T."""
+    model = onnx.parser.parse_model(
+        f"""{head(18)} g (float[2,3,EIGHT] whole, float[2,3,TWO] x, float[2,3,T] dy) => (float[2,3,TWO] dx)
+        <int64[1] begin = {{2}}, int64[1] end = {{3}}, int64[1] four = {{4}}, float zero = {{0}}, int64[1] six = {{6}},
+         int64[1] starts = {{0}}, int64[1] ends = {{1}}, int64[1] axes = {{2}}, int64[2] rows = {{6,-1}},
+         int64[2] outer = {{2,3}}> {{
+            y, i = MaxPool <kernel_shape = [2], strides = [2]> (x)
+            e, each = MaxPool <kernel_shape = [1], strides = [1]> (x)
+            base = Slice (each, starts, ends, axes)
+            place = Sub (i, base)
+            places = Reshape (place, rows)
+            sizes = Shape (whole)
+            size = Slice (sizes, begin, end)
+            extent = Div (size, four)
+            plane = Concat <axis = 0> (six, extent)
+            nothing = Expand (zero, plane)
+            gradients = Reshape (dy, rows)
+            sums = ScatterElements <axis = 1, reduction = "add"> (nothing, places, gradients)
+            shape = Concat <axis = 0> (outer, extent)
+            dx = Reshape (sums, shape)
+        }}"""
+    )
+    for value in (*model.graph.input, *model.graph.output):
+        dim = value.type.tensor_type.shape.dim[2]
+        dim.dim_param = {"EIGHT": "8*T", "TWO": "2*T"}.get(dim.dim_param, "T")
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    assert verify(model, result.model).proven
