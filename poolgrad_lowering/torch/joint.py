@@ -127,7 +127,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     inputs = {name: value.detach().contiguous() for name, value in names.tensors(*module.in_model()).items()}
     if both := inputs.keys() & examples.keys():
         raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
-    inputs |= {name: value.contiguous() for name, value in examples.items()}
+    inputs |= {name: value.detach().contiguous() for name, value in examples.items()}
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):

@@ -36,8 +36,8 @@ def max_pool_backward(axes: int, dy: Tensor, x: Tensor, *attributes_and_indices:
     The indices of a plane, the operator's last argument, count from the plane's first element.
     """
     indices = attributes_and_indices[-1]
-    planes, size = math.prod(x.shape[:-axes]), math.prod(x.shape[-axes:])
-    zeros = torch.zeros_like(x.reshape(planes, size), dtype=wide_type(dy))
+    planes = math.prod(x.shape[:-axes])
+    zeros = torch.zeros_like(x.reshape(planes, -1), dtype=wide_type(dy))
     rows = dy.reshape(planes, -1).to(wide_type(dy))
     return zeros.scatter_add(1, indices.reshape(planes, -1), rows).reshape(x.shape).to(dy.dtype)
 

@@ -115,6 +115,12 @@ def test_a_forward_pass() -> None:
     assert [dim.dim_param or dim.dim_value for dim in x.type.tensor_type.shape.dim] == [4, 3, "2*height", 12]
 
 
+def test_a_pool_with_overlapping_windows_is_lowered() -> None:
+    """torch computes the size of its gradient's planes from the number of windows, twice."""
+    step = export(nn.MaxPool2d(3, 2, 1), nn.Conv2d(2, 4, 1), dynamic_shapes={"x": {2: "4*height", 3: "4*width"}})
+    assert len(lower(step.model).report.lowered) == 1
+
+
 OTHERS: dict[str, tuple[Tensor, Tensor]] = {
     "unet_of_any_size": (torch.randn(3, 1, 16, 4), torch.randint(5, (3, 16, 4))),
     "text_of_any_length": (torch.randint(30, (3, 22)), torch.randint(5, (3,))),
