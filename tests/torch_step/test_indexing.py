@@ -154,6 +154,7 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         torch.einsum("bcii,bcij->bcj", y, y),
         torch.diagonal_scatter(y, y[:, :, 0], 0, 2, 3),
         (y[0, 0] * 1).fill_diagonal_(0.5),
+        (z := y[0, 0] * 1, z.diagonal().mul_(0.5))[0],
         (y.reshape(-1, 3) * 1).fill_diagonal_(0.5, wrap=True),
     ],
     "bounds and products": lambda y, _: [

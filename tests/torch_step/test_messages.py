@@ -77,7 +77,6 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: pack_padded_sequence(y.flatten(2), torch.tensor([3, 1]), batch_first=True).data),
         "depends on the numbers in a tensor, in",
     ),
-    "a view": (lambda: Of(lambda y: (z := y.clone(), z.diagonal().zero_())[0]), "changes what `diagonal` returns"),
     "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
     "no operator": (
         lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)),
@@ -100,6 +99,13 @@ def test_a_refusal_is_one_sentence_with_its_cause(name: str) -> None:
     with pytest.raises(TorchExportError, match=said) as raised:
         export(make())
     assert not re.search(r"\n|\x1b|:$", str(raised.value))
+
+
+def test_a_view_that_is_changed_in_a_step_of_symbolic_sizes() -> None:
+    with pytest.raises(TorchExportError, match="changes what `diagonal` returns"):
+        export_training_step(
+            Of(lambda y: (z := y.clone(), z.diagonal().zero_())[0].mean()), None, (X,), dynamic_batch=True
+        )
 
 
 def test_messages_of_torch_are_cut_where_a_list_begins() -> None:

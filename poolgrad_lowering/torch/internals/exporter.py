@@ -39,6 +39,7 @@ from torch.onnx._internal.fx.passes.type_promotion import (
 )
 from torch.utils._pytree import tree_structure
 
+from poolgrad_lowering.torch.indexing import diagonal_scatter
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
@@ -60,7 +61,9 @@ def _translation() -> _Translation:
     for operator, write in TRANSLATIONS.items():
         registry.register_op(operator, write, is_complex=False)
     translated = set(_decomp.get_onnx_implemented_overloads(registry))
-    return _Translation(registry, _decomp.create_onnx_friendly_decomposition_table(translated))
+    decompositions = _decomp.create_onnx_friendly_decomposition_table(translated)
+    # Only here are writes to a view of a tensor operators of their own.
+    return _Translation(registry, {**decompositions, torch.ops.aten.diagonal_scatter.default: diagonal_scatter})
 
 
 def quick_program(
