@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -64,6 +65,9 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.index_put_.default: in_place(index_put),
         aten.masked_select.default: masked_select,
         aten.repeat.default: _repeat,
+        aten.mul.Scalar: _times_a_size,
+        aten.split.Tensor: _split,
+        aten.split_with_sizes.default: _split_with_sizes,
         aten.copy.default: _copy,
         aten.copy_.default: _copy_in_place,
         aten.scatter_reduce.two: _scatter_reduce,
@@ -174,6 +178,28 @@ def _repeat(x: Tensor, repeats: Sequence[Any]) -> Tensor:
     pairs = [*zip(repeats, [1] * (len(repeats) - x.ndim) + list(x.shape), strict=True)]
     apart = x.reshape([each for _, size in pairs for each in (1, size)])
     return apart.expand([each for pair in pairs for each in pair]).reshape([times * size for times, size in pairs])
+
+
+def _times_a_size(x: Tensor, factor: Any) -> Any:
+    """Return x times a number made of symbolic sizes, which torch translates beside a tensor only."""
+    return NotImplemented if isinstance(factor, (int, float)) else aten.mul.Tensor(x, factor)
+
+
+def _split(x: Tensor, size: Any, axis: int = 0) -> Any:
+    """Return parts of one size, of which the last may be smaller. Returns `NotImplemented` for numbers."""
+    whole = x.shape[axis]
+    if isinstance(size, int) and isinstance(whole, int):
+        return NotImplemented
+    count = int((whole + size - 1) // size)
+    return _split_with_sizes(x, [*[size] * (count - 1), whole - (count - 1) * size], axis)
+
+
+def _split_with_sizes(x: Tensor, sizes: Sequence[Any], axis: int = 0) -> Any:
+    """Return parts of symbolic sizes as slices: ONNX has them only as a sequence. `NotImplemented` for numbers."""
+    if all(isinstance(size, int) for size in sizes):
+        return NotImplemented
+    ends = list(accumulate(sizes))
+    return [aten.slice(x, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import torch
@@ -95,12 +97,12 @@ def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
 def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     """Fill the diagonal of x by a mask: torch does it by strides, which no graph has.
 
-    The elements of a diagonal are equally far from each other; `wrap` goes on below the square of a matrix.
+    The places on a diagonal are equal along all axes; `wrap` goes on below the square of a matrix.
     """
-    step = sum(math.prod(x.shape[axis + 1 :]) for axis in range(x.ndim))
-    count = x.numel() if wrap and x.ndim == _AXES_OF_A_MATRIX else min(x.shape) * step
-    position = torch.arange(x.numel()).reshape(x.shape)
-    return x.masked_fill_((position % step == 0) & (position < count), fill_value)
+    first, *others = (torch.arange(size).reshape(-1, *[1] * (x.ndim - axis)) for axis, size in enumerate(x.shape, 1))
+    if wrap and x.ndim == _AXES_OF_A_MATRIX:
+        first = first % (x.shape[1] + 1)
+    return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
 
 _PARAMETERS_OF_A_POOL = 7

@@ -185,6 +185,24 @@ def test_a_graph_that_is_right_for_some_sizes_is_refused(name: str) -> None:
         export(layer, dynamic_shapes={"x": {2: "height"}})
 
 
+def test_a_batch_of_any_size_in_parts_with_moments_and_a_diagonal() -> None:
+    """torch writes sequences for its parts, and no number for what its size divides. An example may have a gradient."""
+    x = X.clone().requires_grad_()
+    x.grad = torch.ones_like(x)
+
+    def layer(y: Tensor) -> Tensor:
+        first, second = y.chunk(2)
+        begun, last = y.split([len(y) - 1, 1])
+        y = torch.cat([first * 2, second]) + torch.cat([begun, last * 3]) + y.std(0)
+        flat = y.flatten(1)
+        products = (flat @ flat.mT).fill_diagonal_(0.5)
+        return y + products.mean(1)[:, None, None, None]
+
+    step = export_training_step(Net(Function(layer)), nn.CrossEntropyLoss(), (x, LABELS), dynamic_batch=True)
+    step.check()
+    check_for(step, torch.randn(5, 3, 8, 12), torch.tensor([0, 1, 1, 0, 1]))
+
+
 def test_a_range_decides_a_comparison() -> None:
     layer, _ = CONDITIONS["a way"]
     check_for(export(layer, dynamic_shapes={"x": {2: Dim("height", min=7)}}), torch.randn(4, 3, 7, 12), LABELS)
