@@ -28,22 +28,24 @@ from poolgrad_lowering.torch.model_state import (
 def check_second_pass(module: nn.Module, examples: Mapping[str, Tensor]) -> None:
     """Raise `TorchExportError` if the loss is another one in a second pass with the same tensors and random numbers.
 
+    Random numbers of torch, that is: those of Python and numpy go on, and would be constants of the step.
     A module that does not give one loss twice from the same attributes either, or cannot run, is not judged.
     """
     try:
-        with attributes_restored(module), numbers_restored(module):
+        with attributes_restored(module), numbers_restored(module), random_numbers_restored():
             before = _kept(module)
             first = _loss(module, examples)
             kept = [name.removeprefix("model.") for name, value in _kept(module).items() if before.get(name) != value]
             second = _loss(module, examples)
         if first.equal(second) or bool(second.isnan().all()):
             return
-        with attributes_restored(module), numbers_restored(module):
+        with attributes_restored(module), numbers_restored(module), random_numbers_restored():
             again = _loss(module, examples)
     except Exception:
         return
     if first.equal(again):
-        names = ", ".join(map(repr, kept[:3])) or "something outside of its modules"
+        outside = "something outside of its modules, maybe Python's random numbers"
+        names = ", ".join(map(repr, kept[:3])) or outside
         raise TorchExportError(
             f"the model's forward changes {names}, which is neither parameter nor buffer, and the loss depends on it: "
             f"a second pass gives {second.item():.6g} in place of {first.item():.6g}. Each step would begin with its "
@@ -55,7 +57,7 @@ def _loss(module: nn.Module, examples: Mapping[str, Tensor]) -> Tensor:
     """Return the loss of one pass, which has copies of parameters and buffers."""
     own = [(entries, dict(entries)) for part in module.modules() for entries in (part._parameters, part._buffers)]  # noqa: SLF001
     replace(module, {tensor: _copy(tensor) for tensor in (*module.parameters(), *module.buffers())})
-    with random_numbers_restored(), torch.autocast("cpu", enabled=False), torch.enable_grad():
+    with torch.random.fork_rng(devices=[]), torch.autocast("cpu", enabled=False), torch.enable_grad():
         loss: Tensor = module(*map(_copy, examples.values()))
     for entries, held in own:
         entries.update(held)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections import OrderedDict, UserDict, namedtuple
 from collections.abc import Callable
@@ -86,6 +87,8 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, momentum=None)),
         "the BatchNorm2d '1' has momentum=None.*momentum=0.1",
     ),
+    "a number of Python": (lambda: Of(lambda y: y * random.random()), "outside of its modules, maybe Python's random"),
+    "a number of numpy": (lambda: Of(lambda y: y * float(np.random.rand())), "outside of its modules, maybe Python's"),
     "no gradient": (
         lambda: Of(lambda y: torch.autograd.grad(y.detach().sum(), [y])[0]),
         "a gradient is computed in <lambda>.*requires_grad",

@@ -65,7 +65,9 @@ def a_cache(model: Any, x: Tensor, y: Tensor) -> Tensor:
 
 
 def random_numbers(_: Any, __: Tensor, y: Tensor) -> Tensor:
-    return nn.functional.dropout(y) * random.random() * float(np.random.rand())
+    random.random()
+    np.random.rand()
+    return nn.functional.dropout(y)
 
 
 def no_forward(*_: Any) -> Tensor:
