@@ -91,7 +91,8 @@ def _products(names: Iterable[str]) -> list[dict[str, int]]:
     found = []
     for first in BATCHES:
         sizes = {symbol: first + number for number, symbol in enumerate(symbols)}
-        found.append({name: math.prod(sizes.get(str(of), of) for of in each) for name, each in factors.items()})
+        numbers = {name: [int(sizes.get(str(of), of or 0)) for of in each] for name, each in factors.items()}
+        found.append({name: math.prod(each) for name, each in numbers.items()})
     return found
 
 
