@@ -301,8 +301,8 @@ class _Eager:
         return found | {names.new(name): value for name, value in after.items()}
 
 
-def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
-    """Return a copy of the model in which random numbers are inputs, and these inputs.
+def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, int]]:
+    """Return a copy of the model in which random numbers are inputs, and of these inputs the number of their node.
 
     Raises `TorchExportError` for random numbers that cannot be fed.
     """
@@ -315,7 +315,7 @@ def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[s
     for name, node in drawn.items():
         copied.graph.node.remove(node)
         copied.graph.input.append(onnx.helper.make_tensor_value_info(name, types[name], None))
-    return copied, list(drawn)
+    return copied, {name: names.random_number(node.name) for name, node in drawn.items()}
 
 
 def _with_exact_sigmoids(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -352,9 +352,8 @@ _ONE = "one.float64"
 """A constant of models that are compared; outputs of torch's graphs have no such name."""
 
 
-def _fed(random: Collection[str], draws: Sequence[Tensor]) -> Arrays:
+def _fed(numbers: Mapping[str, int], draws: Sequence[Tensor]) -> Arrays:
     """Return the drawn numbers by input. Raises `TorchExportError` if PyTorch draws fewer times."""
-    numbers = {name: names.random_number(name) for name in random}
     if max(numbers.values(), default=-1) >= len(draws):
         raise TorchExportError(
             f"a step that draws random numbers {max(numbers.values()) + 1} times cannot be compared with PyTorch, "

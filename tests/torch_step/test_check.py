@@ -77,6 +77,12 @@ def test_right_steps(name: str) -> None:
     export(RIGHT[name], torch.randn(3, 5)).check(steps=2)
 
 
+def test_random_numbers_in_16_bits() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        step = export(lambda x: x.bfloat16() + torch.randn_like(x, dtype=torch.bfloat16), torch.randn(3, 5))
+    step.check()
+
+
 def test_random_numbers_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     step = export(lambda x: x * torch.rand(3, 5) + torch.rand(3, 5).square(), torch.randn(3, 5))
     step.check()
