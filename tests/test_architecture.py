@@ -28,8 +28,8 @@ LINES = {
     "model": 6_837,
     "report": 2_039,
     "standard": 3_237,
-    "torch": 6_302,
-    "verification": 7_025,
+    "torch": 6_336,
+    "verification": 7_039,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
