@@ -66,13 +66,8 @@ def interleaved(variants: Variants, rounds: int) -> dict[str, Timing]:
     return {name: Timing(tuple(times)) for name, times in seconds.items()}
 
 
-_PAUSE = 0.03
-"""Seconds before each call, in which the threads of the variant before stop waiting for work in a loop."""
-
-
 def _time(call: Callable[[], object]) -> float:
-    gc.collect()  # the garbage of one variant must not slow the next
-    time.sleep(_PAUSE)
+    gc.collect()  # the garbage of one variant must not slow the next, nor its threads that wait for work in a loop
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
