@@ -147,7 +147,7 @@ _RESULT = """
     planes_shape = Slice(shape, first, third)
     pooled_spatial = Slice(pooled, first_pooled, end)
     pooled_shape = Concat<axis = 0>(planes_shape, pooled_spatial)
-    y = Reshape(row_values, pooled_shape)
+    y = Reshape{as_given}(row_values, pooled_shape)
 
     positions = Size(position)
     position_shape = Shape(position)
@@ -176,7 +176,7 @@ def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
             row_values="wide_values",
             narrow=f"    row_values = {narrow.format('wide_values')}\n",
         )
-    return _positions(opset) + choice + _RESULT.format(index_type=index_type)
+    return _positions(opset) + choice + _RESULT.format(index_type=index_type, as_given=_as_given(opset))
 
 
 def gathered_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
@@ -193,13 +193,24 @@ def filled_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
 
 def _reduced_text(opset: int, index_type: int, fill: str, taken: str) -> str:
     reduced = _REDUCED.format(taken=taken, **reduced_axis(opset))
-    return _positions(opset) + _ELEMENTS + fill + reduced + _RESULT.format(index_type=index_type)
+    return (
+        _positions(opset)
+        + _ELEMENTS
+        + fill
+        + reduced
+        + _RESULT.format(index_type=index_type, as_given=_as_given(opset))
+    )
 
 
 def _positions(opset: int) -> str:
     axis = reduced_axis(opset)
     longest = f"ReduceMax<{axis['attribute']}keepdims = 0>(length{axis['operand']})"
     return _POSITIONS.format(longest=longest, position=POSITION.format(column="element", plane="plane"))
+
+
+def _as_given(opset: int) -> str:
+    """How a Reshape takes its sizes, 0 too. onnxruntime 1.24 joins others to one of the model, and fails."""
+    return "<allowzero = 1>" if opset >= _ALLOWZERO_OPSET else ""
 
 
 def reduced_axis(opset: int) -> dict[str, str]:
@@ -240,7 +251,7 @@ _WHOLE = """
     rows = Reshape(x, view)
     row_values = ReduceMax<{attribute}keepdims = 1>(rows{operand})
     choice = ArgMax<axis = 1, keepdims = 1>(rows)
-    y = Reshape(row_values, pooled_shape)
+    y = Reshape{as_given}(row_values, pooled_shape)
 
     stepped = Concat<axis = 0>(second, after)
     step = ReduceProd<keepdims = 1>(stepped)
@@ -265,7 +276,7 @@ def reduced_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
     They are default-domain operators of `opset`, and compute in x's own type, so `narrow` is not used.
     """
     del narrow
-    return _WHOLE.format(index_type=index_type, **reduced_axis(opset))
+    return _WHOLE.format(index_type=index_type, as_given=_as_given(opset), **reduced_axis(opset))
 
 
 #: The first opset whose MaxPool has `ceil_mode` and `dilations`, and the first with Mod.
@@ -449,5 +460,4 @@ def gradient_text(opset: int, _: int, narrow: str | None) -> str:
     else:
         sums = _WIDE_INDEX + (_SORT if opset >= _SORT_OPSET else _ZEROS + _STEPS)
     y, narrowing = ("y", "") if narrow is None else ("wide_y", f"    y = {narrow.format('wide_y')}\n")
-    sizes_of_zero = "<allowzero = 1>" if opset >= _ALLOWZERO_OPSET else ""
-    return f"{planes}{sums}    {y} = Reshape{sizes_of_zero}(sums, shape)\n{narrowing}"
+    return f"{planes}{sums}    {y} = Reshape{_as_given(opset)}(sums, shape)\n{narrowing}"
