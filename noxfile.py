@@ -311,12 +311,11 @@ SESSIONS = {
         """,
         "--group=fuzz",
     ),
-    # Installed, not editable: what is measured is what a user has. Threads of OpenMP that wait by spinning would take
-    # the cores from whatever is measured next.
+    # Installed, not editable: what is measured is what a user has.
     "bench": Session(
         "measure everything, or QUESTIONS, beside other packages, and write docs/benchmarks.md (a large download)",
         "nox -s training -- true; nox -s cann-ep -- python tools/cann_home.py cann_ep; "
-        "PYTHONSAFEPATH=1 OMP_WAIT_POLICY=passive POOLGRAD_TRAINING_PYTHON=.nox/training/bin/python "
+        "PYTHONSAFEPATH=1 POOLGRAD_TRAINING_PYTHON=.nox/training/bin/python "
         "POOLGRAD_CANN_PYTHON=.nox/cann-ep/bin/python POOLGRAD_CANN_HOME=$PWD/build/cann_ep "
         "python -m benchmarks.run $QUESTIONS",
         ".[ort] --requirements=benchmarks/requirements.txt",

@@ -51,8 +51,12 @@ class Timing:
         return {"median": self.median, "low": low, "high": high, "rounds": len(self.seconds)}
 
 
-def interleaved(variants: Variants, rounds: int) -> dict[str, Timing]:
-    """The timing of every variant: one call per round after a warm-up round. The order rotates from round to round."""
+def interleaved(variants: Variants, rounds: int, *, unmeasured: float = 0.0) -> dict[str, Timing]:
+    """The timing of every variant: one call per round after a warm-up round. The order rotates from round to round.
+
+    Before each call the variant runs for some `unmeasured` seconds. Then threads of the variant before have stopped
+    waiting for work in a loop, which both onnxruntime's and OpenMP's do for some time.
+    """
     names = list(variants)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name in names:
@@ -61,13 +65,16 @@ def interleaved(variants: Variants, rounds: int) -> dict[str, Timing]:
     for number in range(rounds):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            seconds[name].append(_time(variants[name]))
+            seconds[name].append(_time(variants[name], unmeasured))
     gc.unfreeze()
     return {name: Timing(tuple(times)) for name, times in seconds.items()}
 
 
-def _time(call: Callable[[], object]) -> float:
-    gc.collect()  # the garbage of one variant must not slow the next, nor its threads that wait for work in a loop
+def _time(call: Callable[[], object], unmeasured: float) -> float:
+    gc.collect()  # the garbage of one variant must not slow the next
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < unmeasured:
+        call()
     started = time.perf_counter()
     call()
     return time.perf_counter() - started

@@ -46,8 +46,7 @@ KERNELS = """## Kernels of the host library
 
 Milliseconds of pools and gradients, with the multiple of the floor in brackets. The floor is the time for memory access
 alone: as many bytes read and written as the result needs, on all cores. onnxruntime's CPU provider has these for
-float32 only: MaxPool with Indices, and ScatterElements with `add` onto zeros. Its training build has MaxPoolGrad, which
-runs in a separate process that is called through a pipe.
+float32 only: MaxPool with Indices, and ScatterElements with `add` onto zeros.
 """
 AVERAGES = """## Gradients of average pools in the host library
 
@@ -150,7 +149,9 @@ def _process(result: dict[str, Any], _: Path) -> str:
 def _kernels(result: dict[str, Any], _: Path) -> str:
     peers = ("libaclnn_host", "torch", "onnxruntime")
     parts = [KERNELS]
-    for side, names in (("forward", peers), ("backward", (*peers, "onnxruntime-training"))):
+    ran = {row["name"] for case in result["cases"] for row in case["backward"]}
+    training = [name for name in ("onnxruntime-training",) if name in ran]  # in a process that is called by a pipe
+    for side, names in (("forward", peers), ("backward", (*peers, *training))):
         rows = ((case["name"], case["dtype"], *_beside_the_floor(case[side], names)) for case in result["cases"])
         parts += [f"### {side.capitalize()}\n", table(("pool", "type", "floor", *names), rows)]
     pair = result["pair"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.measuring import interleaved
 from benchmarks.training_peer import TRAINING_PYTHON, Peer
-from benchmarks.training_sessions import Session, cpu_session, provider_session
+from benchmarks.training_sessions import STEADY, Session, cpu_session, provider_session
 from poolgrad_lowering import lower_artifacts
 from poolgrad_lowering.runtime import TrainingLoop
 
@@ -56,6 +56,7 @@ def _rows(name: str, python: Path, work: Path) -> list[dict[str, Any]]:
             "standard step, provider": _loop(provider_session, step, batch),
         },
         ROUNDS,
+        unmeasured=STEADY,
     )
     peer.close()
     training = timings[TRAINING]

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from benchmarks.eager_networks import NETWORKS, Network
 from benchmarks.measuring import interleaved
 from benchmarks.page_runtime import EAGER
-from benchmarks.training_sessions import Session, cpu_session, provider_session
+from benchmarks.training_sessions import STEADY, Session, cpu_session, provider_session
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop
 from poolgrad_lowering.torch import TrainingStep, export_training_step
@@ -65,6 +65,7 @@ def _rows(
             "provider": _loop(provider_session(lowered, threads=threads), step),
         },
         ROUNDS,
+        unmeasured=STEADY,
     )
     eager = timings[EAGER]
     return [{"name": key, **timing.to_dict(), "ratio": timing.ratio_to(eager)} for key, timing in timings.items()]

@@ -13,6 +13,7 @@ import onnx
 
 from benchmarks.measuring import in_child, interleaved
 from benchmarks.training_sessions import (
+    STEADY,
     Open,
     cpu_session,
     load_feeds,
@@ -64,7 +65,8 @@ def compare(files: dict[str, Path], feeds: Path, work: Path) -> list[dict[str, A
     results = [[value.tobytes() for value in session.run(None, arrays)] for session in sessions.values()]
     if any(other != results[0] for other in results[1:]):
         raise ValueError(f"{files['lowered']} does not compute the bits of {files['original']}")
-    timings = interleaved({name: partial(session.run, None, arrays) for name, session in sessions.items()}, ROUNDS)
+    runs = {name: partial(session.run, None, arrays) for name, session in sessions.items()}
+    timings = interleaved(runs, ROUNDS, unmeasured=STEADY)
     del sessions
     pools = {name: _pools(name, files, arrays, work) for name in VARIANTS}
     return [
