@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.torch.internals.trees import has_step_hooks
 from poolgrad_lowering.torch.optimizers import SGD, Adagrad, Adam, AdamW, Lion, NAdam, Optimizer, RMSprop, Tensors
 
 OptimizerName = Literal["sgd", "adagrad", "adam", "adamw", "lion", "nadam", "rmsprop"]
@@ -66,6 +67,10 @@ def find_groups(optimizer: object, parameters: Mapping[str, Tensor], trained: It
 def _groups_of_torch(
     optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor], trained: frozenset[str]
 ) -> tuple[Group, ...]:
+    if has_step_hooks(optimizer):
+        raise ValueError(
+            "the optimizer has a hook on its step, which no exported step runs: remove it, and call it in the loop"
+        )
     by_tensor = {parameter: name for name, parameter in parameters.items()}
     groups = []
     for number, group in enumerate(optimizer.param_groups):

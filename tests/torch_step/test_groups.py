@@ -177,3 +177,12 @@ def test_a_transform_that_draws_random_numbers() -> None:
 def test_a_transform_that_returns_something_else(transform: Any, said: str) -> None:
     with pytest.raises(Exception, match=said):
         export(model(), gradient_transform=transform)
+
+
+@pytest.mark.parametrize("register", ["register_step_pre_hook", "register_step_post_hook"])
+def test_an_optimizer_with_a_hook_on_its_step_is_refused(register: str) -> None:
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    getattr(optimizer, register)(lambda *_: None)
+    with pytest.raises(ValueError, match="has a hook on its step"):
+        export(net, optimizer=optimizer)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 from torch._dynamo import OptimizedModule
+from torch.optim import Optimizer
 from torch.utils._pytree import (
     GetAttrKey,
     MappingKey,
@@ -48,3 +49,8 @@ def has_gradient_hooks(parameter: Tensor) -> bool:
     """Whether functions are registered that change a parameter's gradient or read it."""
     registered = (getattr(parameter, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
     return any(registered)
+
+
+def has_step_hooks(optimizer: Optimizer) -> bool:
+    """Whether functions of the user run before or after each step of an optimizer."""
+    return bool(optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks)  # noqa: SLF001
