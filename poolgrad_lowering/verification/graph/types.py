@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import onnx
 from google.protobuf.message import EncodeError
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
@@ -229,17 +229,20 @@ def without_claims(model: ModelProto) -> ModelProto:
     """Return a copy without the shapes declared of what ONNX's operators compute: they may be false.
 
     Nor has it the bounds of Slices: inference ends the process where one is of a negative size, which a window larger
-    than its input makes, and which a claim may have hidden; nor pads that runtimes ignore beside `auto_pad`.
+    than its input makes, and which a claim may have hidden; nor pads that runtimes ignore beside `auto_pad`. Subgraphs
+    stay, also those of operators of other domains with these names.
     """
     copied = deepcopy(model)
     computed = {name for node in model.graph.node if is_of_onnx(node.domain, node.op_type) for name in node.output}
     protos.replace_entries(copied.graph, "value_info", [v for v in model.graph.value_info if v.name not in computed])
     for node in copied.graph.node:
+        graphs = [one for one in node.attribute if one.type == AttributeProto.GRAPH or one.graphs]
         if node.op_type == "Slice":
             node.input[1:] = [""] * (len(node.input) - 1)
-            del node.attribute[:]
+            protos.replace_entries(node, "attribute", graphs)
         elif protos.attribute_values(node).get("auto_pad", b"NOTSET") not in (b"", b"NOTSET"):
-            protos.replace_entries(node, "attribute", [one for one in node.attribute if one.name != "pads"])
+            kept = [one for one in node.attribute if one.name != "pads" or one in graphs]
+            protos.replace_entries(node, "attribute", kept)
     for value in copied.graph.output:
         if value.name in computed and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")

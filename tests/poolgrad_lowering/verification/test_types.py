@@ -116,6 +116,16 @@ def test_pads_that_runtimes_ignore(auto_pad: str) -> None:
     assert found["z"] == (1, 1, 2 if auto_pad == "VALID" else 3)
 
 
+@pytest.mark.parametrize("op_type", ["other.Op", "other.Slice", "Slice"])
+@pytest.mark.parametrize("attribute", ["body", "pads"])
+def test_types_in_a_subgraph_of_any_operator(op_type: str, attribute: str) -> None:
+    """ONNX's Slice has none, but operators of other domains may have its name, and any names of attributes."""
+    graph = f'{attribute} = inner () => (float[2] w) {{ w = Relu (x) }}, auto_pad = "SAME_UPPER"'
+    model = parse(f"g (float[2] x) => (z) {{ y = {op_type} <{graph}> (x) z = Neg (x) }}", imports='"other": 1')
+    found = dims(model)
+    assert (found["z"], found[f"main/y.{attribute}: w"]) == ((2,), (2,))
+
+
 BEHIND = {
     "forwards": "t = Add (s, c) y, i = POOL (t) dy = Mul (d, c) dX = GRAD (dy, i) z = Neg (dX)",
     "backwards": "t = Neg (s) y, i = POOL (t) dy = Neg (d) dX = GRAD (dy, i) z = Mul (dX, c)",
