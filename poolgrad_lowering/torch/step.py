@@ -215,7 +215,7 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
 @contextmanager
 def _frozen_objects() -> Iterator[None]:
     """Leave what exists, torch above all, out of garbage collections, which take a tenth of the time of an export."""
-    if gc.get_freeze_count():  # somebody else's, which only all together can be released
+    if gc.get_freeze_count():  # by others: gc can only release all frozen objects at once
         yield
         return
     gc.freeze()

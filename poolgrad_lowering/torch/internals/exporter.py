@@ -92,7 +92,7 @@ _SIGNATURES: dict[tuple[str, int, str], OpSignature] = {}
 
 @contextmanager
 def _signatures_are_kept() -> Iterator[None]:
-    """Read the schema of an operator once: the exporter reads it anew for each node, for a tenth of its time."""
+    """Read the schema of an operator once: the exporter reads it for each node, which takes a tenth of its time."""
     read = OpSignature.from_op_schema
 
     def kept(schema: OpSchema) -> OpSignature:
