@@ -20,6 +20,7 @@ class AverageRows {
       : plan_(plan),
         x_(plan.work.grad_input),
         heights_(WindowsOfElements(plan.work.windows[1], x_.dims[1])),
+        most_heights_(LargestCount(heights_)),
         table_(TermTable::Of(plan.work.windows[2], x_.dims[2], simd::kMostLanes)),
         spread_size_(table_.count * table_.pitch),
         row_size_(plan.work.grad_output.dims[2] + 1),
@@ -49,7 +50,8 @@ class AverageRows {
   // About the number of terms that are spread for a block.
   static constexpr int64_t kBlock = 4096;
 
-  // Of windows, even if they have more terms: those at the border of two blocks are spread for both.
+  // The least number of rows of windows in a block, even if they have more terms: rows at the border of two blocks are
+  // spread for both.
   static constexpr int64_t kLeastRows = 16;
 
   static size_t Size(int64_t count) { return static_cast<size_t>(count); }
@@ -80,18 +82,18 @@ class AverageRows {
     });
   }
 
-  // For rows of x in so many windows along D, in the order of the sums; zeros for rows of fewer windows along H.
+  // Lists the addends of rows of x that are in `depths` windows along D, in the order of the sums. All rows have as
+  // many: zeros stand for the windows that a row has fewer along H.
   void ListAddends(int64_t depths, Range rows) {
     depths_ = depths;
     first_ = rows.first;
     addends_.clear();
     const Range windows = WindowsOf(rows);
-    const int64_t most = LargestCount(heights_);
     for (int64_t row = rows.first; row < rows.end; ++row) {
       const auto begin = static_cast<std::ptrdiff_t>(addends_.size());
       const Range heights = heights_[Size(row)];
       for (int64_t d = 0; d < depths; ++d) {
-        for (int64_t h = heights.first; h < heights.first + most; ++h) {
+        for (int64_t h = heights.first; h < heights.first + most_heights_; ++h) {
           const int64_t place = (d * windows.count() + h - windows.first) * spread_size_;
           const float* const spread = h < heights.end ? &spread_[Size(place)] : nullptr;
           for (int64_t i = 0; i < table_.count; ++i) {
@@ -106,6 +108,7 @@ class AverageRows {
   const AveragePlan<T>& plan_;
   const Planes& x_;
   std::vector<Range> heights_;  // the windows of each element along H
+  int64_t most_heights_;        // of an element
   TermTable table_;
   int64_t spread_size_;  // of a row of windows
   int64_t row_size_;     // of its terms, with a zero behind them
