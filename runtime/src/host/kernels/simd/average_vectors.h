@@ -91,7 +91,8 @@ void SpreadRows(const RowTable& table, const float* from, int64_t rows, float* t
   }
 }
 
-// Of kCount addends for each row, or of any number for 0: most rows have few, and a known number takes no loop.
+// Writes the sums of kCount addends for each row, or of addends.count for 0. Most rows have few addends, and the loop
+// over a known number is unrolled.
 template <int64_t kCount, typename T>
 void SumRowsOf(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end) {
   const int64_t count = kCount == 0 ? addends.count : kCount;

@@ -119,8 +119,8 @@ struct AverageOperations {
   SumRowsTo<T> sums;
 };
 
-// Of each row of `width` elements, whole vectors: element i is number places[i] of a row of `row_size`. Whole vectors
-// are read from each row.
+// How a row of `row_size` elements is spread over `width` elements, whole vectors of any size: element i is element
+// places[i] of the row. Whole vectors are read from each row, also beyond its last element.
 struct RowTable {
   const int32_t* places;
   int64_t row_size, width;
