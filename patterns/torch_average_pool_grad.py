@@ -22,6 +22,7 @@ such a weight is no gradient of a pool: an upsampling, for example, whose planes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     if not is_whole and weight.flat[0] == 1 and not _is_scaled(facts, node, source):
         raise Refuse(Code.UNRELATED_UPSAMPLING, "ConvTranspose '{}' adds what nothing divides", node.label)
     made = spread.spread(facts, node, weight.shape[2:])
-    made = made._replace(scale=made.scale.by(weight.reshape(-1)[:1], divides=False))
+    made = replace(made, scale=made.scale.by(weight.reshape(-1)[:1], divides=False))
     divided, found = (
         list(planes.quotients(facts, source, made.counts)),
         spread.stages(spread.results(facts, node, made, spread.changed)),

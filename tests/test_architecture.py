@@ -21,14 +21,14 @@ from poolgrad_lowering import lower
 
 ROOT = Path(__file__).parents[1]
 LINES = {
-    "compiler": 7_781,
-    "dialect": 2_275,
+    "compiler": 7_786,
+    "dialect": 2_285,
     "entry": 4_009,
     "ge": 3_289,
     "model": 6_837,
-    "report": 2_039,
+    "report": 2_040,
     "standard": 3_237,
-    "torch": 6_336,
+    "torch": 6_347,
     "verification": 7_042,
 }
 """The most lines of each room's Python."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from poolgrad_lowering.model.diagnostics.codes import DEFECTS
@@ -176,7 +177,7 @@ class Report(NamedTuple):
         return {
             "schema_version": SCHEMA_VERSION,
             "target": self.target,
-            **{name: [each._asdict() for each in getattr(self, name)] for name in _LISTS},
+            **{name: [deepcopy(each._asdict()) for each in getattr(self, name)] for name in _LISTS},
             "placement": None if self.placement is None else self.placement.to_dict(),
             "standard": None if self.standard is None else self.standard.to_dict(),
             "summary": {

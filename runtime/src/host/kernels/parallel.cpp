@@ -77,6 +77,8 @@ bool Soon(const Condition& condition) {
     if (condition()) return true;
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");  // waits for about as long as a pause of x86
 #endif
   }
   return false;

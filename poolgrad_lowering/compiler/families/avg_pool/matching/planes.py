@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,8 @@ from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes, poo
 Array = npt.NDArray[np.float64]
 
 
-class Scale(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Scale:
     """What tensors are divided by, one number for each window, and the other numbers that they are multiplied with."""
 
     divisors: Array
@@ -74,7 +75,8 @@ class Scale(NamedTuple):
             return bool((numbers == self.divisors).all())
 
 
-class Quotient(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Quotient:
     """A tensor as the quotient of a gradient and constants.
 
     `dividends` are the values that have the gradient, nearest first; some of them perhaps in another shape, or in a

@@ -8,9 +8,10 @@ What is added to which elements, and by what it is divided, says which average p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,7 +32,8 @@ _PADS_AS_INPUT = 11
 """The first opset in which the pads of Pad are an input."""
 
 
-class Spread(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Spread:
     """Sums over planes: element o of an axis is added to o·stride − begin … o·stride − begin + kernel − 1.
 
     `source` has the planes. `counts` and `sizes` are the sizes of its spatial axes and of those of the result.
@@ -57,7 +59,7 @@ class Spread(NamedTuple):
             complete[axis] = complete[axis] and last == sizes[axis]
             begins[axis] += first
             sizes[axis] = max(last - first, 0)
-        return self._replace(begins=tuple(begins), sizes=tuple(sizes), complete=tuple(complete))
+        return replace(self, begins=tuple(begins), sizes=tuple(sizes), complete=tuple(complete))
 
     def padded(self, before: Sequence[int], after: Sequence[int]) -> Spread | None:
         """Return what a Pad of the spatial axes with zeros makes of it; None if zeros would replace elements."""
@@ -70,7 +72,7 @@ class Spread(NamedTuple):
             return None
         if any(more and not whole for more, whole in zip(grown, found.complete, strict=True)):
             return None
-        return found._replace(sizes=tuple(size + more for size, more in zip(found.sizes, grown, strict=True)))
+        return replace(found, sizes=tuple(size + more for size, more in zip(found.sizes, grown, strict=True)))
 
 
 def spread(facts: Facts, node: Node, kernel: tuple[int, ...]) -> Spread:
@@ -135,7 +137,7 @@ def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
     """What a Mul or Div by one number makes of the result; None for any other node."""
     constants = [values for _, values in planes.scaled_operands(facts, node) if values.size]
     found = [values.reshape(-1)[:1] for values in constants if (values == values.flat[0]).all()]
-    return made._replace(scale=made.scale.by(found[0], divides=node.is_a("Div"))) if found else None
+    return replace(made, scale=made.scale.by(found[0], divides=node.is_a("Div"))) if found else None
 
 
 def cropped(facts: Facts, node: Node, made: Spread) -> Spread | None:
