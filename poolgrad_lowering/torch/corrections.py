@@ -7,7 +7,7 @@
 * pools with `ceil_mode` have as many windows by ONNX's inference as by PyTorch;
 * results in 16 bits are only where the operator's definition allows them: at opset 18, convolutions and pools have no
   bfloat16, so they are computed in float32 and rounded;
-* random numbers are values with names in PyTorch's order.
+* random numbers are values with the names of their nodes, which are in PyTorch's order.
 """
 
 from __future__ import annotations
