@@ -150,7 +150,7 @@ def _kernels(result: dict[str, Any], _: Path) -> str:
     peers = ("libaclnn_host", "torch", "onnxruntime")
     parts = [KERNELS]
     ran = {row["name"] for case in result["cases"] for row in case["backward"]}
-    training = [name for name in ("onnxruntime-training",) if name in ran]  # in a process that is called by a pipe
+    training = ran & {"onnxruntime-training"}  # in a process that is called by a pipe
     for side, names in (("forward", peers), ("backward", (*peers, *training))):
         rows = ((case["name"], case["dtype"], *_beside_the_floor(case[side], names)) for case in result["cases"])
         parts += [f"### {side.capitalize()}\n", table(("pool", "type", "floor", *names), rows)]

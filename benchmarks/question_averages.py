@@ -11,6 +11,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -37,15 +38,8 @@ def measure(work: Path) -> dict[str, Any]:
 
 def _host_of(soc: str, work: Path) -> HostCalls:
     """The library as it computes on a product. A copy, since a process has one product for a library."""
-    before = os.environ.get("ACLNN_HOST_SOC")
-    os.environ["ACLNN_HOST_SOC"] = soc
-    try:
+    with patch.dict(os.environ, ACLNN_HOST_SOC=soc):
         return HostCalls(shutil.copyfile(get_host_library_path(), work / f"libaclnn_host_{soc}.so"))
-    finally:
-        if before is None:
-            del os.environ["ACLNN_HOST_SOC"]
-        else:
-            os.environ["ACLNN_HOST_SOC"] = before
 
 
 def _other_product(host: HostCalls, other: HostCalls, case: PoolCase) -> dict[str, Any]:

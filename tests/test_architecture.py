@@ -22,7 +22,7 @@ from poolgrad_lowering import lower
 ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_786,
-    "dialect": 2_285,
+    "dialect": 2_280,
     "entry": 4_009,
     "ge": 3_289,
     "model": 6_837,

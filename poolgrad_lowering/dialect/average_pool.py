@@ -16,7 +16,7 @@ from __future__ import annotations
 from string import Template
 
 from poolgrad_lowering.dialect import body_windows
-from poolgrad_lowering.dialect.max_pool_bodies import INSIDE, POSITION, reduced_axis
+from poolgrad_lowering.dialect.max_pool_bodies import INSIDE, POSITION, as_given, reduced_axis
 
 #: The first opset with Equal of float32, Slice by tensors and ConvTranspose as it is used here.
 OLDEST_AVERAGE_OPSET = 11
@@ -25,7 +25,6 @@ OLDEST_AVERAGE_OPSET = 11
 OLDEST_NUMBERS_OPSET = 12
 
 _SUM_AXES_OPSET = 13
-_ALLOWZERO_OPSET = 14
 
 _CONSTANTS = """
     zero = Constant<value = int64 {0}>()
@@ -194,5 +193,5 @@ def _filled(text: str, opset: int, narrow: str | None, grad: str) -> str:
     return Template(text).substitute(
         grad=grad,
         terms=f"terms = {'Identity' if narrow is None else 'Cast<to = 1>'}(own_terms)",
-        sizes_of_zero="<allowzero = 1>" if opset >= _ALLOWZERO_OPSET else "",
+        sizes_of_zero=as_given(opset),
     )

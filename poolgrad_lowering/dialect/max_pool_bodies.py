@@ -176,7 +176,7 @@ def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
             row_values="wide_values",
             narrow=f"    row_values = {narrow.format('wide_values')}\n",
         )
-    return _positions(opset) + choice + _RESULT.format(index_type=index_type, as_given=_as_given(opset))
+    return _positions(opset) + choice + _RESULT.format(index_type=index_type, as_given=as_given(opset))
 
 
 def gathered_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
@@ -194,11 +194,7 @@ def filled_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
 def _reduced_text(opset: int, index_type: int, fill: str, taken: str) -> str:
     reduced = _REDUCED.format(taken=taken, **reduced_axis(opset))
     return (
-        _positions(opset)
-        + _ELEMENTS
-        + fill
-        + reduced
-        + _RESULT.format(index_type=index_type, as_given=_as_given(opset))
+        _positions(opset) + _ELEMENTS + fill + reduced + _RESULT.format(index_type=index_type, as_given=as_given(opset))
     )
 
 
@@ -208,7 +204,7 @@ def _positions(opset: int) -> str:
     return _POSITIONS.format(longest=longest, position=POSITION.format(column="element", plane="plane"))
 
 
-def _as_given(opset: int) -> str:
+def as_given(opset: int) -> str:
     """How a Reshape takes its sizes, 0 too. onnxruntime 1.24 joins others to one of the model, and fails."""
     return "<allowzero = 1>" if opset >= _ALLOWZERO_OPSET else ""
 
@@ -276,7 +272,7 @@ def reduced_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
     They are default-domain operators of `opset`, and compute in x's own type, so `narrow` is not used.
     """
     del narrow
-    return _WHOLE.format(index_type=index_type, as_given=_as_given(opset), **reduced_axis(opset))
+    return _WHOLE.format(index_type=index_type, as_given=as_given(opset), **reduced_axis(opset))
 
 
 #: The first opset whose MaxPool has `ceil_mode` and `dilations`, and the first with Mod.
@@ -460,4 +456,4 @@ def gradient_text(opset: int, _: int, narrow: str | None) -> str:
     else:
         sums = _WIDE_INDEX + (_SORT if opset >= _SORT_OPSET else _ZEROS + _STEPS)
     y, narrowing = ("y", "") if narrow is None else ("wide_y", f"    y = {narrow.format('wide_y')}\n")
-    return f"{planes}{sums}    {y} = Reshape{_as_given(opset)}(sums, shape)\n{narrowing}"
+    return f"{planes}{sums}    {y} = Reshape{as_given(opset)}(sums, shape)\n{narrowing}"

@@ -69,19 +69,17 @@ class Ranges {
   std::exception_ptr error_;
 };
 
-// Looks at a condition for about as long as waking a thread takes. True as soon as it holds.
+// Looks for a condition for about as long as waking a thread takes, or until it holds.
 template <typename Condition>
-bool Soon(const Condition& condition) {
+void LookFor(const Condition& condition) {
   constexpr int kLooks = 2000;
-  for (int i = 0; i < kLooks; ++i) {
-    if (condition()) return true;
+  for (int i = 0; i < kLooks && !condition(); ++i) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     asm volatile("isb");  // waits for about as long as a pause of x86
 #endif
   }
-  return false;
 }
 
 // The threads that help a calling thread with its ranges. They are started when they are first needed and never joined.
@@ -97,7 +95,7 @@ class Team {
     places_ = 0;
     lock.unlock();
     const auto are_done = [&] { return working_ == 0; };
-    Soon(are_done);
+    LookFor(are_done);
     lock.lock();
     done_.wait(lock, are_done);
     return true;
@@ -129,7 +127,7 @@ class Team {
       lock.lock();
       if (--working_ == 0) done_.notify_one();
       lock.unlock();
-      Soon(is_wanted);  // the next call often follows at once
+      LookFor(is_wanted);  // the next call often follows at once
       lock.lock();
     }
   }

@@ -58,11 +58,18 @@ def pool_counts(row: Mapping[str, Any]) -> tuple[list[int], list[int], list[int]
     return counts, strides, pads[:rank], pads[rank:]
 
 
+def average_gradient(dy: Array, x_shape: tuple[int, ...], row: Mapping[str, Any], **options: Any) -> Array:
+    """The gradient of x by the definition."""
+    _, strides, begins, ends = pool_counts(row)
+    windows = {"kernel": row["kernel_shape"], "strides": strides, "begins": begins, "ends": ends}
+    return oracle.average_pool_grad(dy, x_shape, **windows, **options)
+
+
 @pytest.mark.parametrize("counts_padding", [0, 1])
 @pytest.mark.parametrize("row", POOLS.values(), ids=POOLS)
 def test_average_pool_grad(row: dict[str, Any], counts_padding: int) -> None:
     """The forward pool gives the sizes; its result is not compared."""
-    counts, strides, begins, ends = pool_counts(row)
+    counts, *_ = pool_counts(row)
     attributes = {name: value for name, value in row.items() if name != "sizes"}
     attributes["count_include_pad"] = counts_padding
     dy, x = normal(2, 3, *counts), normal(2, 3, *row["sizes"], seed=1)
@@ -77,15 +84,7 @@ def test_average_pool_grad(row: dict[str, Any], counts_padding: int) -> None:
             for value in (*model.graph.input, model.graph.output[0]):
                 value.type.tensor_type.shape.dim[0].dim_param = batch
         found = run_ort(standardised(model), {"dY": dy, "X": x})["dX"]
-        expected = oracle.average_pool_grad(
-            dy,
-            x.shape,
-            kernel=row["kernel_shape"],
-            strides=strides,
-            begins=begins,
-            ends=ends,
-            counts_padding=bool(counts_padding),
-        )
+        expected = average_gradient(dy, x.shape, row, counts_padding=bool(counts_padding))
         assert_close(found, expected, F32)
 
 
@@ -111,19 +110,10 @@ def test_average_pools_of_aten(rank: int, ceil: bool, padded: bool, divisor: int
         "pads": [1, 0, 1][:rank] * 2,
         "ceil_mode": ceil,
     }
-    counts, strides, begins, ends = pool_counts(row)
+    counts, strides, begins, _ = pool_counts(row)
     x, dy = normal(2, 3, *row["sizes"]), normal(2, 3, *counts, seed=1)
     arguments = (ints(*row["kernel_shape"]), ints(*strides), ints(*begins), ceil, padded)
-    expected = oracle.average_pool_grad(
-        dy,
-        x.shape,
-        kernel=row["kernel_shape"],
-        strides=strides,
-        begins=begins,
-        ends=ends,
-        counts_padding=padded,
-        divisor=divisor,
-    )
+    expected = average_gradient(dy, x.shape, row, counts_padding=padded, divisor=divisor)
     last = () if divisor is None else (np.array(divisor),)
     check("ATen", expected={"r0": expected}, **aten(f"avg_pool{rank}d_backward", dy, x, *arguments, *last))
     if divisor is None:
@@ -132,15 +122,7 @@ def test_average_pools_of_aten(rank: int, ceil: bool, padded: bool, divisor: int
         for place in np.ndindex(*counts):
             unit = np.zeros((1, 1, *counts))
             unit[oracle.place_of(0, 0, *place)] = 1
-            weights = oracle.average_pool_grad(
-                unit,
-                (1, 1, *row["sizes"]),
-                kernel=row["kernel_shape"],
-                strides=strides,
-                begins=begins,
-                ends=ends,
-                counts_padding=padded,
-            )
+            weights = average_gradient(unit, (1, 1, *row["sizes"]), row, counts_padding=padded)
             y[oracle.place_of(..., *place)] = (x * weights).sum(tuple(range(2, 2 + rank)))
         check("ATen", expected={"r0": y}, **aten(f"avg_pool{rank}d", x, *arguments))
 
