@@ -99,19 +99,22 @@ def test_random_gradients_are_close_to_the_definition(name: str, values: str, so
 
 
 def random_cases(axes_of: Sequence[int], longest: tuple[int, ...]) -> Iterator[AverageCase]:
-    """Cases of some numbers of axes, of up to so many elements each: adaptive ones, and windows of every stride."""
+    """Cases of some numbers of axes, of up to so many elements each: adaptive ones, and windows of every stride.
+
+    They have few planes, or so many that the library makes a table of a plane's windows.
+    """
     rng = np.random.default_rng(2)
     for number in range(60):
-        axes = int(rng.choice(axes_of))
+        axes, planes = int(rng.choice(axes_of)), (3, 22) if number % 4 < 2 else (2, 2)
         size = [int(rng.integers(1, most)) for most in longest[3 - axes :]]
         if number % 3 == 0:
             out = tuple(int(rng.integers(1, 2 * each + 1)) for each in size)
-            yield AverageCase(ADAPTIVE_3D, (2, 2, *size), output_size=out)
+            yield AverageCase(ADAPTIVE_3D, (*planes, *size), output_size=out)
             continue
         kernel = [int(rng.integers(1, (each if number % 3 == 1 else min(each, 4)) + 1)) for each in size]
         yield AverageCase(
             AVERAGE_3D,
-            (2, 2, *size),
+            (*planes, *size),
             tuple(kernel),
             tuple(int(stride) for stride in rng.integers(1, 4 if number % 2 else 9, axes)),
             tuple(int(rng.integers(0, each // 2 + 1)) for each in kernel),
@@ -175,6 +178,22 @@ def test_strided_views(values: str) -> None:
     assert_same_bits(np.ascontiguousarray(y), call.expected(np.ascontiguousarray(grad)))
     assert (memory[:, :, :, 0] == 7).all()
     assert (memory[..., 3] == 7).all()
+
+
+def test_planes_with_gaps() -> None:
+    """A table writes whole vectors, but nothing between the planes of a view."""
+    case = AverageCase(ADAPTIVE_3D, (8, 16, 5, 9), output_size=(3, 4))
+    rng = np.random.default_rng(6)
+    grads, memory = rng.standard_normal((8, 16, 4, 4)).astype(np.float32), np.full((8, 16, 6, 9), 7, np.float32)
+    grad, y = grads[:, :, :3], memory[:, :, :5]
+    call = AverageCall(case)
+    arguments = Average(
+        *(Tensor.of(array, NCHW) for array in (grad, np.zeros(case.x_shape, np.float32), y)), **call.lists()
+    )
+    with current_device() as aclnn:
+        assert aclnn.run(call.api, arguments) == 0, aclnn.message()
+    assert_same_bits(np.ascontiguousarray(y), call.expected(np.ascontiguousarray(grad)))
+    assert (memory[:, :, 5] == 7).all()
 
 
 def test_planes_without_a_batch() -> None:

@@ -18,11 +18,13 @@ APART = {"2d apart", "3d apart", "adaptive apart", "global"}
 CASES = {
     "2d": AverageCase(AVERAGE_2D, (2, 3, 9, 11), (3, 3), (2, 1), (1, 0)),
     "2d, padding counts": AverageCase(AVERAGE_2D, (2, 3, 9, 11), (3, 3), (2, 1), (1, 0), count_include_pad=True),
+    "2d, many planes": AverageCase(AVERAGE_2D, (2, 40, 9, 11), (3, 3), (2, 2), (1, 0)),
     "2d apart": AverageCase(AVERAGE_2D, (2, 3, 8, 9), (2, 3), (2, 3), (0, 0)),
     "3d": AverageCase(AVERAGE_3D, (2, 2, 5, 6, 7), (2, 3, 2), (1, 2, 2), (1, 1, 0), ceil_mode=True),
     "3d apart": AverageCase(AVERAGE_3D, (2, 2, 4, 6, 8), (2, 2, 2), (2, 3, 2), (0, 0, 0)),
     "adaptive": AverageCase(ADAPTIVE_3D, (2, 3, 10, 7), output_size=(4, 3)),
     "adaptive apart": AverageCase(ADAPTIVE_3D, (2, 3, 10, 9), output_size=(5, 3)),
+    "adaptive, many planes": AverageCase(ADAPTIVE_3D, (2, 40, 10, 7), output_size=(4, 3)),
     "adaptive 3d": AverageCase(ADAPTIVE_3D, (2, 2, 5, 7, 9), output_size=(3, 4, 5)),
     "global": AverageCase(AVERAGE_2D, (2, 3, 12, 11), (12, 11), (12, 11), (0, 0)),
 }

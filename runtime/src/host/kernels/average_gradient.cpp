@@ -3,6 +3,7 @@
 #include "host/kernels/average_gradient.h"
 
 #include "host/kernels/average_blocks.h"
+#include "host/kernels/average_gathers.h"
 #include "host/kernels/average_plan.h"
 #include "host/kernels/average_rows.h"
 #include "host/kernels/parallel.h"
@@ -61,19 +62,25 @@ AverageGradient Stacked(AverageGradient work) {
   return work;
 }
 
-template <typename T, template <typename> class Computer>
-void ComputePlanes(const AveragePlan<T>& plan) {
-  const Planes& x = plan.work.grad_input;
-  const int64_t cost = x.plane_size() + plan.work.grad_output.plane_size();
-  ForRanges(x.count(), cost, [&](int64_t begin, int64_t end) { Computer<T>(plan).Compute(begin, end); });
+template <typename ComputePlanes>
+void ForPlanes(const AverageGradient& work, const ComputePlanes& compute) {
+  ForRanges(work.grad_input.count(), work.grad_input.plane_size() + work.grad_output.plane_size(), compute);
 }
 
 template <typename T>
 void AveragePlanes(const AverageGradient& work) {
-  const AverageGradient flattened = Stacked(Flattened(work));
-  const AveragePlan<T> plan(flattened);
-  const bool by_blocks = flattened.common[0] && flattened.common[1];
-  by_blocks ? ComputePlanes<T, AverageBlocks>(plan) : ComputePlanes<T, AverageRows>(plan);
+  const AverageGradient flattened = Flattened(work);
+  if (AverageGathers<T>::Takes(flattened)) {
+    const AveragePlan<T> plan(flattened);
+    const AverageGathers<T> gathers(plan);
+    return ForPlanes(flattened, [&](int64_t begin, int64_t end) { gathers.Compute(begin, end); });
+  }
+  const AverageGradient stacked = Stacked(flattened);
+  const AveragePlan<T> plan(stacked);
+  if (stacked.common[0] && stacked.common[1]) {
+    return ForPlanes(stacked, [&](int64_t begin, int64_t end) { AverageBlocks<T>(plan).Compute(begin, end); });
+  }
+  ForPlanes(stacked, [&](int64_t begin, int64_t end) { AverageRows<T>(plan).Compute(begin, end); });
 }
 
 }  // namespace

@@ -43,6 +43,14 @@ struct AveragePlan {
     AverageVectors(T{}).terms(terms, pitch, to);
   }
 
+  // The operands of all windows of a plane, to a whole vector.
+  std::vector<float> Operands() const {
+    std::vector<float> all;
+    for (const float* row : operands_) all.insert(all.end(), row, row + work.grad_output.dims[2]);
+    all.resize(all.size() + simd::kMostLanes, 1.0f);
+    return all;
+  }
+
   const AverageGradient& work;
   std::vector<Range> depths;  // the windows of each element along D
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/kernels/average_plan.h"
+#include "host/kernels/gather_table.h"
 
 namespace poolgrad::host {
 
@@ -21,9 +22,11 @@ class AverageRows {
         x_(plan.work.grad_input),
         heights_(WindowsOfElements(plan.work.windows[1], x_.dims[1])),
         most_heights_(LargestCount(heights_)),
-        table_(TermTable::Of(plan.work.windows[2], x_.dims[2], simd::kMostLanes)),
-        spread_size_(table_.count * table_.pitch),
-        row_size_(plan.work.grad_output.dims[2] + 1),
+        widths_(WindowsOfElements(plan.work.windows[2], x_.dims[2])),
+        pitch_((x_.dims[2] + simd::kMostLanes - 1) / simd::kMostLanes * simd::kMostLanes),
+        spread_size_(LargestCount(widths_) * pitch_),
+        spreads_(SpreadsOfRow()),
+        row_size_(plan.work.grad_output.dims[2]),
         rows_(RowsOfBlock()),
         reader_(plan.work.grad_output),
         writer_(x_, rows_) {
@@ -32,7 +35,7 @@ class AverageRows {
     most *= LargestCount(plan.depths);
     terms_.resize(Size(most * row_size_ + simd::kMostLanes));
     spread_.resize(Size(most * spread_size_));
-    zeros_.resize(Size(table_.pitch));
+    zeros_.resize(Size(pitch_));
   }
 
   void Compute(int64_t begin, int64_t end) {
@@ -58,8 +61,20 @@ class AverageRows {
 
   int64_t RowsOfBlock() const {
     const int64_t windows = std::max(kBlock / std::max<int64_t>(spread_size_, 1), kLeastRows);
-    const int64_t windows_of_row = std::max<int64_t>(plan_.work.grad_output.dims[1] / x_.dims[1], 1);
-    return std::clamp<int64_t>(windows / windows_of_row, 1, x_.dims[1]);
+    return std::clamp<int64_t>(windows * x_.dims[1] / std::max<int64_t>(plan_.work.grad_output.dims[1], 1), 1,
+                               x_.dims[1]);
+  }
+
+  GatherTable SpreadsOfRow() const {
+    Addends one(1, spread_size_);
+    for (int64_t i = 0; i < LargestCount(widths_); ++i) {
+      for (int64_t x = 0; x < pitch_; ++x) {
+        const Range windows = x < x_.dims[2] ? widths_[Size(x)] : Range{};
+        one.BeginSum();
+        if (i < windows.count()) one.Add(windows.first + i);
+      }
+    }
+    return GatherTable(one);
   }
 
   Range BlockFrom(int64_t h) const { return {h, std::min(h + rows_, x_.dims[1])}; }
@@ -73,8 +88,9 @@ class AverageRows {
     for (int64_t d = depths.first; d < depths.end; ++d, to += windows.count() * row_size_) {
       plan_.WriteTerms(grads, {d * height + windows.first, d * height + windows.end}, row_size_, to);
     }
-    const simd::RowTable table = {table_.places.data(), row_size_, spread_size_};
-    simd::Vectors().spread(table, terms_.data(), depths.count() * windows.count(), spread_.data());
+    const simd::FloatRows terms = {terms_.data(), depths.count() * windows.count(), row_size_};
+    AverageVectors(float{}).gather(spreads_.view(), terms, spread_.data(), spread_size_,
+                                   spread_.data() + spread_.size());
     if (depths.count() != depths_ || rows.first != first_) ListAddends(depths.count(), rows);
     writer_.Write(rows, slice, [&](T* x, const T* end) {
       const int64_t count = static_cast<int64_t>(addends_.size()) / rows.count();
@@ -96,8 +112,8 @@ class AverageRows {
         for (int64_t h = heights.first; h < heights.first + most_heights_; ++h) {
           const int64_t place = (d * windows.count() + h - windows.first) * spread_size_;
           const float* const spread = h < heights.end ? &spread_[Size(place)] : nullptr;
-          for (int64_t i = 0; i < table_.count; ++i) {
-            addends_.push_back(spread == nullptr ? zeros_.data() : spread + i * table_.pitch);
+          for (int64_t i = 0; i < spread_size_; i += pitch_) {
+            addends_.push_back(spread == nullptr ? zeros_.data() : spread + i);
           }
         }
       }
@@ -109,10 +125,12 @@ class AverageRows {
   const Planes& x_;
   std::vector<Range> heights_;  // the windows of each element along H
   int64_t most_heights_;        // of an element
-  TermTable table_;
-  int64_t spread_size_;  // of a row of windows
-  int64_t row_size_;     // of its terms, with a zero behind them
-  int64_t rows_;         // of a block
+  std::vector<Range> widths_;   // along W
+  int64_t pitch_;               // of rows that are spread
+  int64_t spread_size_;         // of a row of windows
+  GatherTable spreads_;
+  int64_t row_size_;  // of its terms
+  int64_t rows_;      // of a block
   PlaneReader<T> reader_;
   RowWriter<T> writer_;
   std::vector<float> terms_, spread_, zeros_;

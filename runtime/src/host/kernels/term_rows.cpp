@@ -40,20 +40,6 @@ int64_t LargestCount(const std::vector<Range>& ranges) {
   return most;
 }
 
-TermTable TermTable::Of(const AxisSpans& axis, int64_t width, int64_t lanes) {
-  const std::vector<Range> elements = WindowsOfElements(axis, width);
-  const auto zero = static_cast<int32_t>(axis.spans.size());
-  const int64_t count = LargestCount(elements), pitch = CeilDivide(width, lanes) * lanes;
-  TermTable table{count, pitch, std::vector<int32_t>(static_cast<size_t>(count * pitch), zero)};
-  for (int64_t x = 0; x < width; ++x) {
-    const Range& windows = elements[static_cast<size_t>(x)];
-    for (int64_t i = 0; i < windows.count(); ++i) {
-      table.places[static_cast<size_t>(i * pitch + x)] = static_cast<int32_t>(windows.first + i);
-    }
-  }
-  return table;
-}
-
 // Window w begins at element w stride - padding.
 TermShifts TermShifts::Of(int64_t elements, int64_t windows, const WindowAxis& given) {
   const WindowAxis window = Shortest(elements, windows, given);

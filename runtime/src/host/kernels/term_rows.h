@@ -25,17 +25,6 @@ std::vector<Range> WindowsOfElements(const AxisSpans& axis, int64_t size);
 
 int64_t LargestCount(const std::vector<Range>& ranges);
 
-// By table: a row of terms is followed by a zero. Of the windows that contain element x of a row, the term of number i
-// is at place i * pitch + x, or there is the zero; `count` terms for each x.
-struct TermTable {
-  int64_t count;
-  int64_t pitch;
-  std::vector<int32_t> places;
-
-  // With a pitch of whole vectors, of up to `lanes` elements.
-  static TermTable Of(const AxisSpans& axis, int64_t width, int64_t lanes);
-};
-
 // Residues with the same windows: those from the end of the part before on.
 struct TermPart {
   Range windows;

@@ -75,18 +75,38 @@ void Sum(const float* const* rows, int64_t count, int64_t width, float* to) {
   }
 }
 
-void SpreadRows(const RowTable& table, const float* from, int64_t rows, float* to) {
-  for (int64_t row = 0; row < rows; ++row, from += table.row_size, to += table.width) {
-    if (kPermutes && table.row_size <= kLanes) {
-      Floats all;
-      Load(from, all);
-      for (int64_t i = 0; i < table.width; i += kLanes) {
-        Ints places;
-        Load(table.places + i, places);
-        Store(Permuted(all, places), to + i);
-      }
-    } else {
-      for (int64_t i = 0; i < table.width; ++i) to[i] = from[table.places[i]];
+// Computes sums of kAddends, or of gather.addends for 0: the loop over a known number is unrolled.
+template <int64_t kAddends, typename T>
+void GatherRow(const Gather& gather, const float* from, T* to, const T* end) {
+  const int64_t addends = kAddends == 0 ? gather.addends : kAddends;
+  const int64_t* base = gather.bases;
+  const int32_t* place = gather.places;
+  for (int64_t vector = 0; vector < gather.count; ++vector) {
+    Floats sums = {};
+    for (int64_t i = 0; i < addends; ++i, ++base, place += kLanes) {
+      Floats elements;
+      Ints places;
+      Load(from + *base, elements);
+      Load(place, places);
+      sums += Gathered(elements, places);
+    }
+    StoreBefore(end, sums, to + gather.firsts[vector]);
+  }
+}
+
+template <typename T>
+void GatherRows(const Gather& gather, const FloatRows& rows, T* to, int64_t pitch, const T* end) {
+  for (int64_t row = 0; row < rows.count; ++row, to += pitch) {
+    const float* const from = rows.data + row * rows.pitch;
+    switch (gather.addends) {
+      case 1:
+        GatherRow<1>(gather, from, to, end);
+        break;
+      case 4:
+        GatherRow<4>(gather, from, to, end);
+        break;
+      default:
+        GatherRow<0>(gather, from, to, end);
     }
   }
 }
@@ -94,7 +114,7 @@ void SpreadRows(const RowTable& table, const float* from, int64_t rows, float* t
 // Writes the sums of kCount addends for each row, or of addends.count for 0. Most rows have few addends, and the loop
 // over a known number is unrolled.
 template <int64_t kCount, typename T>
-void SumRowsOf(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end) {
+void SumRowsOf(const RowAddends& addends, int64_t rows, int64_t width, T* to, const T* end) {
   const int64_t count = kCount == 0 ? addends.count : kCount;
   const float* const* from = addends.rows;
   for (int64_t row = 0; row < rows; ++row, from += count, to += width) {
@@ -114,7 +134,7 @@ void SumRowsOf(const Addends& addends, int64_t rows, int64_t width, T* to, const
 }
 
 template <typename T>
-void SumRows(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end) {
+void SumRows(const RowAddends& addends, int64_t rows, int64_t width, T* to, const T* end) {
   switch (addends.count) {
     case 2:
       return SumRowsOf<2>(addends, rows, width, to, end);

@@ -226,21 +226,22 @@ uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows
   return rows_with_nan;
 }
 
-constexpr Operations kOperations = {Convert<Float16, float>,
-                                    Convert<BFloat16, float>,
-                                    Convert<float, Float16>,
-                                    Convert<float, BFloat16>,
-                                    ConvertAndClear<Float16>,
-                                    ConvertAndClear<BFloat16>,
-                                    WidenIndices,
-                                    Sum,
-                                    SpreadRows,
-                                    {ComputeTerms<float>, StoreRows<float>, SumRows<float>},
-                                    {ComputeTerms<Float16>, StoreRows<Float16>, SumRows<Float16>},
-                                    {ComputeTerms<BFloat16>, StoreRows<BFloat16>, SumRows<BFloat16>},
-                                    Pool<float>,
-                                    Pool<Float16>,
-                                    Pool<BFloat16>};
+constexpr Operations kOperations = {
+    kLanes,
+    Convert<Float16, float>,
+    Convert<BFloat16, float>,
+    Convert<float, Float16>,
+    Convert<float, BFloat16>,
+    ConvertAndClear<Float16>,
+    ConvertAndClear<BFloat16>,
+    WidenIndices,
+    Sum,
+    {ComputeTerms<float>, StoreRows<float>, SumRows<float>, GatherRows<float>},
+    {ComputeTerms<Float16>, StoreRows<Float16>, SumRows<Float16>, GatherRows<Float16>},
+    {ComputeTerms<BFloat16>, StoreRows<BFloat16>, SumRows<BFloat16>, GatherRows<BFloat16>},
+    Pool<float>,
+    Pool<Float16>,
+    Pool<BFloat16>};
 
 }  // namespace
 }  // namespace poolgrad::host::simd

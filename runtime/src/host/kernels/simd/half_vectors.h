@@ -54,11 +54,9 @@ void StoreFloats(const Floats& from, Float16* to) {
                       _mm512_maskz_cvtps_ph(kAllLanes, from, _MM_FROUND_TO_NEAREST_INT));
 }
 
-constexpr bool kPermutes = true;
-
-// Lane i is lane places[i].
-Floats Permuted(const Floats& lanes, const Ints& places) {
-  return _mm512_maskz_permutexvar_ps(kAllLanes, reinterpret_cast<__m512i>(places), lanes);
+// Lane i is lane places[i], or 0 for kNoPlace, which is the last lane of the zeros here.
+Floats Gathered(const Floats& lanes, const Ints& places) {
+  return _mm512_permutex2var_ps(lanes, reinterpret_cast<__m512i>(places), Floats{});
 }
 
 #elif defined(__F16C__) && POOLGRAD_LANES == 8
@@ -71,10 +69,10 @@ void StoreFloats(const Floats& from, Float16* to) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(from, _MM_FROUND_TO_NEAREST_INT));
 }
 
-constexpr bool kPermutes = true;
-
-Floats Permuted(const Floats& lanes, const Ints& places) {
-  return _mm256_permutevar8x32_ps(lanes, reinterpret_cast<__m256i>(places));
+// By the signs of the places.
+Floats Gathered(const Floats& lanes, const Ints& places) {
+  const Floats all = _mm256_permutevar8x32_ps(lanes, reinterpret_cast<__m256i>(places));
+  return _mm256_blendv_ps(all, Floats{}, reinterpret_cast<__m256>(places));
 }
 
 #else
@@ -87,9 +85,13 @@ void LoadFloats(const Float16* from, Floats& to) {
 
 void StoreFloats(const Floats& from, Float16* to) { StoreWords(RoundToFloat16<Words>(from), to); }
 
-constexpr bool kPermutes = false;
-
-Floats Permuted(const Floats& lanes, const Ints& /*places*/) { return lanes; }
+Floats Gathered(const Floats& lanes, const Ints& places) {
+  Floats gathered = {};
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    if (places[lane] != kNoPlace) gathered[lane] = lanes[places[lane]];
+  }
+  return gathered;
+}
 
 #endif
 

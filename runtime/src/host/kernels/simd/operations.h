@@ -101,8 +101,32 @@ struct SumsOfRows {
 template <typename T>
 using WriteRows = void (*)(const SumsOfRows& sums, int64_t offset, int64_t rows, T* to, const T* end);
 
+// The place of no element.
+constexpr int32_t kNoPlace = -1;
+
+// Sums of `addends` elements of a row: the vector of number v < `count` has those from firsts[v] on. Lane l of its
+// addend i is element bases[j] + places[j lanes + l] of the row, for j = v addends + i and a place below the number of
+// lanes; it is 0 for kNoPlace.
+struct Gather {
+  const int64_t* firsts;
+  const int64_t* bases;
+  const int32_t* places;
+  int64_t count, addends;
+};
+
+// `count` rows, `pitch` apart.
+struct FloatRows {
+  const float* data;
+  int64_t count, pitch;
+};
+
+// Writes the sums of each row, in the order of their addends; those of a row are `pitch` after those of the row before.
+// Whole vectors are read, and written in ascending order, but nothing from `end` on.
+template <typename T>
+using GatherSums = void (*)(const Gather& gather, const FloatRows& rows, T* to, int64_t pitch, const T* end);
+
 // The addends of the sums of rows of x: `count` for each row, row after row.
-struct Addends {
+struct RowAddends {
   const float* const* rows;
   int64_t count;
 };
@@ -110,23 +134,18 @@ struct Addends {
 // Writes `rows` rows of x of `width` sums, which follow each other, in ascending order. Whole vectors are read and
 // written, but nothing from `end` on.
 template <typename T>
-using SumRowsTo = void (*)(const Addends& addends, int64_t rows, int64_t width, T* to, const T* end);
+using SumRowsTo = void (*)(const RowAddends& addends, int64_t rows, int64_t width, T* to, const T* end);
 
 template <typename T>
 struct AverageOperations {
   WriteTerms<T> terms;
   WriteRows<T> rows;
   SumRowsTo<T> sums;
-};
-
-// How a row of `row_size` elements is spread over `width` elements, whole vectors of any size: element i is element
-// places[i] of the row. Whole vectors are read from each row, also beyond its last element.
-struct RowTable {
-  const int32_t* places;
-  int64_t row_size, width;
+  GatherSums<T> gather;
 };
 
 struct Operations {
+  int64_t lanes;  // of a vector
   void (*widen_float16)(const Float16* from, int64_t count, float* to);
   void (*widen_bfloat16)(const BFloat16* from, int64_t count, float* to);
   void (*round_float16)(const float* from, int64_t count, Float16* to);
@@ -138,7 +157,6 @@ struct Operations {
   // Computes `width` sums of `count` rows, at least one, each in the order of the rows. Whole vectors are read and
   // written.
   void (*sum)(const float* const* rows, int64_t count, int64_t width, float* to);
-  void (*spread)(const RowTable& table, const float* from, int64_t rows, float* to);
 
   AverageOperations<float> average_float;
   AverageOperations<Float16> average_float16;

@@ -7,7 +7,8 @@
 namespace poolgrad::host::simd {
 
 const Operations kPortable = kOperations;
-const Operations kScalar = {kOperations.widen_float16,
+const Operations kScalar = {kOperations.lanes,
+                            kOperations.widen_float16,
                             kOperations.widen_bfloat16,
                             kOperations.round_float16,
                             kOperations.round_bfloat16,
@@ -15,7 +16,6 @@ const Operations kScalar = {kOperations.widen_float16,
                             kOperations.round_and_clear_bfloat16,
                             kOperations.widen_indices,
                             kOperations.sum,
-                            kOperations.spread,
                             kOperations.average_float,
                             kOperations.average_float16,
                             kOperations.average_bfloat16,
