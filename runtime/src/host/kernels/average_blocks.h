@@ -125,6 +125,21 @@ class AverageBlocks {
       sum.Place(Size(depth_size_));
       columns_[i] = sum.at;
     }
+    if (SumsAreRows()) ListRowAddends();
+  }
+
+  // Whether rows of sums are rows of x: no two of them take turns.
+  bool SumsAreRows() const { return heights_.stride == 1 && widths_.stride == 1; }
+
+  // The addends of each row of a block.
+  void ListRowAddends() {
+    row_addends_.clear();
+    for (int64_t band = 0; band < most_bands_; ++band) {
+      for (int64_t row = 0; row < rows_; ++row) {
+        for (const float* first : sums_[0].addends)
+          row_addends_.push_back(first + band * band_size_ + row * widths_.size);
+      }
+    }
   }
 
   std::vector<const float*> TermsFrom(const float* row, Range windows) const {
@@ -138,10 +153,22 @@ class AverageBlocks {
     if (AddsRowsFirst() && size > 0) {
       for (Sum& row : row_sums_) row.Add((depths_ - 1) * depth_size_ + size);
     }
-    for (Sum& sum : sums_) sum.Add(size - heights_.overlap() * widths_.size);
-    for (size_t band = 0; band < bands_.size(); ++band)
-      WriteBand(bands_[band], static_cast<int64_t>(band) * band_size_);
+    if (!SumsAreRows()) {
+      for (Sum& sum : sums_) sum.Add(size - heights_.overlap() * widths_.size);
+    }
+    for (size_t band = 0; band < bands_.size(); ++band) {
+      SumsAreRows() ? SumBand(bands_[band], band) : WriteBand(bands_[band], static_cast<int64_t>(band) * band_size_);
+    }
     bands_.clear();
+  }
+
+  void SumBand(const Band& band, size_t number) {
+    const auto count = static_cast<int64_t>(sums_[0].addends.size());
+    const float* const* addends = row_addends_.data() + number * Size(rows_ * count);
+    const Range rows = {band.first, std::min(band.first + rows_, x_.dims[1])};
+    writer_.Write(rows, band.slice, [&](T* to, const T* end) {
+      AverageVectors(T{}).sums({addends, count}, rows.count(), x_.dims[2], to, end);
+    });
   }
 
   // `offset` is that of the band's sums.
@@ -169,6 +196,7 @@ class AverageBlocks {
   PlaneReader<T> reader_;
   std::vector<float> terms_;
   std::vector<const float*> columns_;  // where the sums are
+  std::vector<const float*> row_addends_;
   RowWriter<T> writer_;
   std::vector<Band> bands_;
   int64_t depths_ = -1;

@@ -138,8 +138,12 @@ void SumRows(const RowAddends& addends, int64_t rows, int64_t width, T* to, cons
   switch (addends.count) {
     case 2:
       return SumRowsOf<2>(addends, rows, width, to, end);
+    case 3:
+      return SumRowsOf<3>(addends, rows, width, to, end);
     case 4:
       return SumRowsOf<4>(addends, rows, width, to, end);
+    case 5:
+      return SumRowsOf<5>(addends, rows, width, to, end);
     default:
       return SumRowsOf<0>(addends, rows, width, to, end);
   }
