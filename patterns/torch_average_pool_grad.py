@@ -51,14 +51,13 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
         return None
     _check_weight(facts, node, weight)
     is_whole = _is_of_planes(facts, node, source) or _has_pool(facts, node, list(weight.shape[2:]))
-    if not is_whole and weight.flat[0] == 1 and not _is_scaled(facts, node, source):
-        raise Refuse(Code.UNRELATED_UPSAMPLING, "ConvTranspose '{}' adds what nothing divides", node.label)
     made = spread.spread(facts, node, weight.shape[2:])
     made = replace(made, scale=made.scale.by(weight.reshape(-1)[:1], divides=False))
-    divided, found = (
-        list(planes.quotients(facts, source, made.counts)),
-        spread.stages(spread.results(facts, node, made, spread.changed)),
-    )
+    found = spread.stages(spread.results(facts, node, made, spread.changed))
+    is_scaled = weight.flat[0] != 1 or found[0][0].scale is not made.scale or _is_scaled(facts, source)
+    if not (is_whole or is_scaled):
+        raise Refuse(Code.UNRELATED_UPSAMPLING, "ConvTranspose '{}' adds what nothing divides", node.label)
+    divided = list(planes.quotients(facts, source, made.counts))
     return spread.average(facts, found, divided) or _with_one_divisor(facts, node, found, divided, is_whole=is_whole)
 
 
@@ -122,11 +121,10 @@ def _has_pool(facts: Facts, node: Node, kernel: list[int]) -> bool:
     )
 
 
-def _is_scaled(facts: Facts, node: Node, source: Value) -> bool:
-    """Whether a constant scales the planes, or the result."""
-    before, result = planes.held(facts, source)[-1].producer, node.output(0)
-    behind = None if result is None else result.only_reader
-    return any(any(planes.scaled_operands(facts, near)) for near in (before, behind) if near is not None)
+def _is_scaled(facts: Facts, source: Value) -> bool:
+    """Whether a constant scales the planes."""
+    producer = planes.held(facts, source)[-1].producer
+    return producer is not None and any(planes.scaled_operands(facts, producer))
 
 
 FORM = Form(

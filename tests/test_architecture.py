@@ -25,11 +25,11 @@ LINES = {
     "dialect": 2_280,
     "entry": 4_009,
     "ge": 3_289,
-    "model": 6_837,
+    "model": 6_864,
     "report": 2_040,
     "standard": 3_237,
     "torch": 6_347,
-    "verification": 7_042,
+    "verification": 7_047,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
@@ -80,7 +80,7 @@ def test_one_lowering_is_a_short_walk() -> None:
     finally:
         sys.setprofile(None)
     assert len(modules) <= 69
-    assert len(functions) <= 363
+    assert len(functions) <= 364
     assert len(records) <= 25
 
 

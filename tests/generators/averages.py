@@ -517,6 +517,10 @@ def allowed_refusal(plan: AveragePlan, code: str) -> bool:
         return any(axis.size + axis.begin + axis.end < axis.kernel for axis in plan.axes)
     if code == Code.POOL_ATTRIBUTES.value:
         return plan.auto_pad.startswith("SAME") and any(axis.stride > axis.kernel for axis in plan.axes)
+    if code == Code.FEW_ELEMENTS.value:
+        return plan.element_type != FLOAT and math.prod(plan.pooled_shape) > math.prod(plan.x_shape)
+    if code == Code.UNRELATED_UPSAMPLING.value:  # nothing is written that divides by 1
+        return plan.scale not in {"div", "mul"} and bool((plan.divisors() == 1).all())
     return plan.symbols == 2 and code in [refused.value for refused in REFUSED_SYMBOLS]
 
 

@@ -22,6 +22,7 @@ ROUNDED_UP = (Axis(3, 4, 4, 2, 2), Axis(6, 2, 4))
 @example(AveragePlan("ort", (Axis(9, 3, 2, 0, 1), Axis(12, 3, 2, 1, 1)), symbols=1, bare=True))
 @example(AveragePlan("tensorflow", UNEQUAL, auto_pad="SAME_UPPER", element_type=BFLOAT, opset=21))
 @example(AveragePlan("torch adaptive", (Axis(7, adaptive=3), Axis(8, adaptive=5)), opset=11))
+@example(AveragePlan("torch", (Axis(2, 2, 1),), (1, 1), opset=11, scale="behind", seed=1))
 def test_bits(plan: AveragePlan) -> None:
     check_average_plan(plan)
 

@@ -152,7 +152,6 @@ NEAR_MISSES: NearMisses = {
         dx="2,3,10,12", shape="s", between="s = Constant <value = int64[4] {2,3,10,12}> ()"
     ),
     (Code.DX_SHAPE, "an_unknown_shape_is_stated"): gradient(shape="s", more=", int64[4] s"),
-    (Code.ARITY, "without_indices"): gradient().replace("(dy, i)", "(dy)"),
 }
 
 

@@ -186,9 +186,6 @@ NEAR_MISSES: NearMisses = {
         position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depths)",
     ),
     (Code.NO_FORWARD_POOL, "channels_taken_off"): gradient(channel="a = Sub (d, channels)"),
-    (Code.INDICES_NUMBERING, "nothing_is_added"): gradient(channel="a = Add (d, )"),
-    (Code.INDICES_NUMBERING, "added_to_nothing"): gradient(channel="a = Add (, d)"),
-    (Code.INDICES_NUMBERING, "remainder_of_nothing"): gradient(channel="none = Mod (, plane)\na = Add (d, none)"),
     (Code.INDICES_NUMBERING, "channels_from_outside"): gradient(
         "float[2,4,6,3] x, float[2,2,3,3] dy, int64[3] given", channel="a = Add (d, given)"
     ),
@@ -214,9 +211,6 @@ NEAR_MISSES: NearMisses = {
     (Code.INDICES_NUMBERING, "images_from_outside"): gradient(
         "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2] given",
         **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(given, others)")},
-    ),
-    (Code.INDICES_NUMBERING, "images_counted_without_a_step"): gradient(
-        **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(start, n)")}
     ),
     (Code.INDICES_NUMBERING, "pool_of_one_axis"): gradient(
         "float[2,4,6,3] x, float[2,2,3,3] dy, float[24] line",

@@ -260,7 +260,6 @@ NEAR_MISSES: NearMisses = {
     (Code.REDUCTION, "maximum"): flat(scatter='s = ScatterND <reduction="max"> (z, v, u)'),
     (Code.BASE_NOT_ZERO, "onto_ones"): flat(f"{BASE}, float one = {{1}}", canvas="z = Expand (one, canvas_shape)"),
     (Code.INDICES_SOURCE, "no_pool"): flat(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[180,1] v", rows=""),
-    (Code.ARITY, "no_updates"): flat(scatter='s = ScatterND <reduction="add"> (z, v)'),
     (Code.ROWS_NOT_PLANES, "other_entries_in_front"): symbolic(
         "v = Concat <axis=0> (foreign, w)", "int64[f,1] foreign"
     ),

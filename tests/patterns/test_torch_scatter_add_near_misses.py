@@ -53,13 +53,6 @@ def onto_rows(sizes: str) -> dict[str, Any]:
 
 NEAR_MISSES: NearMisses = {
     # the scatter
-    (Code.ARITY, "no_updates"): gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r)'),
-    (Code.ARITY, "no_base"): gradient(scatter="s = ScatterElements <axis=1, reduction=\"add\"> ('', r, u)").replace(
-        "''", ""
-    ),
-    (Code.ARITY, "no_positions"): gradient(
-        scatter="s = ScatterElements <axis=1, reduction=\"add\"> (z, '', u)"
-    ).replace("''", ""),
     (Code.POOL_ATTRIBUTES, "dilated_windows_of_the_same_size"): gradient(
         pool='y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], dilations=[2,2], auto_pad="SAME_UPPER"> (x)'
     ),

@@ -41,6 +41,7 @@ class Fault(Diagnostic):
         "Put the data next to the model and use a location relative to the model's folder.",
     )
     FUNCTION_TWICE = "Two functions have the same domain, name and overload.", "Remove the one that is not meant."
+    INPUT_MISSING = "A node of ONNX lacks an input that its operator requires.", "Give it the input."
     IR_VERSION = (
         "The model has no ir_version, or a newer one than the installed onnx knows.",
         "Install a newer onnx, or export the model with an older ir_version.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 
 import onnx
@@ -23,6 +24,8 @@ _NEVER_EMPTY = frozenset(
 )
 """Types whose field must be present: an absent number, string or list means 0, "" or []."""
 _DESCRIBING = frozenset({"name", "type", "doc_string", "ref_attr_name"})
+
+_ONNX = frozenset({onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN})
 
 _LEAST = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
 _MOST = 2**31 - 1
@@ -261,3 +264,26 @@ def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:
         if imported not in scope.opsets:
             return positions[0], Flaw(Fault.DOMAIN_NOT_IMPORTED, f"domain {shown(imported)} is not imported")
     return None
+
+
+def inputs_flaw(scope: Scope) -> tuple[int, Flaw] | None:
+    """The position and flaw of the first node of ONNX without an input that its operator requires, or None."""
+    for (domain, op_type), positions in scope.by_op.items():
+        required = _required_inputs(op_type, domain, scope.opsets.get(domain, 0)) if domain in _ONNX else ()
+        for position in positions if required else ():
+            given = scope.proto.node[position].input
+            for place in required:
+                if place >= len(given) or not given[place]:
+                    return position, Flaw(Fault.INPUT_MISSING, f"it has no input {place}, which {op_type} requires")
+    return None
+
+
+@lru_cache(maxsize=256)
+def _required_inputs(op_type: str, domain: str, version: int) -> tuple[int, ...]:
+    try:
+        schema = onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return ()
+    kinds = [operand.option for operand in schema.inputs]
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    return tuple(place for place in range(schema.min_input) if kinds[min(place, len(kinds) - 1)] != optional)

@@ -106,8 +106,8 @@ class Gate(Visitor):
         """Validate names, operators and windows of pools, and that the nodes have no cycle."""
         for group in flaws.scope_names(scope):
             _require_at(scope, flaws.encoding_flaw(group))
-        for found in (flaws.operator_flaw(scope), flaws.window_flaw(scope), flaws.shadowing_flaw(scope)):
-            if found is not None:
+        for flaw_of in (flaws.operator_flaw, flaws.inputs_flaw, flaws.window_flaw, flaws.shadowing_flaw):
+            if (found := flaw_of(scope)) is not None:
                 position, flaw = found
                 _reject(flaw, _place(scope, position))
         if unsorted:

@@ -109,7 +109,7 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
 
 def _measured(graph: GraphProto, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
     """Return the types of the values whose whole shapes are computed, by the shapes."""
-    nodes = [node for node in graph.node if node.op_type == "Shape" and not node.domain]
+    nodes = [node for node in graph.node if node.op_type == "Shape" and not node.domain and node.input]
     whole = [node for node in nodes if not any(each.name == "end" or each.i for each in node.attribute)]
     return {node.output[0]: types[node.input[0]] for node in whole if node.input[0] in types}
 

@@ -97,7 +97,7 @@ def _products(names: Iterable[str]) -> list[dict[str, int]]:
 
 
 def bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants) -> dict[str, list[int]]:
-    """Return the sizes that symbols of pooled tensors can have where those of the incoming gradient are known."""
+    """Return the sizes that symbols of pooled tensors can have where those of the gradients are known."""
     found: dict[str, list[int]] = {}
     for node in (*cut.original, *cut.lowered):
         x, gradient = roles.pooled(node) or "", roles.incoming_gradient(node) or ""
@@ -105,13 +105,18 @@ def bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants)
         if rank is None or rank != rank_of(gradient, types):
             continue
         sizes, counts = named_dims(x, types), named_dims(gradient, types)
+        dx = next(iter(node.outputs), "")
+        made = named_dims(dx, types) if rank == rank_of(dx, types) else sizes
         first = 1 if roles.has_channels_last(node) else 2
         windows = dict(enumerate(windows_of(node, constants)[2 - rank :], first))
         others = {0, rank - 1 if first == 1 else 1}
-        for axis, (dim, count) in enumerate(zip(sizes, counts, strict=True)):
-            if not isinstance(dim, str) or not isinstance(count, int) or not (count and axis in {*windows, *others}):
+        for axis, (dim, count, size) in enumerate(zip(sizes, counts, made, strict=True)):
+            if isinstance(dim, str) and isinstance(size, int):
+                possible = [size]
+            elif isinstance(dim, str) and isinstance(count, int) and count and axis in {*windows, *others}:
+                possible = [count] if axis in others else _pooled_to(node, windows[axis], count, constants)
+            else:
                 continue
-            possible = [count] if axis in others else _pooled_to(node, windows[axis], count, constants)
             found[dim] = [size for size in possible if size in found.get(dim, possible)]
     return {symbol: sizes for symbol, sizes in found.items() if sizes}
 

@@ -52,6 +52,12 @@ def pooled(sizes: str, attributes: str, element: str = "float") -> ModelProto:
     return parse(f"g ({element}[{sizes}] X) => (Y, I) {{ Y, I = MaxPool<{attributes}>(X) }}", opset=18)
 
 
+@pytest.mark.parametrize("x", ["X", "float[2,3,8,6] X"])
+def test_a_pool_of_an_unknown_or_another_shape_stays(x: str) -> None:
+    model = parse(f"g ({x}) => (Y, I) {{ Y, I = MaxPool<kernel_shape = [2]>(X) }}", opset=18)
+    assert operators(export_cann(model).model) == ["MaxPool"]
+
+
 @pytest.mark.parametrize("element", ["float", "float16"])
 @pytest.mark.parametrize(("sizes", "attributes"), POOLS.values(), ids=POOLS)
 def test_a_pool_of_gathered_windows_has_the_results_of_the_pool(sizes: str, attributes: str, element: str) -> None:

@@ -350,13 +350,15 @@ def test_constants_and_loops_of_a_body_are_compared() -> None:
     assert not any(site.expanded for site in verify(model, export, runs=1, whole_model=False).sites)
 
 
-def test_a_reshape_without_a_shape_is_no_traceback() -> None:
+@pytest.mark.parametrize(("op_type", "kept"), [("Reshape", 1), ("Shape", 0)])
+def test_a_missing_operand_is_no_traceback(op_type: str, kept: int) -> None:
     """A damaged original, which no runtime loads; its sites can be proven all the same."""
     [entry] = [entry for entry in catalogue.spellings() if entry.name == "spellings/ort_average"]
     model = onnx.load(entry.file)
-    reshape = next(node for node in model.graph.node if node.op_type == "Reshape")
-    del reshape.input[1:]
-    sites = verify(model, lower(model).model, whole_model=False).sites
+    lowered = lower(model).model
+    for damaged in (model, lowered):
+        del next(node for node in damaged.graph.node if node.op_type == op_type).input[kept:]
+    sites = verify(model, lowered, whole_model=False).sites
     assert {site.status for site in sites} == {"proven"}
 
 

@@ -36,6 +36,20 @@ def test_sizes_of_x_follow_from_those_of_the_gradient(pool: str, dims: str) -> N
     assert [site.status for site in verdict.sites] == ["proven"]
 
 
+@pytest.mark.parametrize("dims", ["N,3,H,W", "?,?,?,?"])
+def test_sizes_of_x_are_those_of_dx(dims: str) -> None:
+    """The incoming gradient alone leaves two sizes possible along each axis."""
+    model = onnx.parser.parse_model(
+        f"""{head(17)} g (float[{dims}] x, float[2,3,6,7] dy) => (float[2,3,12,14] dx) {{
+            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            dx = MaxPoolGrad (dy, i)
+        }}"""
+    )
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    assert [site.status for site in verify(model, result.model, whole_model=False).sites] == ["proven"]
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_an_average_behind_an_operator_that_tells_no_sizes(rank: int) -> None:
     ones, pooled = ",".join("1" * rank), ",".join("4" * rank)

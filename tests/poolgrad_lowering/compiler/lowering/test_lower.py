@@ -180,7 +180,6 @@ ODD: dict[str, tuple[ModelProto, str | None]] = {
     "no inputs": (changed(lambda model: model.graph.node[1].ClearField("input")), "arity"),
     "empty input": (changed(lambda model: model.graph.node[1].input.__setitem__(0, "")), "arity"),
     "no outputs": (changed(without_result), "arity"),
-    "pool without input": (changed(lambda model: model.graph.node[0].ClearField("input")), "pool-attributes"),
     "pooled instead of indices": (
         changed(lambda model: model.graph.node[1].input.__setitem__(1, "Y")),
         "indices-source",

@@ -170,6 +170,16 @@ BAD: dict[str, Bad] = {
     "function without import": Bad(
         Fault.DOMAIN_NOT_IMPORTED, "function l.f, node 0 'Q' (Neg)", function(f("Q = Neg(P)", head='"l": 1'))
     ),
+    # operands
+    "an input too few": Bad(
+        Fault.INPUT_MISSING, "main, node 1 'Y' (Add)", changed(lambda m: m.graph.node[1].input.pop())
+    ),
+    "an input that is left out": Bad(
+        Fault.INPUT_MISSING, _LEAK, changed(lambda m: m.graph.node[0].input.__setitem__(0, ""))
+    ),
+    "none of any number of inputs": Bad(
+        Fault.INPUT_MISSING, "main, node 0 'Y' (Concat)", parse("g () => (float[2] Y) { Y = Concat<axis = 0>() }")
+    ),
     "version 0": Bad(Fault.OPSET_VERSION, "the model", changed(lambda m: setattr(m.opset_import[0], "version", 0))),
     "a negative version": Bad(
         Fault.OPSET_VERSION, "the model", changed(lambda m: setattr(m.opset_import[0], "version", -7))

@@ -161,7 +161,7 @@ def test_the_first_flaw_of_a_node_may_come_before_that_of_its_operators_name() -
 )
 def test_windows_of_every_pool(op_type: str, domain: str) -> None:
     """A Conv's are not checked: no window of a gradient comes from them."""
-    model = parse("g (X) => (Y) { Y = MaxPool <kernel_shape = [0, 1]> (X) }", imports='"com.microsoft": 1')
+    model = parse("g (X, Z) => (Y) { Y = MaxPool <kernel_shape = [0, 1]> (X, Z) }", imports='"com.microsoft": 1')
     model.graph.node[0].op_type, model.graph.node[0].domain = op_type, domain
     if op_type == "Conv":
         assert not lower(model).report.anchors

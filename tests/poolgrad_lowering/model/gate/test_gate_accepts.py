@@ -50,6 +50,8 @@ GOOD: dict[str, ModelProto] = {
     "an initializer that hides a value": in_branch("yes () => (float[2] T) <float[2] A = {1.0, 2.0}> { T = Relu(A) }"),
     "an attribute without its default": changed(lambda m: m.graph.node[0].attribute[0].ClearField("f")),
     "a function": function(f("Q = Neg(P)")),
+    "an optional input left out": parse("g (float[2] X, float H) => (float[2] Y) { Y = Clip(X, , H) }"),
+    "no input where none is required": parse("g () => (float[2] Y) { Y = Constant<value = float[2] {1.0, 2.0}>() }"),
     "a scalar": parse("g (float X) => (float Y) <float W = {1.0}> { Y = Add(X, W) }"),
 }
 

@@ -147,9 +147,6 @@ NEAR_MISSES: NearMisses = {
     (Code.DTYPE_MIX, "narrowed_by_another_operator"): halves(
         "Cast <to=1> (dy)", "com.microsoft.Cast <to=10> (s)", "float16[6,108] t"
     ),
-    (Code.DX_SHAPE, "nothing_added"): gradient(
-        outputs="float[2,3,5,6] y, float[6,108] dx", result="v = Identity (s)\nt = Add (v)\ndx = Identity (t)"
-    ),
     (Code.DX_SHAPE, "zeros_of_no_known_shape_added_to_a_view_of_none"): gradient(
         inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
         result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
