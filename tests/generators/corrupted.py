@@ -77,8 +77,8 @@ def corrupted(kind: str, random: Random) -> tuple[ModelProto, ModelProto] | None
     )
     original, lowered = (ModelProto.FromString(held) for held in pair(*chosen))
     before = lowered.SerializeToString(deterministic=True)
-    applied = KINDS[kind](lowered, random)
-    return (original, lowered) if applied and lowered.SerializeToString(deterministic=True) != before else None
+    KINDS[kind](lowered, random)
+    return (original, lowered) if lowered.SerializeToString(deterministic=True) != before else None
 
 
 def is_caught(original: ModelProto, lowered: ModelProto, seed: int) -> bool:

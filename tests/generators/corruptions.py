@@ -2,8 +2,8 @@
 
 """Corruptions of lowered models: random edits after which `verify` may not call a model proven.
 
-Each kind changes what a model computes, what the provider takes, or what is outside of the sites. A kind returns False
-if a model has nothing that it can change.
+Each kind changes what a model computes, what the provider takes, or what is outside of the sites. It leaves a model as
+it is that has nothing that it can change.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN, OPS, function_body
 
-Corruption = Callable[[ModelProto, Random], bool]
+Corruption = Callable[[ModelProto, Random], None]
 Entry = TypeVar("Entry")
 
 _ANOTHER = MappingProxyType({"data_format": (b"NDHWC", b"NHWC", b""), "ceil_mode": (-1, 2), "dtype": (0, 4)})
@@ -46,29 +46,23 @@ def _insert(model: ModelProto, after: NodeProto | None, *nodes: NodeProto) -> No
 # -- nodes of the dialect
 
 
-def attribute_gone(model: ModelProto, random: Random) -> bool:
+def attribute_gone(model: ModelProto, random: Random) -> None:
     for node in _pick(random, [node for node in _dialect(model) if node.attribute]):
         node.attribute.remove(random.choice(node.attribute))
-        return True
-    return False
 
 
-def attribute_unknown(model: ModelProto, random: Random) -> bool:
+def attribute_unknown(model: ModelProto, random: Random) -> None:
     for node in _pick(random, _dialect(model)):
         name = random.choice(("storage_order", "auto_pad", "kernel_shape", "Ksize", "argmax_type"))
         node.attribute.append(helper.make_attribute(name, 0))
-        return True
-    return False
 
 
-def attribute_twice(model: ModelProto, random: Random) -> bool:
+def attribute_twice(model: ModelProto, random: Random) -> None:
     for node in _pick(random, [node for node in _dialect(model) if node.attribute]):
         node.attribute.append(random.choice(node.attribute))
-        return True
-    return False
 
 
-def attribute_not_allowed(model: ModelProto, random: Random) -> bool:
+def attribute_not_allowed(model: ModelProto, random: Random) -> None:
     """A value that the dialect does not allow, one of another type, or a list of another length."""
     for node in _pick(random, [node for node in _dialect(model) if node.attribute]):
         attribute = random.choice(node.attribute)
@@ -81,34 +75,28 @@ def attribute_not_allowed(model: ModelProto, random: Random) -> bool:
             attribute.CopyFrom(helper.make_attribute(attribute.name, changed, attr_type=AttributeProto.INTS))
         else:
             attribute.CopyFrom(helper.make_attribute(attribute.name, 1.5))
-        return True
-    return False
 
 
-def other_windows(model: ModelProto, random: Random) -> bool:
+def other_windows(model: ModelProto, random: Random) -> None:
     """A kernel, stride or padding that is one more or less."""
     for node in _pick(random, [node for node in _dialect(model, "MaxPool") if _list(node, "ksize")]):
         name = random.choice(("ksize", "strides", "pads"))
         entries = _list(node, name)
         entries[random.randrange(len(entries))] += random.choice((-1, 1))
         next(attribute for attribute in node.attribute if attribute.name == name).ints[:] = entries
-        return True
-    return False
 
 
 def _list(node: NodeProto, name: str) -> list[int]:
     return [number for attribute in node.attribute if attribute.name == name for number in attribute.ints]
 
 
-def operands_exchanged(model: ModelProto, random: Random) -> bool:
+def operands_exchanged(model: ModelProto, random: Random) -> None:
     for node in _pick(random, _dialect(model, "Grad")):
         first, second = random.sample(range(3), 2)
         node.input[first], node.input[second] = node.input[second], node.input[first]
-        return True
-    return False
 
 
-def operand_gone(model: ModelProto, random: Random) -> bool:
+def operand_gone(model: ModelProto, random: Random) -> None:
     for node in _pick(random, _dialect(model)):
         names = random.choice((node.input, node.output))
         position = random.randrange(len(names))
@@ -116,31 +104,25 @@ def operand_gone(model: ModelProto, random: Random) -> bool:
             names[position] = ""
         else:
             del names[position]
-        return True
-    return False
 
 
-def another_operator(model: ModelProto, random: Random) -> bool:
+def another_operator(model: ModelProto, random: Random) -> None:
     for node in _pick(random, _dialect(model)):
         node.op_type = random.choice([name for name in (*OPS, "Unheard") if name != node.op_type])
-        return True
-    return False
 
 
-def overload(model: ModelProto, random: Random) -> bool:
+def overload(model: ModelProto, random: Random) -> None:
     for node in _pick(random, _dialect(model)):
         node.overload = "other"
         for body in [function for function in model.functions if function.name == node.op_type]:
             model.functions.add().CopyFrom(body)
             model.functions[-1].overload = "other"
-        return True
-    return False
 
 
 # -- values around them
 
 
-def value_computed_with(model: ModelProto, random: Random) -> bool:
+def value_computed_with(model: ModelProto, random: Random) -> None:
     """A node on the way of a result, of x or of the incoming gradient; most leave all values but a few as they are."""
     for node in _pick(random, _dialect(model, "Grad")):
         names, position = random.choice(((node.input, 0), (node.input, 1), (node.output, 0)))
@@ -153,8 +135,6 @@ def value_computed_with(model: ModelProto, random: Random) -> bool:
             place = list(model.graph.node).index(node)
             _insert(model, model.graph.node[place - 1] if place else None, *nodes)
         names[position] = between
-        return True
-    return False
 
 
 def _negated(source: str, result: str) -> list[NodeProto]:
@@ -183,7 +163,7 @@ def _plus_zero(source: str, result: str) -> list[NodeProto]:
     ]
 
 
-def index_moved(model: ModelProto, random: Random) -> bool:
+def index_moved(model: ModelProto, random: Random) -> None:
     """All indices, or those of one value, are one more."""
     for node in _pick(random, _dialect(model, "Grad")):
         name = node.input[2]
@@ -198,8 +178,6 @@ def index_moved(model: ModelProto, random: Random) -> bool:
         place = list(model.graph.node).index(node)
         _insert(model, model.graph.node[place - 1] if place else None, *nodes)
         node.input[2] = f"{name} moved"
-        return True
-    return False
 
 
 # -- function bodies
@@ -209,7 +187,7 @@ def _bodies(model: ModelProto) -> list[FunctionProto]:
     return [function for function in model.functions if function.domain == DOMAIN]
 
 
-def body_changed(model: ModelProto, random: Random) -> bool:
+def body_changed(model: ModelProto, random: Random) -> None:
     """An operator, attribute, edge or declared attribute of a body, or its name of a node."""
     for body in _pick(random, _bodies(model)):
         node = random.choice(body.node)
@@ -224,11 +202,9 @@ def body_changed(model: ModelProto, random: Random) -> bool:
             body.opset_import[0].version += random.choice((-1, 1))
         else:
             node.name += " changed"
-        return True
-    return False
 
 
-def body_wrong_for_one_value(model: ModelProto, random: Random) -> bool:
+def body_wrong_for_one_value(model: ModelProto, random: Random) -> None:
     """Or above some number of elements."""
     for body in _pick(random, _bodies(model)):
         result = body.output[0]
@@ -246,39 +222,31 @@ def body_wrong_for_one_value(model: ModelProto, random: Random) -> bool:
                     helper.make_node("Where", ["large", "wrong", "right"], [result]),
                 ]
             )
-        return True
-    return False
 
 
-def body_twice(model: ModelProto, random: Random) -> bool:
+def body_twice(model: ModelProto, random: Random) -> None:
     for body in _pick(random, _bodies(model)):
         copied = model.functions.add()
         copied.CopyFrom(body)
         if random.random() < 0.5:
             body_wrong_for_one_value(ModelProto(functions=[copied]), random)
-        return True
-    return False
 
 
-def body_gone(model: ModelProto, random: Random) -> bool:
+def body_gone(model: ModelProto, random: Random) -> None:
     for body in _pick(random, _bodies(model)):
         model.functions.remove(body)
-        return True
-    return False
 
 
-def function_that_nothing_calls(model: ModelProto, random: Random) -> bool:
+def function_that_nothing_calls(model: ModelProto, random: Random) -> None:
     names = {function.name for function in model.functions}
     for name in _pick(random, [name for name in OPS if name not in names]):
         model.functions.append(function_body(name, max(16, model.opset_import[0].version), [TensorProto.FLOAT]))
-        return True
-    return False
 
 
 # -- what is outside of the sites
 
 
-def other_node_changed(model: ModelProto, random: Random) -> bool:
+def other_node_changed(model: ModelProto, random: Random) -> None:
     """An attribute, operand or operator of a standard node."""
     for node in _pick(random, [node for node in _others(model) if node.input]):
         kind = random.randrange(4)
@@ -290,34 +258,26 @@ def other_node_changed(model: ModelProto, random: Random) -> bool:
             node.input.append(node.input[0])
         else:
             node.output[0] += " renamed"
-        return True
-    return False
 
 
-def node_gone(model: ModelProto, random: Random) -> bool:
+def node_gone(model: ModelProto, random: Random) -> None:
     for node in _pick(random, list(model.graph.node)):
         model.graph.node.remove(node)
-        return True
-    return False
 
 
-def node_more(model: ModelProto, random: Random) -> bool:
+def node_more(model: ModelProto, random: Random) -> None:
     for node in _pick(random, [node for node in model.graph.node if node.output and node.output[0]]):
         _insert(model, node, helper.make_node("Identity", [node.output[0]], [f"{node.output[0]} again"]))
-        return True
-    return False
 
 
-def value_made_twice(model: ModelProto, random: Random) -> bool:
+def value_made_twice(model: ModelProto, random: Random) -> None:
     nodes = [node for node in model.graph.node if node.output]
-    if len(nodes) < 2:
-        return False
-    first, second = sorted(random.sample(range(len(nodes)), 2))
-    nodes[second].output[0] = nodes[first].output[0]
-    return True
+    if len(nodes) > 1:
+        first, second = sorted(random.sample(range(len(nodes)), 2))
+        nodes[second].output[0] = nodes[first].output[0]
 
 
-def initializer_changed(model: ModelProto, random: Random) -> bool:
+def initializer_changed(model: ModelProto, random: Random) -> None:
     """A number is one more, or there are twice as many; `axes_changed` changes those of axes."""
     others = [held for held in model.graph.initializer if not held.name.startswith("axes of")]
     for tensor in _pick(random, [held for held in others if np.prod(held.dims) > 0]):
@@ -326,35 +286,25 @@ def initializer_changed(model: ModelProto, random: Random) -> bool:
         flat[random.randrange(flat.size)] += 1
         if random.random() < 0.3:
             values = np.concatenate([values.reshape(-1), values.reshape(-1)])
-        changed = numpy_helper.from_array(values, tensor.name)
-        if changed.SerializeToString() == tensor.SerializeToString():
-            return False  # one more of a large number
-        tensor.CopyFrom(changed)
-        return True
-    return False
+        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 
 
-def initializer_twice(model: ModelProto, random: Random) -> bool:
+def initializer_twice(model: ModelProto, random: Random) -> None:
     for tensor in _pick(random, list(model.graph.initializer)):
         model.graph.initializer.insert(random.choice((0, len(model.graph.initializer))), tensor)
-        return True
-    return False
 
 
-def initializer_gone(model: ModelProto, random: Random) -> bool:
+def initializer_gone(model: ModelProto, random: Random) -> None:
     read = {name for node in model.graph.node for name in node.input}
     for tensor in _pick(random, [held for held in model.graph.initializer if held.name in read]):
         model.graph.initializer.remove(tensor)
-        return True
-    return False
 
 
-def initializer_more(model: ModelProto, _: Random) -> bool:
+def initializer_more(model: ModelProto, _: Random) -> None:
     model.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.float32), "one more"))
-    return True
 
 
-def interface_changed(model: ModelProto, random: Random) -> bool:
+def interface_changed(model: ModelProto, random: Random) -> None:
     """An input or output is gone, another one, of another type, or in another place."""
     values = random.choice((model.graph.input, model.graph.output))
     position, kind = random.randrange(len(values)), random.randrange(4)
@@ -368,22 +318,18 @@ def interface_changed(model: ModelProto, random: Random) -> bool:
         values.insert(0, values.pop())
     else:
         values.append(helper.make_tensor_value_info("one more", TensorProto.FLOAT, [1]))
-    return True
 
 
-def value_info_changed(model: ModelProto, random: Random) -> bool:
+def value_info_changed(model: ModelProto, random: Random) -> None:
     if not model.graph.value_info or random.random() < 0.3:
         model.graph.value_info.append(helper.make_tensor_value_info("no value", TensorProto.FLOAT, [1]))
-        return True
-    value = random.choice(model.graph.value_info)
-    if random.random() < 0.5:
-        model.graph.value_info.remove(value)
+    elif random.random() < 0.5:
+        model.graph.value_info.remove(random.choice(model.graph.value_info))
     else:
-        value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    return True
+        random.choice(model.graph.value_info).type.tensor_type.elem_type = TensorProto.DOUBLE
 
 
-def import_changed(model: ModelProto, random: Random) -> bool:
+def import_changed(model: ModelProto, random: Random) -> None:
     entry = random.choice([entry for entry in model.opset_import if entry.domain in ("", DOMAIN)])
     kind = random.randrange(3)
     if kind == 0:
@@ -392,16 +338,14 @@ def import_changed(model: ModelProto, random: Random) -> bool:
         model.opset_import.append(entry)
     else:
         entry.domain = "other"
-    return True
 
 
-def description_changed(model: ModelProto, random: Random) -> bool:
+def description_changed(model: ModelProto, random: Random) -> None:
     name = random.choice(("producer_name", "producer_version", "doc_string", "domain"))
     setattr(model, name, f"{getattr(model, name)} changed")
-    return True
 
 
-def weight_as_another_input(model: ModelProto, random: Random) -> bool:
+def weight_as_another_input(model: ModelProto, random: Random) -> None:
     """An initializer becomes an input of another type or shape."""
     read = {name for node in model.graph.node for name in node.input}
     for tensor in _pick(random, [held for held in model.graph.initializer if held.name in read]):
@@ -412,21 +356,17 @@ def weight_as_another_input(model: ModelProto, random: Random) -> bool:
             dims = [*dims, 1]
         model.graph.input.append(helper.make_tensor_value_info(tensor.name, element, dims))
         model.graph.initializer.remove(tensor)
-        return True
-    return False
 
 
-def axes_changed(model: ModelProto, random: Random) -> bool:
+def axes_changed(model: ModelProto, random: Random) -> None:
     """An Unsqueeze or Squeeze around a node of rank 5 takes another axis."""
     axes = [held for held in model.graph.initializer if held.name.startswith("axes of")]
     for tensor in _pick(random, axes):
         values = numpy_helper.to_array(tensor) + random.choice((-1, 1))
         tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
-        return True
-    return False
 
 
-def expanded_node_changed(model: ModelProto, random: Random) -> bool:
+def expanded_node_changed(model: ModelProto, random: Random) -> None:
     """A node of an expanded gradient gets another operator, attribute or operand."""
     for node in _pick(random, [node for node in model.graph.node if node.output[0].startswith("expanded")]):
         kind = random.randrange(3)
@@ -436,11 +376,9 @@ def expanded_node_changed(model: ModelProto, random: Random) -> bool:
             node.attribute.pop()
         else:
             node.input.append(node.input[0] if node.input else "x")
-        return True
-    return False
 
 
-KINDS: Mapping[str, Any] = MappingProxyType(
+KINDS: Mapping[str, Corruption] = MappingProxyType(
     {
         kind.__name__.replace("_", " "): kind
         for kind in (
