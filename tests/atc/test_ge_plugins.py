@@ -438,13 +438,6 @@ def test_attributes_that_a_row_reads_are_attributes_of_the_operator() -> None:
             assert plugin.reads <= {attribute for schema in versions for attribute in schema.attributes}, name
 
 
-def test_a_rule_without_a_function_is_a_fact_that_is_not_followed() -> None:
-    for plugin in PLUGINS.values():
-        for rule in plugin.rules:
-            assert (rule.apply is None) == (rule.verdict == "unknown")
-            assert OLDEST <= rule.opsets[0] <= rule.opsets[1] <= NEWEST
-
-
 def test_nodes_are_computed_as_they_say_if_no_rule_says_otherwise() -> None:
     context = Context(17)
     assert is_computed_as_said(helper.make_node("Relu", ["x"], ["y"]), context)

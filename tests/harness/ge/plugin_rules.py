@@ -76,7 +76,11 @@ class Node:
         return len(self.attributes.get("kernel_shape", ()))
 
 
-def needs(attribute: str) -> Callable[[Node, Context], Outcome]:
+Rule = Callable[[Node, Context], Outcome]
+"""For a node: the reason of its refusal, or the nodes that compute what GE computes; None for other nodes."""
+
+
+def needs(attribute: str) -> Rule:
     """Return a rule that refuses a node without an attribute, or with an empty one."""
 
     def apply(node: Node, _: Context) -> Outcome:
@@ -103,6 +107,7 @@ def conv_3d_auto_pad(node: Node, _: Context) -> Outcome:
 
 
 def gemm_without_c(node: Node, _: Context) -> Outcome:
+    """alpha is lost."""
     lost = len(node.proto.input) != 3 and node.attributes.get("alpha", 1.0) != 1.0
     return [node.replaced(alpha=None)] if lost else None
 
@@ -133,6 +138,7 @@ def same_lower_is_same_upper(node: Node, _: Context) -> Outcome:
 
 
 def large_pool(node: Node, context: Context) -> Outcome:
+    """A pool on the device's CPU: explicit pads of -65504, without auto_pad and ceil_mode."""
     kernel, strides = node.attributes["kernel_shape"], node.attributes.get("strides", [1])
     large = math.prod(kernel) > LARGEST_KERNEL or max(strides) > LARGEST_STRIDE
     if context.soc == "ascend950" or node.axes == 3 or not large:
@@ -174,7 +180,7 @@ def average_pool_3d(node: Node, _: Context) -> Outcome:
 
 
 def global_max_pool(node: Node, context: Context) -> Outcome:
-    """Axes 2 and -1 in turn, so that one axis, which both name, is right too."""
+    """Axes 2 and -1 in turn: H of D, H, W is not reduced; one axis, which both name, is right."""
     x, between = node.proto.input[0], node.inner("rows")
     first, second = node.inner("axis"), node.inner("last")
     if context.opset < 18:
@@ -194,7 +200,7 @@ def global_max_pool(node: Node, context: Context) -> Outcome:
 
 
 def batch_norm_in_training(node: Node, _: Context) -> Outcome:
-    """The statistics that GE's BatchNorm returns in training: its exponential_avg_factor is 1 by default.
+    """momentum is lost: the new statistics are those of the batch, as exponential_avg_factor is 1 by default.
 
     The variance is unbiased (ops-nn:norm/batch_norm/op_graph/batch_norm_proto.h).
     """
@@ -232,6 +238,7 @@ def _unbiased(node: Node, biased: str, output: str) -> list[NodeProto]:
 
 
 def batch_norm_of_old_opsets(node: Node, _: Context) -> Outcome:
+    """There is no training_mode: the given statistics are used and returned."""
     if len(node.proto.output) < 2:
         return None
     mean, variance = node.proto.input[3:5]
@@ -243,7 +250,10 @@ def batch_norm_of_old_opsets(node: Node, _: Context) -> Outcome:
 
 
 def log_softmax_of_one_axis(node: Node, _: Context) -> Outcome:
-    """With x as (before, axis, after): the same kernel and bits as the node's if the axis is the last one."""
+    """Over one axis, the last one by default; ONNX flattens to two axes, at axis 1 by default.
+
+    With x as (before, axis, after): the same kernel and bits as the node's if the axis is the last one.
+    """
     x, [y] = node.proto.input[0], node.proto.output
     axis = node.attributes.get("axis", -1)
     if axis == -1:
@@ -267,6 +277,7 @@ def log_softmax_of_one_axis(node: Node, _: Context) -> Outcome:
 
 
 def loss_without_ignored_class(node: Node, _: Context) -> Outcome:
+    """It is 0, the prototype's default: labels of class 0 do not count."""
     return None if "ignore_index" in node.attributes else [node.replaced(ignore_index=0)]
 
 
@@ -283,6 +294,7 @@ def clip_needs_a_bound(node: Node, _: Context) -> Outcome:
 
 
 def clip_casts(node: Node, _: Context) -> Outcome:
+    """The input is cast to float32."""
     cast = node.inner("float")
     clip = node.replaced()
     clip.input[0] = cast
@@ -308,6 +320,7 @@ def resize_inputs(node: Node, _: Context) -> Outcome:
 
 
 def nearest_resize(node: Node, _: Context) -> Outcome:
+    """nearest_mode is lost: halves are rounded up; unknown modes of coordinates are asymmetric with floor."""
     if node.attributes.get("mode", b"nearest") != b"nearest":
         return None
     mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel").decode()
@@ -333,11 +346,13 @@ def gather_nd_batches(node: Node, _: Context) -> Outcome:
 
 
 def scatter_nd_of_ops_math(node: Node, context: Context) -> Outcome:
+    """The library of ops-math is loaded first."""
     lost = context.first == "ops-math" and node.attributes.get("reduction", b"none") != b"none"
     return [node.replaced(reduction=None)] if lost else None
 
 
 def scatter_nd_of_ops_nn(node: Node, context: Context) -> Outcome:
+    """The library of ops-nn is loaded first."""
     multiplies = context.first == "ops-nn" and node.attributes.get("reduction") == b"mul"
     return "reduction mul is not supported" if multiplies else None
 
@@ -346,7 +361,7 @@ def last_index(node: Node, _: Context) -> Outcome:
     return "Only support select_last_index=0" if node.attributes.get("select_last_index") == 1 else None
 
 
-def narrow_result(position: int) -> Callable[[Node, Context], Outcome]:
+def narrow_result(position: int) -> Rule:
     """Return a rule by which a result of a node is int32."""
 
     def apply(node: Node, _: Context) -> Outcome:

@@ -3,43 +3,24 @@
 """What CANN's open plugins for ONNX's operators read of a node, refuse, and change: one row for each operator.
 
 Written from the sources of the plugins and of the prototypes (ops-nn e5c3fa93, ops-math c4193324; `source` says where).
+
 An attribute that a plugin does not read is lost: GE computes what the operator does without it. A rule says more than
-that: it refuses nodes, or says what GE computes instead, in ONNX's own operators (`plugin_rules.py`). A rule without a
-function is a fact that the stand-in does not follow, because what the device does then is not known.
+that: it refuses nodes, or says what GE computes instead, in ONNX's own operators (`plugin_rules.py`). A comment says
+what the stand-in does not follow, because what the device does then is not known.
 
 The stand-ins for ATC and for graph mode read this table; the compiler has one of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from tests.harness.ge import plugin_rules as rules
-from tests.harness.ge.plugin_rules import Context, Node, Outcome
+from tests.harness.ge.plugin_rules import Context, Node, Outcome, Rule
 
 OLDEST, NEWEST = 8, 18
 """The opsets for which the plugins register ONNX's operators."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a plugin does with some nodes besides dropping attributes.
-
-    Attributes:
-        when: which nodes.
-        verdict: "unknown" has no `apply`.
-        how: why they are refused, or what GE computes instead.
-        apply: for a node: the reason of the refusal, or the nodes that compute what GE computes; None for other nodes.
-        opsets: the first and the last opset of the rule.
-    """
-
-    when: str
-    verdict: Literal["refused", "changed", "unknown"]
-    how: str
-    apply: Callable[[Node, Context], Outcome] | None = None
-    opsets: tuple[int, int] = (OLDEST, NEWEST)
 
 
 @dataclass(frozen=True)
@@ -49,8 +30,9 @@ class Plugin:
     Attributes:
         source: `<repository>:<path>`.
         reads: the attributes that it reads; GE does not see the others.
+        rules: what it does with some nodes besides dropping attributes.
         inputs: how many inputs the operator of GE has; None if the plugin makes as many as the node has.
-        prototype: the first and the last opset whose operator of GE has no open prototype, or None.
+        without_prototype: the first and the last opset whose operator of GE has no open prototype, or None.
     """
 
     operator: str
@@ -90,137 +72,69 @@ def _without_prototype(operators: str, source: str, opsets: tuple[int, int] = _A
     return (_row(operator, source, without_prototype=opsets) for operator in operators.split())
 
 
+def _since(opset: int, rule: Rule) -> Rule:
+    """Return a rule of an opset and all newer ones."""
+
+    def apply(node: Node, context: Context) -> Outcome:
+        return rule(node, context) if context.opset >= opset else None
+
+    return apply
+
+
+def _until(opset: int, rule: Rule) -> Rule:
+    """Return a rule of an opset and all older ones."""
+
+    def apply(node: Node, context: Context) -> Outcome:
+        return rule(node, context) if context.opset <= opset else None
+
+    return apply
+
+
 _POOL = "auto_pad ceil_mode kernel_shape pads strides"
-_SAME_LOWER = Rule("auto_pad is SAME_LOWER", "changed", "SAME_UPPER", rules.same_lower_is_same_upper)
-_AXES_OF_POOL = Rule(
-    "kernel_shape has not 1, 2 or 3 numbers", "refused", "a kernel_shape of 1, 2 or 3 axes is needed", rules.pool_axes
-)
 
 _ROWS: tuple[Plugin, ...] = (
     # -- products and convolutions
+    # A Conv over three axes with kernel_shape alone: the layout of GE's Conv3D is then NCHW.
     _row(
-        "Conv",
-        _NN + "conv_onnx_plugin.cpp",
-        "auto_pad dilations group kernel_shape pads strides",
-        Rule(
-            "kernel_shape, pads, strides and dilations are all missing",
-            "refused",
-            "one of kernel_shape, pads, strides and dilations is needed",
-            rules.conv_needs_an_attribute,
-        ),
-        Rule(
-            "three spatial axes, and auto_pad is SAME_UPPER or SAME_LOWER",
-            "refused",
-            "auto_pad of a convolution over three axes has to be NOTSET or VALID",
-            rules.conv_3d_auto_pad,
-        ),
-        Rule("three spatial axes and only kernel_shape", "unknown", "the layout of GE's Conv3D is then NCHW"),
-    ),
+        "Conv", _NN + "conv_onnx_plugin.cpp", "auto_pad dilations group kernel_shape pads strides",
+        rules.conv_needs_an_attribute, rules.conv_3d_auto_pad),
+    # If an earlier ConvTranspose of the process had output_shape, and none had auto_pad, auto_pad is SAME_LOWER: two
+    # variables of the plugin are never reset.
     _row(
-        "ConvTranspose",
-        _NN + "conv_transpose_onnx_plugin.cpp",
-        "auto_pad dilations group kernel_shape output_padding output_shape pads strides",
-        Rule("no kernel_shape", "refused", "attr kernel_shape must have value", rules.needs("kernel_shape")),
-        Rule(
-            "an earlier ConvTranspose of the process had output_shape, and none had auto_pad",
-            "unknown",
-            "auto_pad is set to SAME_LOWER: two variables of the plugin are never reset",
-        ),
-    ),
-    _row(
-        "Gemm", _NN + "gemm_onnx_plugin.cpp", "alpha beta transA transB",
-        Rule("no C", "changed", "alpha is lost", rules.gemm_without_c)),
+        "ConvTranspose", _NN + "conv_transpose_onnx_plugin.cpp",
+        "auto_pad dilations group kernel_shape output_padding output_shape pads strides", rules.needs("kernel_shape")),
+    _row("Gemm", _NN + "gemm_onnx_plugin.cpp", "alpha beta transA transB", rules.gemm_without_c),
     _row("MatMul", "ops-nn:matmul/mat_mul_v3/framework/matmul_onnx_plugin.cpp", inputs=4),
-    _row(
-        "Einsum", _MATH + "einsum_onnx_plugin.cpp", "equation",
-        Rule("no equation", "refused", "there is no equation", rules.needs("equation"))),
+    _row("Einsum", _MATH + "einsum_onnx_plugin.cpp", "equation", rules.needs("equation")),
     # -- pools
     _row(
-        "MaxPool",
-        _NN + "max_pool_onnx_plugin.cpp",
-        f"{_POOL} dilations storage_order",
-        Rule("more than one output", "refused", "The output of Indices is not support", rules.pool_with_indices),
-        Rule("storage_order is 1", "refused", "storage_order is 1", rules.column_major_pool),
-        _AXES_OF_POOL,
-        Rule("one or two axes, and dilations", "changed", "dilations are lost", rules.pool_without_dilation),
-        _SAME_LOWER,
-        Rule(
-            "one or two axes, kernel over 255 elements or stride over 63, not on Ascend 950",
-            "changed",
-            "a pool on the device's CPU: explicit pads of -65504, without auto_pad and ceil_mode",
-            rules.large_pool,
-        ),
-    ),
+        "MaxPool", _NN + "max_pool_onnx_plugin.cpp", f"{_POOL} dilations storage_order",
+        rules.pool_with_indices, rules.column_major_pool, rules.pool_axes, rules.pool_without_dilation,
+        rules.same_lower_is_same_upper, rules.large_pool),
     _row(
-        "AveragePool", _NN + "average_pool_onnx_plugin.cpp", f"{_POOL} count_include_pad", _AXES_OF_POOL,
-        Rule("three axes, and auto_pad", "changed", "auto_pad is lost", rules.average_pool_3d), _SAME_LOWER),
-    _row(
-        "GlobalMaxPool",
-        _NN + "global_max_pool_onnx_plugin.cpp",
-        "",
-        Rule(
-            "three spatial axes",
-            "changed",
-            "the maximum over axes 2 and -1: H of D, H, W is not reduced",
-            rules.global_max_pool,
-        ),
-    ),
+        "AveragePool", _NN + "average_pool_onnx_plugin.cpp", f"{_POOL} count_include_pad",
+        rules.pool_axes, rules.average_pool_3d, rules.same_lower_is_same_upper),
+    _row("GlobalMaxPool", _NN + "global_max_pool_onnx_plugin.cpp", "", rules.global_max_pool),
     _row("GlobalAveragePool", _SIMILAR, inputs=1),
     # -- normalisation
     _row(
-        "BatchNormalization",
-        "ops-nn:norm/batch_norm/framework/batch_normalization_onnx_plugin.cpp",
-        "epsilon training_mode",
-        Rule(
-            "training_mode is 1",
-            "changed",
-            "momentum is lost: the new statistics are the mean and the unbiased variance of the batch",
-            rules.batch_norm_in_training,
-            (14, NEWEST),
-        ),
-        Rule(
-            "more than one output",
-            "changed",
-            "there is no training_mode: the given statistics are used and returned",
-            rules.batch_norm_of_old_opsets,
-            (OLDEST, 13),
-        ),
-        inputs=5,
-    ),
+        "BatchNormalization", "ops-nn:norm/batch_norm/framework/batch_normalization_onnx_plugin.cpp",
+        "epsilon training_mode", _since(14, rules.batch_norm_in_training), _until(13, rules.batch_norm_of_old_opsets),
+        inputs=5),
     _row("LayerNormalization", _NN + "layer_normalization_onnx_plugin.cpp", "axis epsilon stash_type"),
     _row(
         "InstanceNormalization", "ops-nn:norm/instance_norm_v3/framework/instancenormalization_onnx_plugin.cpp",
         "epsilon"),
     _row(
-        "LogSoftmax",
-        "ops-nn:activation/log_softmax_v2/framework/logsoftmax_onnx_plugin.cpp",
-        "axis",
-        Rule(
-            "any node",
-            "changed",
-            "over one axis, the last one by default; ONNX flattens to two axes, at axis 1 by default",
-            rules.log_softmax_of_one_axis,
-            (OLDEST, 12),
-        ),
-        inputs=1,
-    ),
-    _row(
-        "Softmax", "ops-nn:activation/softmax_v2/framework/softmax_onnx_plugin.cpp", "axis",
-        Rule("axis is not the last one", "unknown", "one axis and a request for a fusion", opsets=(OLDEST, 12)),
-        inputs=1),
+        "LogSoftmax", "ops-nn:activation/log_softmax_v2/framework/logsoftmax_onnx_plugin.cpp", "axis",
+        _until(12, rules.log_softmax_of_one_axis), inputs=1),
+    # Up to opset 12, of another axis than the last one: one axis and a request for a fusion.
+    _row("Softmax", "ops-nn:activation/softmax_v2/framework/softmax_onnx_plugin.cpp", "axis", inputs=1),
     _row("LRN", _NN + "lrn_onnx_plugin.cpp", "alpha beta bias size"),
     _row("LpNormalization", "ops-nn:norm/lp_norm_v2/framework/lp_normalization_onnx_plugin.cpp", "axis p"),
     _row(
-        "SoftmaxCrossEntropyLoss",
-        _NN + "softmax_cross_entropy_loss_onnx_plugin.cpp",
-        "ignore_index reduction",
-        Rule(
-            "no ignore_index",
-            "changed",
-            "it is 0, the prototype's default: labels of class 0 do not count",
-            rules.loss_without_ignored_class,
-        ),
-    ),
+        "SoftmaxCrossEntropyLoss", _NN + "softmax_cross_entropy_loss_onnx_plugin.cpp", "ignore_index reduction",
+        rules.loss_without_ignored_class),
     # -- activations
     _row("LeakyRelu", "ops-nn:activation/leaky_relu/framework/leaky_relu_onnx_plugin.cpp", "alpha", inputs=1),
     _row("Elu", "ops-nn:activation/elu/framework/elu_onnx_plugin.cpp", "alpha", inputs=1),
@@ -228,114 +142,55 @@ _ROWS: tuple[Plugin, ...] = (
     _row("HardSigmoid", "ops-nn:activation/hard_sigmoid/framework/hard_sigmoid_onnx_plugin.cpp", "alpha beta"),
     _row("ThresholdedRelu", "ops-nn:activation/threshold/framework/threshold_relu_onnx_plugin.cpp", "alpha"),
     _row("Shrink", "ops-nn:activation/shrink/framework/shrink_onnx_plugin.cpp", "bias lambd"),
-    _row(
-        "Selu", "ops-nn:activation/selu/framework/selu_onnx_plugin.cpp", "alpha gamma",
-        Rule("alpha or gamma is not the default", "refused", "alpha and gamma have to be the defaults", rules.selu)),
+    _row("Selu", "ops-nn:activation/selu/framework/selu_onnx_plugin.cpp", "alpha gamma", rules.selu),
     _row(
         "Clip", "ops-math:conversion/clip_by_value/framework/clip_onnx_plugin.cpp", "max min",
-        Rule("neither min nor max", "refused", "min or max has to be given", rules.clip_needs_a_bound, (11, NEWEST)),
-        Rule("any node", "changed", "the input is cast to float32", rules.clip_casts, (OLDEST, 10))),
+        _since(11, rules.clip_needs_a_bound), _until(10, rules.clip_casts)),
     # -- shapes and data movement
     _row(
         "Pad", "ops-math:conversion/pad_v3/framework/pad_onnx_plugin.cpp", "mode pads value",
-        Rule("no pads", "refused", "there are no pads", rules.needs("pads"), (OLDEST, 10)), inputs=3),
+        _until(10, rules.needs("pads")), inputs=3),
     _row("Shape", "ops-math:math/shape/framework/shape_onnx_plugin.cpp", inputs=1),
     _row("Size", _NN + "size_onnx_plugin.cpp", inputs=1),
     _row("Reshape", "ops-math:conversion/reshape/framework/reshape_onnx_plugin.cpp", "allowzero", inputs=2),
     _row("Flatten", "ops-math:conversion/flatten/framework/flatten_onnx_plugin.cpp", "axis", inputs=1),
     _row(
-        "Transpose", "ops-math:conversion/transpose/framework/transpose_onnx_plugin.cpp", "perm",
-        Rule("no perm", "refused", "perm has to be given", rules.needs("perm"))),
+        "Transpose", "ops-math:conversion/transpose/framework/transpose_onnx_plugin.cpp", "perm", rules.needs("perm")),
+    _row("Concat", "ops-math:conversion/concat/framework/concat_onnx_plugin.cpp", "axis", rules.needs("axis")),
+    # With num_outputs and no sizes the plugin reads the shape of its input, which the parser has not inferred.
     _row(
-        "Concat", "ops-math:conversion/concat/framework/concat_onnx_plugin.cpp", "axis",
-        Rule("no axis", "refused", "there is no axis", rules.needs("axis"))),
-    _row(
-        "Split",
-        "ops-math:conversion/split_d/framework/split_onnx_plugin.cpp",
-        "axis num_outputs split",
-        Rule(
-            "split or num_outputs does not fit the number of outputs",
-            "refused",
-            "the number of outputs is another one",
-            rules.split_counts,
-        ),
-        Rule(
-            "num_outputs and no sizes",
-            "unknown",
-            "the plugin reads the shape of its input, which the parser has not inferred",
-        ),
-    ),
+        "Split", "ops-math:conversion/split_d/framework/split_onnx_plugin.cpp", "axis num_outputs split",
+        rules.split_counts),
     _row(
         "Slice", "ops-math:conversion/strided_slice_v2/framework/slice_onnx_plugin.cpp", "axes ends starts",
-        Rule("no starts or no ends", "refused", "starts and ends have to be given", rules.slice_bounds, (OLDEST, 9)),
-        inputs=5),
+        _until(9, rules.slice_bounds), inputs=5),
     _row("Squeeze", "ops-math:conversion/squeeze/framework/squeeze_onnx_plugin.cpp", "axes", inputs=2),
     _row(
         "Unsqueeze", "ops-math:conversion/unsqueeze/framework/unsequeeze_onnx_plugin.cpp", "axes",
-        Rule("no axes", "refused", "axes have to be given", rules.needs("axes"), (OLDEST, 12)), inputs=2),
-    _row(
-        "Cast", "ops-math:math/cast/framework/cast_onnx_plugin.cpp", "to",
-        Rule("no to", "refused", "there is no type", rules.needs("to")),
-        Rule("a type that GE does not know", "unknown", "the undefined type is handed on"), inputs=1),
+        _until(12, rules.needs("axes")), inputs=2),
+    # Of a type that GE does not know the undefined type is handed on.
+    _row("Cast", "ops-math:math/cast/framework/cast_onnx_plugin.cpp", "to", rules.needs("to"), inputs=1),
     _row("Trilu", "ops-math:conversion/trilu/framework/trilu_onnx_plugin.cpp", "upper"),
     _row(
         "DepthToSpace", "ops-math:conversion/depth_to_space/framework/depth_to_space_onnx_plugin.cpp", "blocksize mode"
     ),
     _row("SpaceToDepth", "ops-math:conversion/space_to_depth/framework/space_to_depth_onnx_plugin.cpp", "blocksize"),
     _row(
-        "Resize",
-        _NN + "resize_onnx_plugin.cpp",
-        "coordinate_transformation_mode mode",
-        Rule("fewer than three inputs", "refused", "roi and scales are needed", rules.resize_inputs, (11, NEWEST)),
-        Rule(
-            "mode is nearest",
-            "changed",
-            "nearest_mode is lost: halves are rounded up; modes of coordinates but half_pixel, pytorch_half_pixel and "
-            "align_corners are asymmetric with floor",
-            rules.nearest_resize,
-            (11, NEWEST),
-        ),
-    ),
+        "Resize", _NN + "resize_onnx_plugin.cpp", "coordinate_transformation_mode mode",
+        _since(11, rules.resize_inputs), _since(11, rules.nearest_resize)),
     _row("EyeLike", _MATH + "eyelike_onnx_plugin.cpp", "dtype k"),
-    _row(
-        "ConstantOfShape",
-        _NN + "constantofshape_onnx_plugin.cpp",
-        "value",
-        Rule(
-            "value is in a field of its own and not int32, int64, float32 or float64",
-            "unknown",
-            "the plugin has no data for the fill",
-        ),
-    ),
-    _row(
-        "Constant",
-        "ge:parser/parser/onnx/onnx_constant_parser.cc",
-        "value",
-        Rule(
-            "another attribute than value",
-            "changed",
-            "a scalar of type float32 without data",
-            rules.constant_without_value,
-        ),
-    ),
+    # The plugin has no data for a value in a field of its own that is not int32, int64, float32 or float64.
+    _row("ConstantOfShape", _NN + "constantofshape_onnx_plugin.cpp", "value"),
+    _row("Constant", "ge:parser/parser/onnx/onnx_constant_parser.cc", "value", rules.constant_without_value),
     # -- indices
     _row("Gather", "ops-nn:index/gather_v2/framework/gather_onnx_plugin.cpp", "axis"),
     _row("GatherElements", "ops-nn:index/gather_elements/framework/gather_elements_onnx_plugin.cpp", "axis", inputs=2),
     _row(
         "GatherND", "ops-nn:index/gather_nd/framework/gather_nd_onnx_plugin.cpp", "batch_dims",
-        Rule("batch_dims is not 0", "refused", "only batch_dims=0 is supported", rules.gather_nd_batches), inputs=2),
+        rules.gather_nd_batches, inputs=2),
     _row(
-        "ScatterND",
-        f"{_SIMILAR} and {_NN}scatter_nd_onnx_plugin.cpp",
-        "reduction",
-        Rule("the library of ops-math is loaded first", "changed", "reduction is lost", rules.scatter_nd_of_ops_math),
-        Rule(
-            "the library of ops-nn is loaded first, and reduction is mul",
-            "refused",
-            "reduction mul is not supported",
-            rules.scatter_nd_of_ops_nn,
-        ),
-    ),
+        "ScatterND", f"{_SIMILAR} and {_NN}scatter_nd_onnx_plugin.cpp", "reduction",
+        rules.scatter_nd_of_ops_math, rules.scatter_nd_of_ops_nn),
     _row(
         "ScatterElements", "ops-nn:index/scatter_elements/framework/scatter_elements_onnx_plugin.cpp",
         "axis reduction", inputs=3),
@@ -343,24 +198,17 @@ _ROWS: tuple[Plugin, ...] = (
     _row("OneHot", "ops-math:math/one_hot/framework/onehot_onnx_plugin.cpp", "axis"),
     _row(
         "TopK", _NN + "topk_onnx_plugin.cpp", "axis k largest sorted",
-        Rule("no k", "refused", "there is no k", rules.needs("k"), (OLDEST, 9)),
-        Rule("any node", "changed", "the indices are int32: the prototype has no other type", rules.narrow_result(1))),
+        _until(9, rules.needs("k")), rules.narrow_result(1)),
     _row(
         "ArgMax", "ops-math:math/arg_max_v2/framework/argmax_onnx_plugin.cpp", "axis keepdims select_last_index",
-        Rule("select_last_index is 1", "refused", "select_last_index is 1", rules.last_index)),
+        rules.last_index),
     _row(
         "ArgMin", "ops-math:math/arg_min/framework/argmin_onnx_plugin.cpp", "axis keepdims select_last_index",
-        Rule("select_last_index is 1", "refused", "select_last_index is 1", rules.last_index),
-        Rule("not on Ascend 950", "changed", "the result is int32", rules.arg_min)),
+        rules.last_index, rules.arg_min),
     _row("MaxUnpool", _NN + "maxunpool_onnx_plugin.cpp", "kernel_shape pads strides"),
     # -- arithmetic
-    _row(
-        "Mod", "ops-math:math/mod/framework/mod_onnx_plugin.cpp", "",
-        Rule("any node", "changed", "fmod is lost: the quotient is always truncated", rules.mod_truncates), inputs=2),
-    _row(
-        "IsInf",
-        "ops-math:math/is_inf/framework/isinf_onnx_plugin.cpp",
-    ),
+    _row("Mod", "ops-math:math/mod/framework/mod_onnx_plugin.cpp", "", rules.mod_truncates, inputs=2),
+    _row("IsInf", "ops-math:math/is_inf/framework/isinf_onnx_plugin.cpp"),
     _row("BitShift", "ops-math:math/right_shift/framework/bitshift_onnx_plugin.cpp", "direction"),
     _row("CumSum", "ops-math:math/cumsum/framework/cumsum_onnx_plugin.cpp", "exclusive reverse", inputs=2),
     _row("Max", "ops-math:math/maximum/framework/max_onnx_plugin.cpp"),
@@ -370,28 +218,8 @@ _ROWS: tuple[Plugin, ...] = (
     _reduction("ReduceSum", "reduce_sum", "reduce_sum_onnx_plugin.cpp"),
     _reduction("ReduceMean", "reduce_mean", "reduce_mean_onnx_plugin.cpp"),
     _reduction("ReduceMax", "reduce_max", "reduce_max_onnx_plugin.cpp"),
-    _row(
-        "RandomUniformLike",
-        _MATH + "random_uniform_like_onnx_plugin.cpp",
-        "dtype high low seed",
-        Rule(
-            "dtype is not float16, float32 or float64",
-            "refused",
-            "the type is not float16, float32 or float64",
-            rules.random_type,
-        ),
-    ),
-    _row(
-        "RandomNormalLike",
-        _MATH + "random_normal_like_onnx_plugin.cpp",
-        "dtype mean scale seed",
-        Rule(
-            "dtype is not float16, float32 or float64",
-            "refused",
-            "the type is not float16, float32 or float64",
-            rules.random_type,
-        ),
-    ),
+    _row("RandomUniformLike", _MATH + "random_uniform_like_onnx_plugin.cpp", "dtype high low seed", rules.random_type),
+    _row("RandomNormalLike", _MATH + "random_normal_like_onnx_plugin.cpp", "dtype mean scale seed", rules.random_type),
     _row("If", _NN + "if_onnx_plugin.cpp", "then_branch else_branch"),
     # -- handed on by name
     *_plain("Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Identity IsNaN Log Neg Not", 1),
@@ -414,11 +242,3 @@ PLUGINS: Mapping[str, Plugin] = {row.operator: row for row in _ROWS}
 """By ONNX operator. An operator without a row is handed on as it is."""
 
 assert len(PLUGINS) == len(_ROWS)
-
-
-def rules_for(node: Node, context: Context) -> Iterable[Rule]:
-    """Yield the rules of a node's plugin that hold in the context's opset."""
-    plugin = PLUGINS.get(node.proto.op_type)
-    for rule in plugin.rules if plugin else ():
-        if rule.apply and rule.opsets[0] <= context.opset <= rule.opsets[1]:
-            yield rule

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from onnx import AttributeProto, GraphProto, NodeProto
 
-from tests.harness.ge.plugin_rules import Context, Node
-from tests.harness.ge.plugin_table import PLUGINS, rules_for
+from tests.harness.ge.plugin_rules import Context, Node, Rule
+from tests.harness.ge.plugin_table import PLUGINS
 
 TABLE = Path(__file__).parent / "registered.json"
 
@@ -47,12 +47,14 @@ def lacks_prototype(node: NodeProto, context: Context) -> bool:
     return opsets is not None and opsets[0] <= context.opset <= opsets[1]
 
 
+def _rules(node: NodeProto) -> tuple[Rule, ...]:
+    plugin = PLUGINS.get(node.op_type)
+    return plugin.rules if plugin else ()
+
+
 def plugin_refusal(node: NodeProto, context: Context) -> str:
     """Return why the plugin of a standard operator fails; empty if it does not."""
-    view = Node(node)
-    outcomes = (
-        rule.apply(view, context) for rule in rules_for(view, context) if rule.apply and rule.verdict == "refused"
-    )
+    outcomes = (rule(Node(node), context) for rule in _rules(node))
     return next((outcome for outcome in outcomes if isinstance(outcome, str)), "")
 
 
@@ -82,8 +84,8 @@ def _without_lost_attributes(node: NodeProto) -> NodeProto:
 
 
 def _computed(node: NodeProto, context: Context) -> list[NodeProto]:
-    for rule in rules_for(Node(node), context):
-        changed = rule.apply(Node(node), context) if rule.apply and rule.verdict == "changed" else None
+    for rule in _rules(node):
+        changed = rule(Node(node), context)
         if isinstance(changed, list):
             if [each.op_type for each in changed] != [node.op_type]:
                 return changed
