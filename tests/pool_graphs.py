@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ Array = npt.NDArray[Any]
 def parse(graph: str, *, opset: int = 16, ir: int = 8, imports: str = "", functions: str = "") -> ModelProto:
     """A model in ONNX's text syntax; `imports` are further operator sets, `functions` stands behind the graph."""
     return parser.parse_model(f"{head(opset, ir=ir, imports=imports)}\n{graph}\n{functions}")
+
+
+def graph_table(text: str, *, imports: str = "") -> dict[str, tuple[ModelProto, str]]:
+    """Return by name the models of a table, and what is expected of each.
+
+    A line `name, opset 18: what is expected` stands before each graph, which is indented; opset 16 is left out.
+    """
+    rows = {}
+    for title, graph in re.findall(r"((?:^\S.*\n)+)((?:^ .*\n)+)", text, re.MULTILINE):
+        described, _, expected = " ".join(title.split()).partition(": ")
+        name, _, opset = described.partition(", opset ")
+        rows[name] = parse(graph, opset=int(opset or 16), imports=imports), expected
+    return rows
 
 
 def main_value(model: ModelProto, name: str) -> tuple[Facts, Value]:

@@ -12,214 +12,118 @@ from onnx import ModelProto
 
 from poolgrad_lowering import export_atc, export_cann, verify
 from tests.oracles import assert_same_bits
-from tests.pool_graphs import parse, random_feeds
+from tests.pool_graphs import graph_table, parse, random_feeds
 from tests.texts import Says
 
-FORMS: dict[str, tuple[ModelProto, list[str]]] = {
-    "a transposed convolution": (
-        parse("g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<strides = [2, 1]>(X, W) }"),
-        ["ConvTranspose"],
-    ),
-    "a convolution with no attribute": (
-        parse("g (float[1,2,5,5] X, float[3,2,2,3] W) => (Y) { Y = Conv(X, W) }"),
-        ["Conv"],
-    ),
-    "a convolution over three axes without strides": (
-        parse("g (float[1,2,4,5,3] X, float[3,2,2,3,1] W) => (Y) { Y = Conv<kernel_shape = [2, 3, 1]>(X, W) }"),
-        ["Conv"],
-    ),
-    "output_padding over three axes": (
-        parse(
-            "g (float[1,2,4,5,3] X, float[2,3,3,3,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [3, 3, 3], "
-            "strides = [2, 2, 2], pads = [1, 1, 1, 1, 1, 1], output_padding = [1, 0, 1]>(X, W) }"
-        ),
-        ["ConvTranspose"],
-    ),
-    "output_padding over three axes, as torch writes it": (
-        parse(
-            'g (float[1,2,4,5,3] X, float[2,3,3,1,3] W) => (Y) { Y = ConvTranspose<auto_pad = "NOTSET", '
-            "kernel_shape = [3, 1, 3], strides = [2, 1, 2], pads = [1, 0, 1, 1, 0, 1], output_padding = [1, 0, 1]>"
-            "(X, W) }"
-        ),
-        ["ConvTranspose"],
-    ),
-    "a constant of numbers": (
-        parse("g (float[2,3] X) => (Y) { S = Constant<value_ints = [3, 2]>() Y = Reshape(X, S) }"),
-        ["Constant", "Reshape"],
-    ),
-    "a constant number": (
-        parse("g (float[3] X) => (Y) { C = Constant<value_float = 0.1>() Y = Mul(X, C) }"),
-        ["Constant", "Mul"],
-    ),
-    "a part of a shape": (
-        parse("g (float[2,3,5,7] X) => (Y) { Y = Shape<start = 1, end = -1>(X) }"),
-        ["Shape", "Slice"],
-    ),
-    "the first axes of a shape": (
-        parse("g (float[2,3,5] X) => (Y) { Y = Shape<end = 2>(X) }"),
-        ["Shape", "Slice"],
-    ),
-    "a product with alpha": (
-        parse("g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm<alpha = 0.3>(X, Z) }"),
-        ["Gemm"],
-    ),
-    "a product with alpha and transposed operands": (
-        parse("g (float16[3,2] X, float16[4,3] Z) => (Y) { Y = Gemm<alpha = 0.3, transA = 1, transB = 1>(X, Z) }"),
-        ["Gemm"],
-    ),
-    "a global pool over three axes": (
-        parse("g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }"),
-        ["ReduceMax"],
-    ),
-    "a global pool over three axes at opset 18": (
-        parse("g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }", opset=18),
-        ["ReduceMax"],
-    ),
-    "a softmax of columns": (
-        parse("g (float[2,3,4] X) => (Y) { Y = Softmax<axis = 1>(X) }", opset=11),
-        ["Flatten", "Softmax", "Shape", "Reshape"],
-    ),
-    "a softmax without an axis": (
-        parse("g (float[2,3] X) => (Y) { Y = LogSoftmax(X) }", opset=12),
-        ["LogSoftmax"],
-    ),
-    "a clip without bounds": (parse("g (float[4] X) => (Y) { Y = Clip(X) }"), ["Identity"]),
-    "a dropout out of training": (parse("g (float[4] X) => (Y) { Y = Dropout(X) }"), ["Identity"]),
-    "pads over axes": (
-        parse(
-            """g (float[2,3,4] X) => (Y) <int64[4] P = {1, 0, 2, 1}, float v = {7.0}, int64[2] A = {-1, 0}> {
-                Y = Pad(X, P, v, A)
-            }""",
-            opset=18,
-        ),
-        ["Pad"],
-    ),
-    "negative pads": (
-        parse("g (float[2,5] X) => (Y) <int64[4] P = {1, -1, 0, 2}> { Y = Pad(X, P) }"),
-        ["Slice", "Pad"],
-    ),
-    "negative pads alone": (
-        parse("g (float[2,5] X) => (Y) <int64[4] P = {0, -1, -1, -2}> { Y = Pad(X, P) }"),
-        ["Slice"],
-    ),
-    "a pool with the odd element in front": (
-        parse(
-            """g (float[1,2,7,6] X) => (Y) {
-                Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X)
-            }"""
-        ),
-        ["MaxPool"],
-    ),
-    "an average pool with the odd element in front": (
-        parse('g (float[1,2,7,6] X) => (Y) { Y = AveragePool<kernel_shape = [2, 3], auto_pad = "SAME_LOWER">(X) }'),
-        ["AveragePool"],
-    ),
-    "a remainder with the divisor's sign": (
-        parse("g (int64[6] X) => (Y) <int64[6] Z = {3, -3, 3, -3, 5, -5}> { Y = Mod(X, Z) }"),
-        ["Mod", "Add", "Mod"],
-    ),
-    "a loss that ignores no class": (
-        parse(
-            """g (float[4,3,2] X) => (Y, P) {
-                T = ArgMax<keepdims = 0, axis = 1>(X) Y, P = SoftmaxCrossEntropyLoss(X, T)
-            }"""
-        ),
-        ["ArgMax", "SoftmaxCrossEntropyLoss"],
-    ),
-    "a weighted loss of each element": (
-        parse(
-            """g (float[4,3] X, float[3] W) => (Y) {
-                T = ArgMax<keepdims = 0, axis = 1>(X)
-                Y = SoftmaxCrossEntropyLoss<reduction = "none">(X, T, W)
-            }"""
-        ),
-        ["ArgMax", "SoftmaxCrossEntropyLoss"],
-    ),
-    "the largest elements": (
-        parse("g (float[4,6] X) => (V, I) <int64[1] K = {3}> { V, I = TopK<axis = 1>(X, K) }", opset=11),
-        ["TopK", "Cast", "Cast"],
-    ),
-    "the largest elements of an old opset": (
-        parse("g (float[4,6] X) => (V, I) { V, I = TopK<k = 3>(X) }", opset=9),
-        ["TopK", "Cast", "Cast"],
-    ),
-    "the least element": (
-        parse("g (float[4,6] X) => (Y) <int64 o = {1}> { I = ArgMin<keepdims = 0, axis = 1>(X) Y = Add(I, o) }"),
-        ["ArgMin", "Cast", "Cast", "Add"],
-    ),
-    "the least element in a branch": (
-        parse(
-            """g (bool c, float[4,6] X) => (Y) {
-                I = ArgMin(X)
-                Y = If(c) <then_branch = t () => (P) { P = Neg(I) }, else_branch = e () => (Q) { Q = ArgMin(X) }>
-            }"""
-        ),
-        ["ArgMin", "Cast", "Cast", "If"],
-    ),
-    "the type of another value": (
-        parse("g (float16[4] X, float[2] T) => (Y) { Y = CastLike(X, T) }", opset=15),
-        ["Cast"],
-    ),
-    "a Euclidean norm": (
-        parse(
-            "g (float[2,70,4] X) => (Y) <int64[2] A = {-2, 0}> { Y = ReduceL2<keepdims = 0>(X, A) }",
-            opset=18,
-        ),
-        ["ReduceSumSquare", "Sqrt"],
-    ),
-    "a Euclidean norm of all elements": (
-        parse("g (float[3,50] X) => (Y) { Y = ReduceL2<keepdims = 0>(X) }", opset=18),
-        ["ReduceSumSquare", "Sqrt"],
-    ),
-    "a sum of sizes": (
-        parse("g (float[2,70,4] X) => (Y) <int64[1] A = {1}> { Y = ReduceL1(X, A) }", opset=18),
-        ["Abs", "ReduceSum"],
-    ),
-    "the logarithm of a sum": (
-        parse("g (float[2,3,4] X) => (Y) { P = Exp(X) Y = ReduceLogSum<axes = [-1]>(P) }", opset=13),
-        ["Exp", "ReduceSum", "Log"],
-    ),
-    "the logarithm of a sum of all": (
-        parse("g (float[2,3] X) => (Y) { P = Exp(X) Y = ReduceLogSum<keepdims = 0>(P) }", opset=18),
-        ["Exp", "ReduceSum", "Log"],
-    ),
-    "a hard swish": (
-        parse("g (float[2,30] X) => (Y) { Y = HardSwish(X) }", opset=14),
-        ["HardSigmoid", "Mul"],
-    ),
-    "a sum of all sizes": (
-        parse("g (float[2,70,4] X) => (Y) { Y = ReduceL1<keepdims = 0>(X) }", opset=18),
-        ["Abs", "ReduceSum"],
-    ),
-    "a transposition of a scalar": (parse("g (float X) => (Y) { Y = Transpose(X) }"), ["Identity"]),
-    "a transposition without axes": (parse("g (float[2,3,4] X) => (Y) { Y = Transpose(X) }"), ["Transpose"]),
-    "a sum at tuples": (
-        parse(
-            """g (float[4,3,2] X, float[5,2] U) => (Y) <int64[5,2] I = {0, 1, -1, 2, 0, 1, 3, 2, 0, -2}> {
-                Y = ScatterND<reduction = "add">(X, I, U)
-            }"""
-        ),
-        [
-            *("Add", "Less", "Where", "Mul", "ReduceSum", "Reshape", "Reshape", "Expand", "Reshape"),
-            *("ScatterElements", "Reshape"),
-        ],
-    ),
-    "a sum at positions whose number the updates alone tell": (
-        parse(
-            """g (float[6] X, float[2] U) => (Y) <
-                int64[3] I = {4, 1, 5}, int64[1] from = {0}, int64[1] to = {2}, int64[1] axis = {-1}
-            > {
-                some = Slice(I, from, to)
-                positions = Unsqueeze(some, axis)
-                Y = ScatterND<reduction = "add">(X, positions, U)
-            }"""
-        ),
-        [
-            *("Slice", "Unsqueeze", "Add", "Less", "Where", "Mul", "ReduceSum", "Reshape", "Reshape", "Expand"),
-            *("Reshape", "ScatterElements", "Reshape"),
-        ],
-    ),
-}
+FORMS = graph_table(
+    """
+a transposed convolution: ConvTranspose
+    g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<strides = [2, 1]>(X, W) }
+a convolution with no attribute: Conv
+    g (float[1,2,5,5] X, float[3,2,2,3] W) => (Y) { Y = Conv(X, W) }
+a convolution over three axes without strides: Conv
+    g (float[1,2,4,5,3] X, float[3,2,2,3,1] W) => (Y) { Y = Conv<kernel_shape = [2, 3, 1]>(X, W) }
+output_padding over three axes: ConvTranspose
+    g (float[1,2,4,5,3] X, float[2,3,3,3,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [3, 3, 3], strides = [2, 2, 2],
+        pads = [1, 1, 1, 1, 1, 1], output_padding = [1, 0, 1]>(X, W) }
+output_padding over three axes, as torch writes it: ConvTranspose
+    g (float[1,2,4,5,3] X, float[2,3,3,1,3] W) => (Y) { Y = ConvTranspose<auto_pad = "NOTSET", kernel_shape = [3, 1, 3],
+        strides = [2, 1, 2], pads = [1, 0, 1, 1, 0, 1], output_padding = [1, 0, 1]>(X, W) }
+a constant of numbers: Constant Reshape
+    g (float[2,3] X) => (Y) { S = Constant<value_ints = [3, 2]>() Y = Reshape(X, S) }
+a constant number: Constant Mul
+    g (float[3] X) => (Y) { C = Constant<value_float = 0.1>() Y = Mul(X, C) }
+a part of a shape: Shape Slice
+    g (float[2,3,5,7] X) => (Y) { Y = Shape<start = 1, end = -1>(X) }
+the first axes of a shape: Shape Slice
+    g (float[2,3,5] X) => (Y) { Y = Shape<end = 2>(X) }
+a product with alpha: Gemm
+    g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm<alpha = 0.3>(X, Z) }
+a product with alpha and transposed operands: Gemm
+    g (float16[3,2] X, float16[4,3] Z) => (Y) { Y = Gemm<alpha = 0.3, transA = 1, transB = 1>(X, Z) }
+a global pool over three axes: ReduceMax
+    g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }
+a global pool over three axes at opset 18, opset 18: ReduceMax
+    g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }
+a softmax of columns, opset 11: Flatten Softmax Shape Reshape
+    g (float[2,3,4] X) => (Y) { Y = Softmax<axis = 1>(X) }
+a softmax without an axis, opset 12: LogSoftmax
+    g (float[2,3] X) => (Y) { Y = LogSoftmax(X) }
+a clip without bounds: Identity
+    g (float[4] X) => (Y) { Y = Clip(X) }
+a dropout out of training: Identity
+    g (float[4] X) => (Y) { Y = Dropout(X) }
+pads over axes, opset 18: Pad
+    g (float[2,3,4] X) => (Y) <int64[4] P = {1, 0, 2, 1}, float v = {7.0}, int64[2] A = {-1, 0}> {
+        Y = Pad(X, P, v, A)
+    }
+negative pads: Slice Pad
+    g (float[2,5] X) => (Y) <int64[4] P = {1, -1, 0, 2}> { Y = Pad(X, P) }
+negative pads alone: Slice
+    g (float[2,5] X) => (Y) <int64[4] P = {0, -1, -1, -2}> { Y = Pad(X, P) }
+a pool with the odd element in front: MaxPool
+    g (float[1,2,7,6] X) => (Y) {
+        Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X)
+    }
+an average pool with the odd element in front: AveragePool
+    g (float[1,2,7,6] X) => (Y) { Y = AveragePool<kernel_shape = [2, 3], auto_pad = "SAME_LOWER">(X) }
+a remainder with the divisor's sign: Mod Add Mod
+    g (int64[6] X) => (Y) <int64[6] Z = {3, -3, 3, -3, 5, -5}> { Y = Mod(X, Z) }
+a loss that ignores no class: ArgMax SoftmaxCrossEntropyLoss
+    g (float[4,3,2] X) => (Y, P) {
+        T = ArgMax<keepdims = 0, axis = 1>(X) Y, P = SoftmaxCrossEntropyLoss(X, T)
+    }
+a weighted loss of each element: ArgMax SoftmaxCrossEntropyLoss
+    g (float[4,3] X, float[3] W) => (Y) {
+        T = ArgMax<keepdims = 0, axis = 1>(X)
+        Y = SoftmaxCrossEntropyLoss<reduction = "none">(X, T, W)
+    }
+the largest elements, opset 11: TopK Cast Cast
+    g (float[4,6] X) => (V, I) <int64[1] K = {3}> { V, I = TopK<axis = 1>(X, K) }
+the largest elements of an old opset, opset 9: TopK Cast Cast
+    g (float[4,6] X) => (V, I) { V, I = TopK<k = 3>(X) }
+the least element: ArgMin Cast Cast Add
+    g (float[4,6] X) => (Y) <int64 o = {1}> { I = ArgMin<keepdims = 0, axis = 1>(X) Y = Add(I, o) }
+the least element in a branch: ArgMin Cast Cast If
+    g (bool c, float[4,6] X) => (Y) {
+        I = ArgMin(X)
+        Y = If(c) <then_branch = t () => (P) { P = Neg(I) }, else_branch = e () => (Q) { Q = ArgMin(X) }>
+    }
+the type of another value, opset 15: Cast
+    g (float16[4] X, float[2] T) => (Y) { Y = CastLike(X, T) }
+a Euclidean norm, opset 18: ReduceSumSquare Sqrt
+    g (float[2,70,4] X) => (Y) <int64[2] A = {-2, 0}> { Y = ReduceL2<keepdims = 0>(X, A) }
+a Euclidean norm of all elements, opset 18: ReduceSumSquare Sqrt
+    g (float[3,50] X) => (Y) { Y = ReduceL2<keepdims = 0>(X) }
+a sum of sizes, opset 18: Abs ReduceSum
+    g (float[2,70,4] X) => (Y) <int64[1] A = {1}> { Y = ReduceL1(X, A) }
+the logarithm of a sum, opset 13: Exp ReduceSum Log
+    g (float[2,3,4] X) => (Y) { P = Exp(X) Y = ReduceLogSum<axes = [-1]>(P) }
+the logarithm of a sum of all, opset 18: Exp ReduceSum Log
+    g (float[2,3] X) => (Y) { P = Exp(X) Y = ReduceLogSum<keepdims = 0>(P) }
+a hard swish, opset 14: HardSigmoid Mul
+    g (float[2,30] X) => (Y) { Y = HardSwish(X) }
+a sum of all sizes, opset 18: Abs ReduceSum
+    g (float[2,70,4] X) => (Y) { Y = ReduceL1<keepdims = 0>(X) }
+a transposition of a scalar: Identity
+    g (float X) => (Y) { Y = Transpose(X) }
+a transposition without axes: Transpose
+    g (float[2,3,4] X) => (Y) { Y = Transpose(X) }
+a sum at tuples: Add Less Where Mul ReduceSum Reshape Reshape Expand Reshape ScatterElements Reshape
+    g (float[4,3,2] X, float[5,2] U) => (Y) <int64[5,2] I = {0, 1, -1, 2, 0, 1, 3, 2, 0, -2}> {
+        Y = ScatterND<reduction = "add">(X, I, U)
+    }
+a sum at positions whose number the updates alone tell: Slice Unsqueeze Add Less Where Mul ReduceSum Reshape Reshape
+Expand Reshape ScatterElements Reshape
+    g (float[6] X, float[2] U) => (Y) <
+        int64[3] I = {4, 1, 5}, int64[1] from = {0}, int64[1] to = {2}, int64[1] axis = {-1}
+    > {
+        some = Slice(I, from, to)
+        positions = Unsqueeze(some, axis)
+        Y = ScatterND<reduction = "add">(X, positions, U)
+    }
+"""
+)
 
 
 def operators(model: ModelProto) -> list[str]:
@@ -234,10 +138,10 @@ def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("model", "expected"), FORMS.values(), ids=FORMS)
-def test_a_form_has_the_results_of_the_node(model: ModelProto, expected: list[str]) -> None:
+def test_a_form_has_the_results_of_the_node(model: ModelProto, expected: str) -> None:
     export = export_atc(model)
     assert export.report.converts
-    assert operators(export.model) == expected
+    assert operators(export.model) == expected.split()
     onnx.shape_inference.infer_shapes(export.model, check_type=True, strict_mode=True)
     feeds = random_feeds(model)
     for found, wanted in zip(run(export.model, feeds), run(model, feeds), strict=True):
@@ -366,39 +270,50 @@ def test_verify_sees_another_momentum() -> None:
     assert not verify(TRAINING, export).proven
 
 
-STAY = {
-    "a loss that ignores a class": parse(
-        """g (float[4,3] X) => (Y) {
-            T = ArgMax<keepdims = 0, axis = 1>(X) Y = SoftmaxCrossEntropyLoss<ignore_index = 0>(X, T)
-        }"""
-    ),
-    "indices that nobody reads": parse("g (float[6] X, int64[1] K) => (V) { V, I = TopK(X, K) }"),
-    "indices whose type does not matter": parse("g (float[6] X) => (Y) { I = ArgMin(X) Y = Cast<to = 1>(I) }"),
-    "a kernel that is written": parse(
-        "g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [2, 3]>(X, W) }"
-    ),
-    "a convolution over three axes with pads": parse(
-        "g (float[1,2,4,5,3] X, float[3,2,2,2,2] W) => (Y) { "
-        "Y = Conv<kernel_shape = [2, 2, 2], pads = [0, 0, 0, 1, 1, 1]>(X, W) }"
-    ),
-    "a whole shape": parse("g (float[2,3] X) => (Y) { Y = Shape<start = 0>(X) }"),
-    "a product with C": parse("g (float[2,3] X, float[3,4] Z, float[4] C) => (Y) { Y = Gemm<alpha = 0.3>(X, Z, C) }"),
-    "alpha 1": parse("g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm(X, Z) }"),
-    "a global pool over two axes": parse("g (float[2,3,4,5] X) => (Y) { Y = GlobalMaxPool(X) }"),
-    "a lower bound": parse("g (float[4] X, float l) => (Y) { Y = Clip(X, l) }"),
-    "a softmax of the last axis": parse("g (float[2,3] X) => (Y) { Y = Softmax<axis = -1>(X) }", opset=13),
-    "pads that are not negative": parse("g (float[2] X) => (Y) <int64[2] P = {1, 0}> { Y = Pad(X, P) }"),
-    "a scatter that overwrites": parse("g (float[4] X, int64[2,1] I, float[2] U) => (Y) { Y = ScatterND(X, I, U) }"),
-    "a remainder of unsigned numbers": parse("g (uint8[4] X, uint8[4] Z) => (Y) { Y = Mod(X, Z) }"),
-    "a remainder with the dividend's sign": parse("g (float[4] X, float[4] Z) => (Y) { Y = Mod<fmod = 1>(X, Z) }"),
-    "axes that are written": parse("g (float[2,3,4] X) => (Y) { Y = Transpose<perm = [0, 2, 1]>(X) }"),
-    "the odd element behind": parse(
-        'g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], auto_pad = "SAME_UPPER">(X) }'
-    ),
-}
+STAY = graph_table(
+    """
+a loss that ignores a class
+    g (float[4,3] X) => (Y) {
+        T = ArgMax<keepdims = 0, axis = 1>(X) Y = SoftmaxCrossEntropyLoss<ignore_index = 0>(X, T)
+    }
+indices that nobody reads
+    g (float[6] X, int64[1] K) => (V) { V, I = TopK(X, K) }
+indices whose type does not matter
+    g (float[6] X) => (Y) { I = ArgMin(X) Y = Cast<to = 1>(I) }
+a kernel that is written
+    g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [2, 3]>(X, W) }
+a convolution over three axes with pads
+    g (float[1,2,4,5,3] X, float[3,2,2,2,2] W) => (Y) { Y = Conv<kernel_shape = [2, 2, 2], pads = [0, 0, 0, 1, 1, 1]>(X,
+        W) }
+a whole shape
+    g (float[2,3] X) => (Y) { Y = Shape<start = 0>(X) }
+a product with C
+    g (float[2,3] X, float[3,4] Z, float[4] C) => (Y) { Y = Gemm<alpha = 0.3>(X, Z, C) }
+alpha 1
+    g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm(X, Z) }
+a global pool over two axes
+    g (float[2,3,4,5] X) => (Y) { Y = GlobalMaxPool(X) }
+a lower bound
+    g (float[4] X, float l) => (Y) { Y = Clip(X, l) }
+a softmax of the last axis, opset 13
+    g (float[2,3] X) => (Y) { Y = Softmax<axis = -1>(X) }
+pads that are not negative
+    g (float[2] X) => (Y) <int64[2] P = {1, 0}> { Y = Pad(X, P) }
+a scatter that overwrites
+    g (float[4] X, int64[2,1] I, float[2] U) => (Y) { Y = ScatterND(X, I, U) }
+a remainder of unsigned numbers
+    g (uint8[4] X, uint8[4] Z) => (Y) { Y = Mod(X, Z) }
+a remainder with the dividend's sign
+    g (float[4] X, float[4] Z) => (Y) { Y = Mod<fmod = 1>(X, Z) }
+axes that are written
+    g (float[2,3,4] X) => (Y) { Y = Transpose<perm = [0, 2, 1]>(X) }
+the odd element behind
+    g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], auto_pad = "SAME_UPPER">(X) }
+"""
+)
 
 
-@pytest.mark.parametrize("model", STAY.values(), ids=STAY)
+@pytest.mark.parametrize("model", [model for model, _ in STAY.values()], ids=STAY)
 def test_what_ge_reads_stays(model: ModelProto) -> None:
     export = export_atc(model)
     assert export.report.edits.rewritten == 0
