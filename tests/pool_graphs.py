@@ -37,13 +37,13 @@ def parse(graph: str, *, opset: int = 16, ir: int = 8, imports: str = "", functi
 def graph_table(text: str, *, imports: str = "") -> dict[str, tuple[ModelProto, str]]:
     """Return by name the models of a table, and what is expected of each.
 
-    A line `name, opset 18: what is expected` stands before each graph, which is indented; opset 16 is left out.
+    A line `name, opset 18: what is expected` stands before each graph, which is indented. Opset 16 is not written.
     """
     rows = {}
     for title, graph in re.findall(r"((?:^\S.*\n)+)((?:^ .*\n)+)", text, re.MULTILINE):
-        described, _, expected = " ".join(title.split()).partition(": ")
-        name, _, opset = described.partition(", opset ")
-        rows[name] = parse(graph, opset=int(opset or 16), imports=imports), expected
+        name, _, expected = " ".join(title.split()).partition(": ")
+        opset = re.search(r"opset (\d+)$", name)
+        rows[name] = parse(graph, opset=int(opset[1]) if opset else 16, imports=imports), expected
     return rows
 
 

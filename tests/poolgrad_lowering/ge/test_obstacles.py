@@ -14,13 +14,14 @@ from onnx import ModelProto, TensorProto
 from poolgrad_lowering import export_atc, lower
 from poolgrad_lowering.dialect.targets import TARGETS, Support
 from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
-from tests.pool_graphs import parse, torch_gradient
+from tests.pool_graphs import graph_table, parse, torch_gradient
 from tests.texts import Says
 
 BUILT = Path(__file__).parents[3] / "models" / "built"
 
-POOL = "g (float[1,1,8,8] X) => (float[1,1,A,B] Y) {{ [pool] Y = MaxPool<{}>(X) }}"
-INT64 = lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])).model
+GRADIENT = torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])
+ON_950 = lower(GRADIENT, target="ascend950").model
+INT64 = lower(GRADIENT).model
 for _node in INT64.graph.node:
     for _attribute in _node.attribute:
         if _attribute.name == "dtype":
@@ -37,7 +38,7 @@ for _value in (*NO_RANK.graph.input, *NO_RANK.graph.output):
     _value.type.tensor_type.ClearField("shape")
 
 
-DILATED = lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2]), forward=False).model
+DILATED = lower(GRADIENT, forward=False).model
 for _node in DILATED.graph.node:
     for _attribute in _node.attribute:
         if _attribute.name == "dilation":
@@ -72,21 +73,64 @@ def without_shapes(graph: str) -> ModelProto:
     return model
 
 
-WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
-    "opset 19": (parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=19), "", "", "opset"),
-    "opset 7": (parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=7), "", "", "opset"),
-    "no input": (parse("g () => (float[2] Y) <float[2] W = {1.0, 2.0}> { Y = Relu(W) }"), "", "", "no-input"),
-    "an operator of onnxruntime": (
-        parse("g (float[2] X) => (float[2] Y) { [n] Y = com.microsoft.Gelu(X) }", imports='"com.microsoft": 1'), "n",
-        "com.microsoft.Gelu", "unregistered-operator"),
-    "an operator of ONNX": (
-        parse(
-            "g (float[2,2,2,2] X) => (Y) { [n] Y = CenterCropPad(X, S) }".replace("X)", "X, int64[4] S)", 1), opset=18
-        ),
-        "n",
-        "CenterCropPad",
-        "unregistered-operator",
-    ),
+WRONG = graph_table(
+    """
+opset 19: opset
+    g (float[2] X) => (float[2] Y) { Y = Relu(X) }
+opset 7: opset
+    g (float[2] X) => (float[2] Y) { Y = Relu(X) }
+no input: no-input
+    g () => (float[2] Y) <float[2] W = {1.0, 2.0}> { Y = Relu(W) }
+an operator of onnxruntime: unregistered-operator
+    g (float[2] X) => (float[2] Y) { [n] Y = com.microsoft.Gelu(X) }
+an operator of ONNX, opset 18: unregistered-operator
+    g (float[2,2,2,2] X, int64[4] S) => (Y) { [n] Y = CenterCropPad(X, S) }
+Indices: kept-indices
+    g (float[1,1,M,8] X) => (Y, I) { [pool] Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X) }
+dilation: dropped-dilation
+    g (float[1,1,M,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
+SAME_LOWER: same-lower
+    g (float[1,1,M,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], auto_pad = "SAME_LOWER">(X) }
+dilation of one axis: dropped-dilation
+    g (float[1,1,M] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }
+four axes: pool-axes
+    g (float[1,1,4,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2, 2]>(X) }
+a large padded window: large-window
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [16, 16], pads = [4, 4, 4, 4]>(X) }
+a large stride with ceil_mode: large-window
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], strides = [64, 1],
+        ceil_mode = 1>(X) }
+storage order: storage-order
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], storage_order = 1>(X) }
+a transposed convolution without a kernel: kernel-shape
+    g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = ConvTranspose(X, W) }
+a convolution with no attribute of windows: kernel-shape
+    g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = Conv<auto_pad = "VALID">(X, W) }
+SAME_LOWER without a kernel: same-lower
+    g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = Conv<auto_pad = "SAME_LOWER", strides = [2, 1]>(X, W) }
+training mode: training-mode
+    g (float16[2,3,4,4] X, float[3] s, float[3] b, float[3] m, float[3] v) => (float16[2,3,4,4] Y, A, B) {
+        [norm] Y, A, B = BatchNormalization<training_mode = 1>(X, s, b, m, v)
+    }
+pads over axes, opset 18: pad-axes
+    g (float[2,3] X, int64[2] P, float v, int64[1] A) => (Y) { [pad] Y = Pad(X, P, v, A) }
+negative pads of edges: negative-pads
+    g (float[4] X) => (Y) <int64[2] P = {-1, 0}> { [pad] Y = Pad<mode = "edge">(X, P) }
+negative pads of an old opset, opset 10: negative-pads
+    g (float[4] X) => (Y) { [pad] Y = Pad<pads = [-1, 0]>(X) }
+a sum into unknown sizes: scatter-reduction
+    g (float[N] X, int64[2,1] I, float[2] U) => (float[N] Y) { [scatter] Y = ScatterND<reduction = "add">(X, I, U) }
+the last maximum: last-index
+    g (float[4] X) => (Y) { [arg] Y = ArgMax<select_last_index = 1>(X) }
+alpha without C: dropped-alpha
+    g (int32[2,2] X, int32[2,2] Z) => (int32[2,2] Y) { [gemm] Y = Gemm<alpha = 2.0>(X, Z) }
+an element type, opset 19: element-type
+    g (float[2] X) => (float[2] Y) { [narrow] N = Cast<to = 18>(X) Y = Cast<to = 1>(N) }
+""",
+    imports='"com.microsoft": 1',
+)
+
+MADE: dict[str, tuple[ModelProto, str, str, str]] = {
     "a function": (
         parse(
             "g (float[2] X) => (float[2] Y) { [n] Y = local.twice(X) }",
@@ -97,33 +141,6 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
         "local.twice",
         "function-call",
     ),
-    "Indices": (
-        parse(
-            """g (float[1,1,M,8] X) => (Y, I) {
-                [pool] Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
-            }"""
-        ),
-        "pool",
-        "MaxPool",
-        "kept-indices",
-    ),
-    "dilation": (
-        parse(POOL.replace("8,8", "M,8").format("kernel_shape = [2, 2], dilations = [1, 2]")), "pool", "MaxPool",
-        "dropped-dilation"),
-    "SAME_LOWER": (
-        parse(POOL.replace("8,8", "M,8").format('kernel_shape = [2, 2], auto_pad = "SAME_LOWER"')), "pool", "MaxPool",
-        "same-lower"),
-    "dilation of one axis": (
-        parse("g (float[1,1,M] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }"), "pool",
-        "MaxPool", "dropped-dilation"),
-    "four axes": (
-        parse("g (float[1,1,4,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2, 2]>(X) }"), "pool",
-        "MaxPool", "pool-axes"),
-    "a large padded window": (
-        parse(POOL.format("kernel_shape = [16, 16], pads = [4, 4, 4, 4]")), "pool", "MaxPool", "large-window"),
-    "a large stride with ceil_mode": (
-        parse(POOL.format("kernel_shape = [2, 2], strides = [64, 1], ceil_mode = 1")), "pool", "MaxPool",
-        "large-window"),
     "names left out": (
         without_names(
             "g (float[4] X, int64[1] S) => (A, I) { A = Slice(X, S, S, none, S) [unique] none, I = Unique(X) }"
@@ -132,135 +149,73 @@ WRONG: dict[str, tuple[ModelProto, str, str, str]] = {
         "Unique",
         "empty-names",
     ),
-    "storage order": (
-        parse(POOL.format("kernel_shape = [2, 2], storage_order = 1")), "pool", "MaxPool", "storage-order"),
-    "a transposed convolution without a kernel": (
-        parse("g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = ConvTranspose(X, W) }"), "conv",
-        "ConvTranspose", "kernel-shape"),
-    "a convolution with no attribute of windows": (
-        parse('g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = Conv<auto_pad = "VALID">(X, W) }'), "conv",
-        "Conv", "kernel-shape"),
-    "SAME_LOWER without a kernel": (
-        parse(
-            """g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) {
-                [conv] Y = Conv<auto_pad = "SAME_LOWER", strides = [2, 1]>(X, W)
-            }"""
-        ),
-        "conv",
-        "Conv",
-        "same-lower",
-    ),
-    "training mode": (
-        parse(
-            """g (float16[2,3,4,4] X, float[3] s, float[3] b, float[3] m, float[3] v) => (float16[2,3,4,4] Y, A, B) {
-                [norm] Y, A, B = BatchNormalization<training_mode = 1>(X, s, b, m, v)
-            }"""
-        ),
-        "norm",
-        "BatchNormalization",
-        "training-mode",
-    ),
-    "pads over axes": (
-        parse(
-            "g (float[2,3] X, int64[2] P, int64[1] A) => (Y) { [pad] Y = Pad(X, P, , A) }".replace(
-                ", ,", ", v,"
-            ).replace("int64[1] A", "float v, int64[1] A"),
-            opset=18,
-        ),
-        "pad",
-        "Pad",
-        "pad-axes",
-    ),
-    "negative pads of edges": (
-        parse('g (float[4] X) => (Y) <int64[2] P = {-1, 0}> { [pad] Y = Pad<mode = "edge">(X, P) }'), "pad", "Pad",
-        "negative-pads"),
-    "negative pads of an old opset": (
-        parse("g (float[4] X) => (Y) { [pad] Y = Pad<pads = [-1, 0]>(X) }", opset=10), "pad", "Pad", "negative-pads"),
-    "a sum into unknown sizes": (
-        parse(
-            """g (float[N] X, int64[2,1] I, float[2] U) => (float[N] Y) {
-                [scatter] Y = ScatterND<reduction = "add">(X, I, U)
-            }"""
-        ),
-        "scatter",
-        "ScatterND",
-        "scatter-reduction",
-    ),
     "a transposition of an unknown rank": (
-        without_shapes("g (float[2] X) => (float[2] Y) { [turn] Y = Transpose(X) }"), "turn", "Transpose",
-        "unknown-rank"),
-    "the last maximum": (
-        parse("g (float[4] X) => (Y) { [arg] Y = ArgMax<select_last_index = 1>(X) }"), "arg", "ArgMax", "last-index"),
-    "alpha without C": (
-        parse("g (int32[2,2] X, int32[2,2] Z) => (int32[2,2] Y) { [gemm] Y = Gemm<alpha = 2.0>(X, Z) }"), "gemm",
-        "Gemm", "dropped-alpha"),
-    "an element type": (
-        parse("g (float[2] X) => (float[2] Y) { [narrow] N = Cast<to = 18>(X) Y = Cast<to = 1>(N) }", opset=19),
-        "narrow", "Cast", "element-type"),
+        without_shapes("g (float[2] X) => (float[2] Y) { [turn] Y = Transpose(X) }"),
+        "turn",
+        "Transpose",
+        "unknown-rank",
+    ),
     "no rank": (NO_RANK, "gradient", "npu.MaxPool3DGradWithArgmax", "unknown-rank"),
     "int64": (INT64, "Y/MaxPool3DWithArgmaxV2", "npu.MaxPool3DWithArgmaxV2", "argmax-type"),
     "a dilated gradient": (DILATED, "dX/MaxPool3DGradWithArgmax", "npu.MaxPool3DGradWithArgmax", "dilation"),
     "fewer elements than cores": (half_average(47), "gradient", "npu.AvgPool3DGrad", "few-elements"),
-    "another target": (
-        lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2]), target="ascend950").model,
-        "Y/MaxPoolWithArgmaxV3", "npu.MaxPoolWithArgmaxV3", "wrong-target"),
-}  # fmt: skip
+    "another target": (ON_950, "Y/MaxPoolWithArgmaxV3", "npu.MaxPoolWithArgmaxV3", "wrong-target"),
+}
 
 
-WEAK = {
-    "a large kernel": (
-        parse("g (float[1,1,300,4] X, float[1,1,256,4] W) => (Y) { [conv] Y = Conv(X, W) }"), "conv", "Conv",
-        "large-kernel"),
-    "a large stride": (
-        parse("g (float[1,1,300] X, float[1,1,3] W) => (Y) { [conv] Y = Conv<strides = [64]>(X, W) }"), "conv", "Conv",
-        "large-kernel"),
-    "a large average": (
-        parse("g (float[1,1,16,16] X) => (Y) { [pool] Y = AveragePool<kernel_shape = [16, 16]>(X) }"), "pool",
-        "AveragePool", "large-kernel"),
-    "dilations of a transposed convolution over three axes": (
-        parse("g (float[1,1,3,3,3] X, float[1,1,2,2,2] W) => (Y) { [up] Y = ConvTranspose<dilations=[2,1,1]>(X, W) }"),
-        "up", "ConvTranspose", "transposed-volume"),
-    "more output_padding than pads": (
-        parse("g (float[1,1,3,3,3] X, float[1,1,2,2,2] W) => (Y) { "
-              "[up] Y = ConvTranspose<strides = [2,2,2], output_padding = [1,0,0]>(X, W) }"),
-        "up", "ConvTranspose", "transposed-volume"),
-    "a large maximum over three axes": (
-        parse("g (float[1,1,64,2,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [33, 2, 4]>(X) }"), "pool",
-        "MaxPool", "large-kernel"),
-    "bfloat16 of a maximum over three axes": (
-        parse("g (bfloat16[1,1,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2]>(X) }"), "pool",
-        "MaxPool", "kernel-type"),
-    "bfloat16 of a linear Resize": (
-        parse('g (bfloat16[1,1,2,2] X, float[0] r) => (Y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { '
-              '[up] Y = Resize<mode = "linear">(X, r, s) }', opset=13),
-        "up", "Resize", "kernel-type"),
-    "nine axes": (
-        parse("g (float[1,1,1,1,1,1,1,2,3] X) => (Y) { [deep] Y = Relu(X) }"), "deep", "Relu", "large-rank"),
-    "a product of seven axes": (
-        parse("g (float[1,1,1,1,1,2,2] X) => (Y) { [deep] Y = MatMul(X, X) }"), "deep", "MatMul", "large-rank"),
-    "bfloat16": (
-        parse("g (bfloat16[1,2,3,3] X) => (Y) { [mean] Y = GlobalAveragePool(X) }"), "mean", "GlobalAveragePool",
-        "kernel-type"),
-    "statistics of float16": (
-        parse("g (float16[1,2,3,3] X, float16[2] s) => (Y) { [norm] Y = BatchNormalization(X, s, s, s, s) }"), "norm",
-        "BatchNormalization", "kernel-type"),
-    "float64": (
-        parse("g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }"), "wide",
-        "Cast", "float64"),
-    "no open prototype": (
-        parse("g (float[2,2] X) => (float Y) { [det] Y = Det(X) }"), "det", "Det",
-        "no-open-prototype"),
-    "the type of a value of unknown type": (
-        parse("g (float[2] X) => (Y) { U = npu.NPUMish(X) [like] Y = CastLike(X, U) }", imports='"npu": 1'), "like",
-        "CastLike", "no-open-prototype"),
-}  # fmt: skip
+WEAK = graph_table(
+    """
+a large kernel: large-kernel
+    g (float[1,1,300,4] X, float[1,1,256,4] W) => (Y) { [conv] Y = Conv(X, W) }
+a large stride: large-kernel
+    g (float[1,1,300] X, float[1,1,3] W) => (Y) { [conv] Y = Conv<strides = [64]>(X, W) }
+a large average: large-kernel
+    g (float[1,1,16,16] X) => (Y) { [pool] Y = AveragePool<kernel_shape = [16, 16]>(X) }
+dilations of a transposed convolution over three axes: transposed-volume
+    g (float[1,1,3,3,3] X, float[1,1,2,2,2] W) => (Y) { [up] Y = ConvTranspose<dilations=[2,1,1]>(X, W) }
+more output_padding than pads: transposed-volume
+    g (float[1,1,3,3,3] X, float[1,1,2,2,2] W) => (Y) { [up] Y = ConvTranspose<strides = [2,2,2],
+        output_padding = [1,0,0]>(X, W) }
+a large maximum over three axes: large-kernel
+    g (float[1,1,64,2,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [33, 2, 4]>(X) }
+bfloat16 of a maximum over three axes: kernel-type
+    g (bfloat16[1,1,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2]>(X) }
+bfloat16 of a linear Resize, opset 13: kernel-type
+    g (bfloat16[1,1,2,2] X, float[0] r) => (Y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { [up] Y = Resize<mode = "linear">(X,
+        r, s) }
+nine axes: large-rank
+    g (float[1,1,1,1,1,1,1,2,3] X) => (Y) { [deep] Y = Relu(X) }
+a product of seven axes: large-rank
+    g (float[1,1,1,1,1,2,2] X) => (Y) { [deep] Y = MatMul(X, X) }
+bfloat16: kernel-type
+    g (bfloat16[1,2,3,3] X) => (Y) { [mean] Y = GlobalAveragePool(X) }
+statistics of float16: kernel-type
+    g (float16[1,2,3,3] X, float16[2] s) => (Y) { [norm] Y = BatchNormalization(X, s, s, s, s) }
+float64: float64
+    g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }
+no open prototype: no-open-prototype
+    g (float[2,2] X) => (float Y) { [det] Y = Det(X) }
+the type of a value of unknown type: no-open-prototype
+    g (float[2] X) => (Y) { U = npu.NPUMish(X) [like] Y = CastLike(X, U) }
+""",
+    imports='"npu": 1',
+)
 
 
-def cases(table: dict[str, tuple[ModelProto, str, str, str]]) -> list[Any]:
+def cases(table: dict[str, tuple[ModelProto, str]]) -> dict[str, tuple[ModelProto, str, str, str]]:
+    """The rows with the name and the operator of the obstacle, which is the node with a name."""
+    found = {}
+    for name, (model, code) in table.items():
+        named = next((node for node in model.graph.node if node.name), onnx.NodeProto())
+        found[name] = (model, named.name, f"{named.domain}.{named.op_type}".strip("."), code)
+    return found
+
+
+def parameters(table: dict[str, tuple[ModelProto, str, str, str]]) -> list[Any]:
     return [pytest.param(*case, id=name, marks=pytest.mark.obstacle(case[3])) for name, case in table.items()]
 
 
-@pytest.mark.parametrize(("model", "node", "operator", "code"), cases(WEAK))
+@pytest.mark.parametrize(("model", "node", "operator", "code"), parameters(cases(WEAK)))
 def test_an_obstacle_that_the_parser_takes_does_not_stop_the_export(
     model: ModelProto, node: str, operator: str, code: str, says: Says
 ) -> None:
@@ -271,7 +226,7 @@ def test_an_obstacle_that_the_parser_takes_does_not_stop_the_export(
     assert report.converts
 
 
-@pytest.mark.parametrize(("model", "node", "operator", "code"), cases(WRONG))
+@pytest.mark.parametrize(("model", "node", "operator", "code"), parameters(cases(WRONG) | MADE))
 def test_an_obstacle_is_named_at_its_node(model: ModelProto, node: str, operator: str, code: str, says: Says) -> None:
     report = export_atc(model).report
     [found] = [each for each in report.obstacles if (each.node, each.operator, each.code) == (node, operator, code)]
@@ -283,7 +238,7 @@ def test_an_obstacle_is_named_at_its_node(model: ModelProto, node: str, operator
 
 def test_an_element_type_that_the_target_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     a2 = TARGETS["atlas-a2"]
-    model = lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])).model
+    model = lower(GRADIENT).model
     assert export_atc(model).report.obstacles == ()
     operators = dict.fromkeys(a2.operators, Support(element_types=frozenset((TensorProto.FLOAT16,))))
     monkeypatch.setitem(TARGETS, "atlas-a2", a2._replace(operators=operators))
@@ -294,51 +249,72 @@ def test_an_element_type_that_the_target_does_not_take(monkeypatch: pytest.Monke
     }
 
 
-FINE = {
-    "opset 18": parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=18),
-    "opset 11": parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=11),
-    "a constant": parse("g (float[2] X) => (float[2] Y) { C = Constant<value_float = 2.0>() Y = Mul(X, C) }"),
-    "Indices that nobody reads": parse(
-        "g (float[1,1,8,8] X) => (float[1,1,4,4] Y) { Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X) }"
-    ),
-    "no dilation": parse(POOL.format("kernel_shape = [2, 2], dilations = [1, 1]")),
-    "a dilation of three axes": parse(
-        "g (float[1,1,8,8,8] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2, 2], dilations = [2, 1, 1]>(X) }"
-    ),
-    "a large window without padding": parse(POOL.format("kernel_shape = [16, 16]")),
-    "a window of 255 elements": parse(POOL.format("kernel_shape = [15, 17], pads = [4, 4, 4, 4]")),
-    "SAME_LOWER of known sizes": parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_LOWER"')),
+FINE = graph_table(
+    """
+opset 18
+    g (float[2] X) => (float[2] Y) { Y = Relu(X) }
+opset 11
+    g (float[2] X) => (float[2] Y) { Y = Relu(X) }
+a constant
+    g (float[2] X) => (float[2] Y) { C = Constant<value_float = 2.0>() Y = Mul(X, C) }
+Indices that nobody reads
+    g (float[1,1,8,8] X) => (float[1,1,4,4] Y) { Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X) }
+no dilation
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 1]>(X) }
+a dilation of three axes
+    g (float[1,1,8,8,8] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2, 2], dilations = [2, 1, 1]>(X) }
+a large window without padding
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [16, 16]>(X) }
+a window of 255 elements
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [15, 17], pads = [4, 4, 4, 4]>(X) }
+SAME_LOWER of known sizes
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], auto_pad = "SAME_LOWER">(X) }
+opset 8
+    g (float[2] X) => (float[2] Y) { Y = Relu(X) }
+fmod 0
+    g (int32[4] X, int32[4] Z) => (int32[4] Y) { Y = Mod(X, Z) }
+fmod 1
+    g (float[4] X, float[4] Z) => (float[4] Y) { Y = Mod<fmod = 1>(X, Z) }
+the first maximum
+    g (float[4] X) => (Y) { Y = ArgMax(X) }
+alpha without C
+    g (float[2,2] X, float[2,2] Z) => (float[2,2] Y) { Y = Gemm<alpha = 2.0>(X, Z) }
+an average of 255 elements
+    g (float[1,1,16,17] X) => (Y) { Y = AveragePool<kernel_shape = [15, 17]>(X) }
+eight axes
+    g (float[1,1,1,1,1,1,2,3] X) => (Y) { Y = Relu(X) }
+a product of six axes
+    g (float[1,1,1,1,2,2] X) => (Y) { Y = MatMul(X, X) }
+bfloat16
+    g (bfloat16[1,2,3,3] X) => (Y) { Y = Relu(X) }
+a kernel of 255
+    g (float[1,1,300,4] X, float[1,1,255,4] W) => (Y) { Y = Conv(X, W) }
+a kernel of 511 over three axes
+    g (float[1,1,600,4,4] X, float[1,1,511,4,4] W) => (Y) { Y = Conv(X, W) }
+SAME_UPPER
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], auto_pad = "SAME_UPPER">(X) }
+float16
+    g (float16[2] X) => (float16[2] Y) { Y = Relu(X) }
+ai.onnx
+    g (float[2] X) => (float[2] Y) { Y = ai.onnx.Relu(X) }
+a convolution with strides
+    g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) { Y = Conv<strides = [1, 1]>(X, W) }
+a convolution with dilations
+    g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) { Y = Conv<dilations = [2, 2]>(X, W) }
+a convolution with pads
+    g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) { Y = Conv<pads = [0, 0, 0, 0]>(X, W) }
+"""
+)
+FINE_MADE = {
     "a clip without bounds": without_names("g (float[4] X) => (A, I) { A = Clip(X, none, none) none, I = Unique(X) }"),
-    "opset 8": parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=8),
-    "fmod 0": parse("g (int32[4] X, int32[4] Z) => (int32[4] Y) { Y = Mod(X, Z) }"),
-    "fmod 1": parse("g (float[4] X, float[4] Z) => (float[4] Y) { Y = Mod<fmod = 1>(X, Z) }"),
-    "the first maximum": parse("g (float[4] X) => (Y) { Y = ArgMax(X) }"),
-    "alpha without C": parse("g (float[2,2] X, float[2,2] Z) => (float[2,2] Y) { Y = Gemm<alpha = 2.0>(X, Z) }"),
-    "an average of 255 elements": parse(
-        "g (float[1,1,16,17] X) => (Y) { Y = AveragePool<kernel_shape = [15, 17]>(X) }"
-    ),
-    "eight axes": parse("g (float[1,1,1,1,1,1,2,3] X) => (Y) { Y = Relu(X) }"),
-    "a product of six axes": parse("g (float[1,1,1,1,2,2] X) => (Y) { Y = MatMul(X, X) }"),
-    "bfloat16": parse("g (bfloat16[1,2,3,3] X) => (Y) { Y = Relu(X) }"),
-    "a kernel of 255": parse("g (float[1,1,300,4] X, float[1,1,255,4] W) => (Y) { Y = Conv(X, W) }"),
-    "a kernel of 511 over three axes": parse(
-        "g (float[1,1,600,4,4] X, float[1,1,511,4,4] W) => (Y) { Y = Conv(X, W) }"
-    ),
-    **{
-        f"a convolution with {name}": parse(
-            f"g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) {{ Y = Conv<{name} = {numbers}>(X, W) }}"
-        )
-        for name, numbers in {"strides": [1, 1], "dilations": [2, 2], "pads": [0, 0, 0, 0]}.items()
-    },
     "an output left out": without_names("g (float[4] X) => (I) { none, I = Unique(X) }"),
-    "SAME_UPPER": parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_UPPER"')),
     "as many elements as cores": half_average(48),
-    "float16": parse("g (float16[2] X) => (float16[2] Y) { Y = Relu(X) }"),
-    "ai.onnx": parse("g (float[2] X) => (float[2] Y) { Y = ai.onnx.Relu(X) }"),
 }
 
 
-@pytest.mark.parametrize("model", FINE.values(), ids=FINE)
+@pytest.mark.parametrize(
+    "model", [*(model for model, _ in FINE.values()), *FINE_MADE.values()], ids=[*FINE, *FINE_MADE]
+)
 def test_models_without_an_obstacle(model: ModelProto) -> None:
     assert export_atc(model).report.obstacles == ()
 

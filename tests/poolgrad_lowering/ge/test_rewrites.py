@@ -43,7 +43,7 @@ a product with alpha and transposed operands: Gemm
     g (float16[3,2] X, float16[4,3] Z) => (Y) { Y = Gemm<alpha = 0.3, transA = 1, transB = 1>(X, Z) }
 a global pool over three axes: ReduceMax
     g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }
-a global pool over three axes at opset 18, opset 18: ReduceMax
+a global pool over three axes at opset 18: ReduceMax
     g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }
 a softmax of columns, opset 11: Flatten Softmax Shape Reshape
     g (float[2,3,4] X) => (Y) { Y = Softmax<axis = 1>(X) }
@@ -54,25 +54,19 @@ a clip without bounds: Identity
 a dropout out of training: Identity
     g (float[4] X) => (Y) { Y = Dropout(X) }
 pads over axes, opset 18: Pad
-    g (float[2,3,4] X) => (Y) <int64[4] P = {1, 0, 2, 1}, float v = {7.0}, int64[2] A = {-1, 0}> {
-        Y = Pad(X, P, v, A)
-    }
+    g (float[2,3,4] X) => (Y) <int64[4] P = {1, 0, 2, 1}, float v = {7.0}, int64[2] A = {-1, 0}> { Y = Pad(X, P, v, A) }
 negative pads: Slice Pad
     g (float[2,5] X) => (Y) <int64[4] P = {1, -1, 0, 2}> { Y = Pad(X, P) }
 negative pads alone: Slice
     g (float[2,5] X) => (Y) <int64[4] P = {0, -1, -1, -2}> { Y = Pad(X, P) }
 a pool with the odd element in front: MaxPool
-    g (float[1,2,7,6] X) => (Y) {
-        Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X)
-    }
+    g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X) }
 an average pool with the odd element in front: AveragePool
     g (float[1,2,7,6] X) => (Y) { Y = AveragePool<kernel_shape = [2, 3], auto_pad = "SAME_LOWER">(X) }
 a remainder with the divisor's sign: Mod Add Mod
     g (int64[6] X) => (Y) <int64[6] Z = {3, -3, 3, -3, 5, -5}> { Y = Mod(X, Z) }
 a loss that ignores no class: ArgMax SoftmaxCrossEntropyLoss
-    g (float[4,3,2] X) => (Y, P) {
-        T = ArgMax<keepdims = 0, axis = 1>(X) Y, P = SoftmaxCrossEntropyLoss(X, T)
-    }
+    g (float[4,3,2] X) => (Y, P) { T = ArgMax<keepdims = 0, axis = 1>(X) Y, P = SoftmaxCrossEntropyLoss(X, T) }
 a weighted loss of each element: ArgMax SoftmaxCrossEntropyLoss
     g (float[4,3] X, float[3] W) => (Y) {
         T = ArgMax<keepdims = 0, axis = 1>(X)
