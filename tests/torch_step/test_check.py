@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step
 from poolgrad_lowering.torch.check import _judged_output
@@ -182,3 +184,17 @@ def test_judgements(name: str) -> None:
     result, eagers, exact, right = CASES[name]
     error, allowed = _judged_output(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
     assert (error <= allowed) == right
+
+
+def test_a_result_that_is_no_number_is_found() -> None:
+    step = network()
+    followed(step, "grad.5.bias", "Sub", "Div")
+    with pytest.raises(StepMismatchError, match=r"grad\.5\.bias differs from eager PyTorch in float64 by nan"):
+        step.check()
+
+
+def test_a_model_that_onnxruntime_alone_refuses() -> None:
+    step = network()
+    step.model.graph.node.append(onnx.helper.make_node("Neg", ["input"], ["y"], step.model.graph.node[0].name))
+    with pytest.raises(SessionError, match=f"same node name .{step.model.graph.node[0].name}"):
+        step.check()

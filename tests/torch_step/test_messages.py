@@ -83,6 +83,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)),
         "no translation to ONNX of the operator aten.f",
     ),
+    "complex numbers": (lambda: Of(lambda y: torch.fft.rfft2(y).abs()), r"complex numbers.* by aten\._fft_r2c"),
     "momentum": (
         lambda: nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, momentum=None)),
         "the BatchNorm2d '1' has momentum=None.*momentum=0.1",

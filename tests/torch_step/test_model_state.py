@@ -143,7 +143,8 @@ def found_in(model: nn.Module) -> list[Any]:
 
     def written(value: Any) -> Any:
         if isinstance(value, Tensor):
-            return type(value), id(value), value.requires_grad, value.detach().numpy().tobytes()
+            grad = id(value.grad) if value.is_leaf else None
+            return type(value), id(value), value.requires_grad, grad, value.detach().numpy().tobytes()
         if isinstance(value, dict):
             return id(value), [(key, written(held)) for key, held in value.items()]
         if isinstance(value, (list, tuple, set, deque)):

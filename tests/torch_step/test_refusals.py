@@ -15,21 +15,14 @@ from torch.utils.checkpoint import checkpoint
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop, create_session
-from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step, export_update
+from poolgrad_lowering.torch import SGD, TorchExportError, export_forward, export_training_step, export_update
+from tests.torch_step.small_steps import LABELS, LOSS, X, export, initialised, small
 
-X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
-LOSS = nn.functional.cross_entropy
+BATCH = (X, LABELS)
 
 
 def model(*layers: nn.Module) -> nn.Module:
-    torch.manual_seed(1)
-    net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), *layers, nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(2))
-    net(X)
-    return net
-
-
-def export(net: nn.Module, **options: Any) -> Any:
-    return export_training_step(net, LOSS, (X, LABELS), **options)
+    return initialised(small(*layers))
 
 
 class Recomputed(nn.Module):
@@ -61,6 +54,12 @@ def test_what_is_recomputed_uses_the_weights_that_are_given(optimizer: Any, laye
     step.values.clear()
     step.values.update(changed)  # of other weights than those of the export
     step.check(steps=2)
+
+
+def test_random_numbers_of_what_is_recomputed_are_refused() -> None:
+    """They would be other ones than those of the forward pass."""
+    with pytest.raises(TorchExportError, match=r"random numbers again, by aten\.native_dropout.*without checkpointing"):
+        export(Recomputed(nn.Dropout()))
 
 
 class PastItsModule(nn.Module):
@@ -184,33 +183,42 @@ def test_an_lstm_and_a_dataclass() -> None:
     assert forward.outputs == ("output.logits", "output.hidden.0")
 
 
+def frozen() -> nn.Module:
+    return model().requires_grad_(False)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
         (lambda: export_forward(nn.Linear, (X,)), TypeError, "model is the class Linear"),  # type: ignore[arg-type]
         (lambda: export_forward(model(), X), TypeError, "it takes a tuple: the arguments of the model's forward; or"),
+        (lambda: export_training_step(nn.Flatten, LOSS, BATCH), TypeError, r"it takes an object of it: Flatten\("),
+        (lambda: export_training_step(LOSS, model(), BATCH), TypeError, "model is a function; it takes a torch.nn.Mod"),
+        (lambda: export_training_step(model(), BATCH, LOSS), TypeError, "loss is a tuple; .* The arguments are model"),
+        (lambda: export_training_step(model(), nn.CrossEntropyLoss, BATCH), TypeError, "loss is the class CrossEntro"),
         (lambda: export_training_step(model(), LOSS, (X.numpy(), LABELS.numpy())), ValueError, "torch.from_numpy"),
-        (lambda: export_training_step(torch.jit.trace(model(), X), LOSS, (X, LABELS)), TypeError, "TorchScript"),
+        (lambda: export_training_step(torch.jit.trace(model(), X), LOSS, BATCH), TypeError, "TorchScript"),
+        (lambda: export_training_step(model().eval(), LOSS, BATCH), ValueError, r"model\.train\(\)"),
+        (lambda: export_training_step(frozen(), LOSS, BATCH), TorchExportError, "no parameter of the model has"),
         (lambda: export_training_step(model(), None, (X,)), TorchExportError, "the model has to return it"),
+        (lambda: export_training_step(model(), nn.CrossEntropyLoss(reduction="none"), BATCH), TorchExportError,
+         r"the loss has the shape \(4,\); a step needs a sca"),
+        (lambda: export_training_step(model(), lambda y, target: (LOSS(y, target), y), BATCH), TorchExportError,
+         "the loss is a tuple; a step needs a tensor"),
+        (lambda: export_training_step(model(), lambda y, target: LOSS(y.detach(), target), BATCH), TorchExportError,
+         "does not depend on a parameter that has requires_grad"),
+        (lambda: export(model(), optimizer="lamb"), ValueError, "optimizer is 'lamb'"),
+        (lambda: export(model(), optimizer=torch.optim.SGD), TypeError, "optimizer is .*SGD; it takes None, 'sgd', "),
+        (lambda: export(model(), optimizer=SGD), TypeError, r"optimizer is .*SGD; .* of poolgrad_lowering\.torch"),
+        (lambda: export(net := model(), optimizer=torch.optim.Adamax(net.parameters())), TypeError, "is .*Adamax; it"),
+        (lambda: export(model(), optimizer="sgd", weights="initializers"), ValueError, "weights must be inputs"),
+        (lambda: export(model(), weights="both"), ValueError, "weights is 'both'"),
         (lambda: export(model(), gradient_transform=3), TypeError, "gradient_transform is a int"),
         (lambda: export(model(), gradient_transform=list), TypeError, "gradient_transform returns no mapping"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_one_line_says_what_is_wrong(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said) as raised:
         call()
-    assert "\n" not in str(raised.value)
-
-
-class Decides(nn.Module):
-    """Takes another way for other numbers, which no graph can."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.flatten(1) if x.sum() > 0 else -x.flatten(1)
-
-
-def test_a_message_of_torch_is_cut_to_its_first_line() -> None:
-    with pytest.raises(TorchExportError) as raised:
-        export_training_step(nn.Sequential(nn.Conv2d(3, 4, 3), Decides()), LOSS, (X, LABELS))
     assert "\n" not in str(raised.value)

@@ -11,47 +11,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from poolgrad_lowering import export_atc, lower
-from poolgrad_lowering.model.diagnostics.errors import SessionError
+from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop, create_session
 from poolgrad_lowering.torch import (
     SGD,
     AdamW,
-    StepMismatchError,
-    TorchExportError,
-    TrainingStep,
     export_training_step,
     export_update,
 )
 from poolgrad_lowering.torch.arrays import to_array
-from tests.torch_step.edits import followed
-
-X = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-LABELS = torch.arange(4) % 2
-LOSS = nn.functional.cross_entropy
-
-
-def small(*layers: nn.Module) -> nn.Module:
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), *layers, nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(2))
-
-
-def initialised(model: nn.Module, x: Tensor = X) -> nn.Module:
-    """The model after its lazy layers got their sizes."""
-    with torch.no_grad():
-        model.eval()(x)
-    return model.train()
-
-
-def export(model: nn.Module, x: Tensor = X, **options: Any) -> TrainingStep:
-    return export_training_step(initialised(model, x), LOSS, (x, LABELS), **options)
+from tests.torch_step.small_steps import LABELS, LOSS, X, export, initialised, small
 
 
 def test_names() -> None:
@@ -122,15 +96,6 @@ def test_tied_frozen_and_unused_weights_and_buffers() -> None:
     assert {"grad.first.weight", "new_buffer.calls"} <= found.errors.keys()
 
 
-def test_the_model_stays_as_it_is() -> None:
-    model = initialised(small(nn.BatchNorm2d(4), nn.Dropout()))
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    export_training_step(model, LOSS, (X, LABELS)).check(steps=2)
-    assert model.training
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
 def test_a_dynamic_batch() -> None:
     step = export(small(nn.BatchNorm2d(4)), dynamic_batch=True)
     other = torch.randn(7, 3, 8, 8), torch.arange(7) % 2
@@ -139,116 +104,6 @@ def test_a_dynamic_batch() -> None:
     assert len(lower(step.model).report.lowered) == 1
     with pytest.raises(ValueError, match="2 or more"):
         export_training_step(initialised(small()), LOSS, (X[:1], LABELS[:1]), dynamic_batch=True)
-
-
-HALVES = {torch.float16: onnx.TensorProto.FLOAT16, torch.bfloat16: onnx.TensorProto.BFLOAT16}
-FOUR_ROUNDINGS = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}
-"""Products are summed up in another order, and each of the few 16-bit results may be rounded to its other neighbour."""
-
-STEPS_OF_ONE_HALF = torch.randint(-2, 3, X.shape, generator=torch.Generator().manual_seed(0)) / 2
-
-
-def with_exact_sums(model: nn.Module) -> nn.Module:
-    """The model with weights of 0, ±1/4 and ±1/2: on `STEPS_OF_ONE_HALF`, a pool's operands are exact in 16 bits.
-
-    No rounding then chooses another maximum, whatever the machine's order of summation.
-    """
-    initialised(model)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.copy_(torch.randint(-2, 3, weight.shape) / 4)
-    return model
-
-
-def loss_of_small_scores(y: Tensor, target: Tensor) -> Tensor:
-    """The loss of scores so small that their rounding changes probabilities by less than its own part."""
-    return LOSS(y.float() / 64, target)
-
-
-@pytest.mark.parametrize("channels_last", [False, True])
-@pytest.mark.parametrize("dtype", HALVES)
-def test_mixed_precision(dtype: Any, channels_last: bool) -> None:
-    """The check does what the export did: its forward pass is in the autocast that was active then."""
-    model, x = with_exact_sums(small(nn.ReLU(), nn.Dropout())), STEPS_OF_ONE_HALF
-    if channels_last:
-        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    with torch.autocast("cpu", dtype):
-        step = export_training_step(model, loss_of_small_scores, (x, LABELS))
-    assert len(lower(step.model).report.lowered) == 1
-    assert {value.type.tensor_type.elem_type for value in step.model.graph.output} == {onnx.TensorProto.FLOAT}
-    step.check(tolerance=FOUR_ROUNDINGS[dtype])
-    with torch.autocast("cpu", torch.bfloat16 if dtype == torch.float16 else torch.float16):
-        step.check(tolerance=FOUR_ROUNDINGS[dtype])
-
-
-@pytest.mark.parametrize("dtype", HALVES)
-def test_steps_in_mixed_precision(dtype: Any) -> None:
-    """Autocast keeps the 16-bit weights that it made, and a second step does not use those of the first one.
-
-    With those its loss would be off by 0.2 or more. A weight whose first gradient is rounding moves by the learning
-    rate or stays, which is 0.04 of the largest.
-    """
-    with torch.autocast("cpu", dtype):
-        step = export_training_step(
-            with_exact_sums(small(nn.ReLU())), LOSS, (STEPS_OF_ONE_HALF, LABELS), optimizer="adamw"
-        )
-        step.check(steps=2, tolerance=0.1)
-
-
-@pytest.mark.parametrize("weights", ["inputs", "initializers"])
-@pytest.mark.parametrize("dtype", HALVES)
-def test_a_whole_model_in_16_bits(dtype: Any, weights: Any) -> None:
-    """With 16-bit weights, gradients, running statistics and examples."""
-    pooled = (nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.BatchNorm2d(4), nn.Dropout())
-    model = with_exact_sums(nn.Sequential(*pooled, nn.Flatten(), nn.LazyLinear(2))).to(dtype)
-    step = export_training_step(model, loss_of_small_scores, (STEPS_OF_ONE_HALF.to(dtype), LABELS), weights=weights)
-    assert len(lower(step.model).report.lowered) == 1
-    assert not export_atc(step.model).report.obstacles
-    outputs = {value.name: value.type.tensor_type.elem_type for value in step.model.graph.output}
-    trained = [name for name in outputs if name.startswith("grad.")]
-    assert len(trained) == 6
-    assert {outputs[name] for name in trained} == {HALVES[dtype]}
-    step.check(tolerance=8 * FOUR_ROUNDINGS[dtype])  # BatchNorm divides differences of sums
-
-
-def test_a_layer_in_float32_within_mixed_precision() -> None:
-    """Its backward pass is in float32 too, also where the export is inside the autocast."""
-
-    class InFloat32(nn.Linear):
-        def forward(self, x: Tensor) -> Tensor:
-            with torch.autocast("cpu", enabled=False):
-                return super().forward(x)
-
-    with torch.autocast("cpu", torch.float16):
-        step = export_training_step(InFloat32(5, 2), LOSS, (torch.randn(4, 5), LABELS))
-    assert onnx.TensorProto.FLOAT16 not in {value.type.tensor_type.elem_type for value in step.model.graph.value_info}
-    step.check(tolerance=1e-6)
-
-
-def test_a_pool_of_16_bits_meets_rounded_values() -> None:
-    """1000 + 0.1 and 0.2 + 1000 are the same float16, so the first one is the maximum, and gets the gradient."""
-    model = nn.Sequential(nn.Conv2d(2, 1, 1, bias=False), nn.ReLU(), nn.MaxPool2d((1, 2)))
-    nn.init.ones_(model[0].weight)
-    x = torch.tensor([[[[1000, 0.2]], [[0.1, 1000]]]])
-    with torch.autocast("cpu", torch.float16):
-        step = export_training_step(model, lambda y, target: (y.float() * target).sum(), (x, torch.ones(())))
-    assert not any(step.check().errors.values())  # the bits of eager PyTorch
-
-
-def test_a_mismatch_in_16_bits() -> None:
-    """Rounding that a network amplifies is no error of the export, and the message says how to tell."""
-    with torch.autocast("cpu", torch.float16):
-        step = export(small(nn.ReLU()))
-    followed(step, "grad.0.weight", "Neg")
-    with pytest.raises(StepMismatchError, match=r"is allowed, .*; the model computes in 16 bits.* exported in float32"):
-        step.check()
-
-
-def test_channels_last() -> None:
-    model = initialised(small(nn.BatchNorm2d(4))).to(memory_format=torch.channels_last)
-    step = export_training_step(model, LOSS, (X.to(memory_format=torch.channels_last), LABELS))
-    step.check()
-    assert len(lower(step.model).report.lowered) == 1
 
 
 POOLS: dict[str, Callable[[], nn.Module]] = {
@@ -325,104 +180,6 @@ def test_a_loop_needs_the_values_that_it_carries() -> None:
         TrainingLoop(create_session(lower(step.model).model, backend="host"), values)
 
 
-def test_an_operator_without_translation() -> None:
-    with pytest.raises(TorchExportError, match="fractional_max_pool2d"):
-        export(small(nn.FractionalMaxPool2d(2, output_size=4)))
-
-
-def test_an_opset_that_torch_does_not_export() -> None:
-    with pytest.raises(TorchExportError, match="opset is 17; torch exports 18 or newer"):
-        export(small(), opset=17)
-
-
-def test_a_model_that_cannot_be_traced() -> None:
-    class Branches(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return x if x.sum() > 0 else -x
-
-    with pytest.raises(TorchExportError, match=r"the numbers in a tensor, by torch\.Tensor\.__bool__ in forward"):
-        export(small(Branches()))
-
-
-def test_a_result_that_is_no_number_is_found() -> None:
-    step = export(small())
-    followed(step, "grad.0.bias", "Sub", "Div")
-    with pytest.raises(StepMismatchError, match=r"grad\.0\.bias differs from eager PyTorch in float64 by nan"):
-        step.check()
-
-
-def test_a_wrong_step_is_found() -> None:
-    step = export(small())
-    [node] = [node for node in step.model.graph.node if node.op_type == "LogSoftmax"]
-    node.op_type = "Softmax"
-    with pytest.raises(StepMismatchError, match="differs from eager PyTorch"):
-        step.check()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
-def test_an_invalid_model_does_not_pass(dtype: Any) -> None:
-    """Nor if the comparison itself, which is in float32, would not see the fault. The message names the node."""
-    with torch.autocast("cpu", dtype, enabled=dtype in HALVES):
-        step = export(small(nn.ReLU()))
-    short = HALVES.get(dtype, onnx.TensorProto.FLOAT)
-    step.model.graph.node.append(onnx.helper.make_node("Cast", ["input"], ["first"], "node_first", to=short))
-    step.model.graph.node.append(
-        onnx.helper.make_node("Cast", ["input"], ["second"], "node_second", to=onnx.TensorProto.DOUBLE)
-    )
-    step.model.graph.node.append(onnx.helper.make_node("Add", ["first", "second"], ["both"], "node_both"))
-    with pytest.raises(TorchExportError, match=r"not valid ONNX.*node_both"):
-        step.check()
-
-
-def test_a_model_that_onnxruntime_alone_refuses() -> None:
-    step = export(small())
-    step.model.graph.node.append(onnx.helper.make_node("Neg", ["input"], ["y"], step.model.graph.node[0].name))
-    with pytest.raises(SessionError, match=f"same node name .{step.model.graph.node[0].name}"):
-        step.check()
-
-
-def test_random_numbers_of_torch_go_on() -> None:
-    torch.manual_seed(3)
-    model = initialised(small(nn.Dropout()))
-    torch.manual_seed(4)
-    before = torch.random.get_rng_state()
-    export_training_step(model, LOSS, (X, LABELS)).check(steps=2)
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
-def test_weights_whose_gradient_is_rounding() -> None:
-    """The gradient of a bias before a BatchNorm is 0, which AdamW divides by its own size. The others count."""
-    step = export(small(nn.BatchNorm2d(4), nn.ReLU()), optimizer="adamw")
-    found = step.check()
-    assert found.errors["new_weight.0.bias"] <= found.allowed["new_weight.0.bias"]
-    [update] = [node for node in step.model.graph.node if "new_weight.0.weight" in node.output]
-    update.op_type = "Add"
-    with pytest.raises(StepMismatchError, match=r"new_weight\.0\.weight differs"):
-        step.check()
-
-
-class Recomputed(nn.Module):
-    """A part with activation checkpointing."""
-
-    def __init__(self, probability: float) -> None:
-        super().__init__()
-        self.convolution, self.dropout = nn.Conv2d(4, 4, 1), nn.Dropout(probability)
-
-    def forward(self, x: Tensor) -> Tensor:
-        def part(value: Tensor) -> Tensor:
-            return self.dropout(self.convolution(value).relu()) if self.dropout.p else self.convolution(value).relu()
-
-        found: Tensor = checkpoint(part, x, use_reentrant=False)
-        return found
-
-
-def test_checkpointing() -> None:
-    """Its recomputation would draw other masks than the forward pass."""
-    export(small(Recomputed(0))).check()
-    with pytest.raises(TorchExportError, match=r"random numbers again, by aten\.native_dropout.*without checkpointing"):
-        export(small(Recomputed(0.5)))
-
-
 def test_inputs_with_the_name_of_a_constant() -> None:
     class Dropped(nn.Module):
         def __init__(self) -> None:
@@ -433,11 +190,6 @@ def test_inputs_with_the_name_of_a_constant() -> None:
             return (one * self.w * nn.functional.dropout(torch.ones(3))).sum()
 
     export_training_step(Dropped(), lambda y, target: y * target, (torch.tensor(1.0), torch.tensor(1.0))).check()
-
-
-class Complex(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.fft.rfft2(x).abs()
 
 
 class FromSizes(nn.Module):
@@ -470,72 +222,6 @@ def test_layers_that_make_tensors_of_a_dynamic_batch(name: str) -> None:
     step.check()
     examples = {name: np.concatenate([value, value[:3]]) for name, value in step.examples.items()}
     replace(step, examples=examples).check()
-
-
-def test_a_model_without_anything_to_train() -> None:
-    frozen = initialised(small())
-    for parameter in frozen.parameters():
-        parameter.requires_grad_(False)
-    with pytest.raises(TorchExportError, match="no parameter of the model has requires_grad"):
-        export_training_step(frozen, LOSS, (X, LABELS))
-    with pytest.raises(TorchExportError, match="does not depend on a parameter that has requires_grad"):
-        export_training_step(initialised(small()), lambda y, target: LOSS(y.detach(), target), (X, LABELS))
-
-
-def test_complex_numbers() -> None:
-    with pytest.raises(TorchExportError, match=r"complex numbers.* by aten\._fft_r2c"):
-        export(small(Complex()))
-
-
-LOSSES: dict[str, tuple[Any, str]] = {
-    "one for each example": (
-        nn.CrossEntropyLoss(reduction="none"),
-        r"the loss has the shape \(4,\); a step needs a sca",
-    ),
-    "two": (lambda y, target: (LOSS(y, target), y), "the loss is a tuple; a step needs a tensor"),
-}
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_that_is_no_scalar(name: str) -> None:
-    loss, said = LOSSES[name]
-    with pytest.raises(TorchExportError, match=said):
-        export_training_step(initialised(small()), loss, (X, LABELS))
-
-
-def test_types_of_arguments() -> None:
-    model: Any = initialised(small())
-    batch: Any = (X, LABELS)
-    loss: Any = LOSS
-    with pytest.raises(TypeError, match=r"model is the class Flatten; it takes an object of it: Flatten\("):
-        export_training_step(nn.Flatten, loss, batch)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"model is a function; it takes a torch\.nn\.Module"):
-        export_training_step(loss, model, batch)
-    with pytest.raises(TypeError, match=r"loss is a tuple; .* The arguments are model, loss, example_inputs"):
-        export_training_step(model, batch, loss)
-    with pytest.raises(TypeError, match="loss is the class CrossEntropyLoss"):
-        export_training_step(model, nn.CrossEntropyLoss, batch)
-    with pytest.raises(TypeError, match="example_inputs is a Tensor; it takes a tuple"):
-        export_training_step(model, loss, X)
-    for optimizer in (torch.optim.Adamax(model.parameters(), 0.1), torch.optim.SGD, SGD):
-        with pytest.raises(
-            TypeError, match=r"optimizer is .*(SGD|Adamax); it takes None, 'sgd', .* of poolgrad_lowering\.torch"
-        ):
-            export_training_step(model, loss, batch, optimizer=optimizer)
-
-
-def test_arguments() -> None:
-    model = initialised(small())
-    with pytest.raises(ValueError, match=r"model\.train\(\)"):
-        export_training_step(initialised(small()).eval(), LOSS, (X, LABELS))
-    with pytest.raises(ValueError, match="optimizer is 'lamb'"):
-        export_training_step(model, LOSS, (X, LABELS), optimizer="lamb")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="weights must be inputs"):
-        export_training_step(model, LOSS, (X, LABELS), optimizer="sgd", weights="initializers")
-    with pytest.raises(ValueError, match="weights is 'both'"):
-        export_training_step(model, LOSS, (X, LABELS), weights="both")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="example_inputs"):
-        export_training_step(model, LOSS, (X,))
 
 
 class Policy(nn.Module):
