@@ -7,10 +7,16 @@ Nothing here may import the compiler or the runtime that it judges.
 
 from __future__ import annotations
 
-from tests.oracles.ascend import adaptive_windows, ascend_pool, pool_windows
 from tests.oracles.bits import assert_same_bits
-from tests.oracles.gradient import pool_gradient
-from tests.oracles.pooling import max_pool, max_pool_indices, same_pads
+from tests.oracles.pooling import (
+    adaptive_windows,
+    ascend_pool,
+    max_pool,
+    max_pool_indices,
+    pool_gradient,
+    pool_windows,
+    same_pads,
+)
 from tests.oracles.running import optimized_by_ort, run_ort, run_reference
 
 __all__ = [

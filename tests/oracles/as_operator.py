@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx.reference.op_run import OpRun
 
-from tests.oracles.windows import Array
+from tests.oracles.pooling import Array
 
 
 def as_operator(name: str, domain: str, function: Callable[..., Any]) -> type[OpRun]:

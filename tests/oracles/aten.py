@@ -16,9 +16,15 @@ import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
 from tests.oracles.as_operator import as_operator
-from tests.oracles.ascend import adaptive_windows, ascend_pool, pool_windows
-from tests.oracles.gradient import check_gradient_type, pool_gradient
-from tests.oracles.windows import Array, Ints
+from tests.oracles.pooling import (
+    Array,
+    Ints,
+    adaptive_windows,
+    ascend_pool,
+    check_gradient_type,
+    pool_gradient,
+    pool_windows,
+)
 
 DOMAIN = "org.pytorch.aten"
 

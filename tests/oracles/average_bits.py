@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.oracles.windows import Array
+from tests.oracles.pooling import Array
 
 Term = Callable[[Array, float], Array]
 """The term of a window from its gradients in float32 and its divisor."""

@@ -16,8 +16,7 @@ from onnx.reference.op_run import OpRun
 
 from tests.oracles import tensorflow
 from tests.oracles.aten import ATEN_OPS
-from tests.oracles.gradient import pool_gradient
-from tests.oracles.pooling import max_pool, same_pads
+from tests.oracles.pooling import max_pool, pool_gradient, same_pads
 
 Array = npt.NDArray[Any]
 

@@ -16,8 +16,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from tests.oracles.as_operator import as_operator
-from tests.oracles.gradient import check_gradient_type, pool_gradient
-from tests.oracles.windows import Array, least_padding
+from tests.oracles.pooling import Array, check_gradient_type, least_padding, pool_gradient
 
 
 def max_pool_grad(

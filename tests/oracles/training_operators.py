@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from tests.oracles.pooling import Array, least_padding
 from tests.oracles.running import run_ort
-from tests.oracles.windows import Array, least_padding
 
 
 def broadcast_axes(a: Sequence[int], b: Sequence[int]) -> tuple[Array, Array]:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Run with bad arguments fails with an error that names node and fault; nothing falls back to another provider."""
+"""A Run that cannot be done fails with an error that names node and fault; no exception leaves the library."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from poolgrad_lowering.runtime import create_session
+from tests.harness.libraries.failing_allocations import build_failing, takes_preloaded
+from tests.harness.sessions.ep_process import run_python
 from tests.runtime.ep_models import NODE, Case, make_feeds, make_model, window
 
 CASE = Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1]))
@@ -68,3 +71,30 @@ def test_rank_that_the_model_left_open() -> None:
     session = create_session(model, backend="host")  # not claimed: the entry depends on the rank
     feeds, expected = make_feeds(CASE)
     assert np.array_equal(session.run(None, feeds)[0], expected)
+
+
+CODE = """
+import ctypes, json, os
+from poolgrad_lowering.runtime import get_library_path
+
+failing = ctypes.CDLL(os.environ["LD_PRELOAD"])
+failing.FailAllocationsFrom.argtypes = [ctypes.c_long]
+failing.HaveFailed.restype = ctypes.c_bool
+describe = ctypes.CDLL(get_library_path()).PoolgradDescribeRuntime
+describe.restype = ctypes.c_char_p
+problems = []
+while True:
+    failing.FailAllocationsFrom(len(problems) + 1)
+    text = describe(b"host")
+    if not failing.HaveFailed():
+        break
+    problems.append(json.loads(text)["problem"])
+answer(problems)
+"""
+
+
+@takes_preloaded
+def test_without_memory_the_description_is_a_problem(tmp_path: Path) -> None:
+    problems = run_python(CODE, LD_PRELOAD=build_failing(tmp_path))
+    assert "out of memory" in problems
+    assert None not in problems

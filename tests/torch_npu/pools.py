@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tests.harness.torch_npu.client import ASCEND_950
 from tests.oracles import adaptive_windows, ascend_pool, pool_gradient, pool_windows
-from tests.oracles.windows import Windows
+from tests.oracles.pooling import Windows
 
 Array = npt.NDArray[Any]
 

@@ -18,7 +18,7 @@ from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step
 from poolgrad_lowering.torch.check import _judged_output
-from tests.torch_step.edits import followed
+from tests.torch_step.small_steps import followed
 
 
 class Applied(nn.Module):

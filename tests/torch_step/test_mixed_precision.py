@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from poolgrad_lowering import export_atc, lower
 from poolgrad_lowering.torch import StepMismatchError, TorchExportError, export_training_step
-from tests.torch_step.edits import followed
-from tests.torch_step.small_steps import LABELS, LOSS, X, export, initialised, small
+from tests.torch_step.small_steps import LABELS, LOSS, X, export, followed, initialised, small
 
 HALVES = {torch.float16: onnx.TensorProto.FLOAT16, torch.bfloat16: onnx.TensorProto.BFLOAT16}
 FOUR_ROUNDINGS = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}

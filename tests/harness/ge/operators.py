@@ -16,7 +16,7 @@ from tests.harness.ge.kernels import Kernel, check_windows, index_type, kernel_f
 from tests.harness.ge.parser import GeOperator
 from tests.harness.ge.prototypes import Soc
 from tests.oracles import adaptive_windows, ascend_pool, pool_windows
-from tests.oracles.windows import Windows
+from tests.oracles.pooling import Windows
 
 Array = npt.NDArray[Any]
 LAYOUTS = {"NCDHW": False, "NCHW": False, "NDHWC": True, "NHWC": True}
