@@ -12,8 +12,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering.report.html.index import IndexRow, index_page
-from tests.html_report.page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
-from tests.html_report.pages import observed, page
+from tests.html_report.pages import BUILT, HOSTILE, MIXED, many_sites, observed, page, renamed
 from tests.html_report.view import CHROMIUM, INDEX, LARGE, LENET, MANY, SITES, WILD
 from tests.pool_graphs import parse
 

@@ -17,8 +17,18 @@ from poolgrad_lowering.report.drawing.parts import MAX_NODES
 from poolgrad_lowering.report.html import html_report
 from poolgrad_lowering.report.html.index import IndexRow, index_page
 from poolgrad_lowering.report.html.record import MAX_DRAWN
-from tests.html_report.page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
-from tests.html_report.pages import observed, page, parsed, text_of, with_class
+from tests.html_report.pages import (
+    BUILT,
+    HOSTILE,
+    MIXED,
+    many_sites,
+    observed,
+    page,
+    parsed,
+    renamed,
+    text_of,
+    with_class,
+)
 from tests.pool_graphs import parse, torch_gradient
 
 

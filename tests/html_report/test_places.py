@@ -12,8 +12,7 @@ import pytest
 from poolgrad_lowering.entry.files import inspect_file
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
 from poolgrad_lowering.report.html.places import MAX_CELLS, MAX_LISTED, places_section
-from tests.html_report.page_models import BUILT, HOSTILE
-from tests.html_report.pages import Element, parsed, text_of, with_class
+from tests.html_report.pages import BUILT, HOSTILE, Element, parsed, text_of, with_class
 
 WHERE = {"p": Place.PROVIDER, "a": Place.CANN, "c": Place.CPU}
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Each stage of the CI is a session of noxfile.py, and what texts call by `make` is a target or a session's tests."""
+"""The CI's stages and the targets of `make` are sessions of noxfile.py; every source file names the licence."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 SESSIONS = set(re.findall(r'^    "([\w.-]+)": \w+\(', (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE))
@@ -38,3 +40,15 @@ def test_there_are_the_targets_that_are_named() -> None:
 
 def test_there_are_about_twenty_targets() -> None:
     assert len(TARGETS) <= 22
+
+
+TAG = "SPDX-License-Identifier: Apache-2.0"
+FOLDERS = ("poolgrad_lowering", "patterns", "runtime", "tests", "models", "benchmarks", "docs", "tools", "examples")
+SOURCES = {".py", ".cpp", ".h", ".css", ".js", ".sh"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_sources_name_the_licence(folder: str) -> None:
+    sources = [path for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES and path.stat().st_size]
+    assert sources
+    assert [str(path) for path in sources if TAG not in path.read_text(encoding="utf-8")[:100]] == []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions on several devices of one process: each uses its own device and that device's memory."""
+"""Sessions on several devices of one process: each uses its own, also if a call fails."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from poolgrad_lowering.runtime import SessionError, create_session, get_ep_name,
 from tests.harness.cann.installations import install
 from tests.harness.sessions.device_process import STRICT, on_device
 from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.failure_sweep import RELEASES
 from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import (
@@ -227,3 +228,61 @@ def test_npus(tmp_path: Path) -> None:
 def test_device_that_a_backend_does_not_have() -> None:
     with pytest.raises(SessionError, match="device_id is '1'; it takes 0"):
         create_session(model_of(CHAIN), backend="host", device_id="1")
+
+
+SOCS = ("Ascend950PR_9599", "Ascend910B1")
+RUNS = ("run_fetched", "run_bound")
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("soc", SOCS)
+def test_each_call(soc: str, run: str) -> None:
+    for outcome in outcomes(soc, f"sweep(Sessions({run}, threads=1))"):
+        check(outcome)
+        ((function, _, _),) = outcome["faults"]
+        released = RELEASES.get(function)
+        assert outcome["grown"] == ({released: 1} if released else {}), outcome
+
+
+@pytest.mark.parametrize("soc", SOCS)
+def test_calls_of_threads(soc: str) -> None:
+    check_all(soc, "sweep(Sessions(run_fetched, threads=3), thorough=False)")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("soc", SOCS)
+def test_each_call_of_threads(soc: str, run: str) -> None:
+    check_all(soc, f"sweep(Sessions({run}, threads=4))")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", RUNS)
+def test_waits_that_fail_again(run: str) -> None:
+    """The first wait, those that follow it to end the stream, and the stream's destruction."""
+    sweep = f"sweep_waits(Sessions({run}, threads=1), times=times, destroyed=destroyed)"
+    check_all(SOCS[0], f"[one for times in (2, 3, 4) for destroyed in (True, False) for one in {sweep}]")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("times", [2, 3])
+def test_waits_of_threads_that_fail_again(times: int) -> None:
+    check_all(SOCS[1], f"sweep_waits(Sessions(run_fetched, threads=3), times={times}, destroyed=True)")
+
+
+def outcomes(soc: str, swept: str) -> list[dict[str, Any]]:
+    code = f"from tests.harness.sessions.several_device_sweep import *; answer({swept})"
+    found: list[dict[str, Any]] = run_python(code, ACLNN_HOST_DEVICES="2", ACLNN_HOST_SOC=soc, **STRICT)
+    assert found
+    return found
+
+
+def check_all(soc: str, swept: str) -> None:
+    for outcome in outcomes(soc, swept):
+        check(outcome)
+
+
+def check(outcome: dict[str, Any]) -> None:
+    assert not outcome["wrong"], outcome
+    assert outcome["violations"] == [], outcome
+    assert outcome["recovered"], outcome

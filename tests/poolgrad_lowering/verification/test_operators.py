@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
@@ -23,6 +25,7 @@ from tests.oracles import (
     max_pool,
     pool_gradient,
     pool_windows,
+    run_ort,
     same_pads,
 )
 from tests.oracles import tensorflow as tensorflow_oracle
@@ -285,3 +288,65 @@ def test_gradient_of_unknown_shape_is_unproven() -> None:
     model = parse("g (float[1,1,2] dy, int64[1,1,2] i) => (dx) { dx = MaxPoolGrad (dy, i) }")
     with pytest.raises(UnprovenError, match="no MaxPool recorded the Indices"):
         reference_runner(model)
+
+
+ROWS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((4, 1, 5), (1, 1, 3), {}),
+    ((4, 1, 5), (1, 1, 3), {"strides": [2], "pads": [1, 0], "output_padding": [1]}),
+    ((4, 1, 5, 4), (1, 1, 3, 2), {"strides": [2, 3], "pads": [1, 0, 0, 1], "output_padding": [1, 2]}),
+    ((2, 3, 5, 4), (3, 1, 3, 2), {"strides": [2, 1], "group": 3}),
+    ((2, 3, 5, 4), (3, 1, 3, 2), {"dilations": [2, 1], "group": 3}),
+    ((2, 3, 5, 4), (3, 2, 3, 2), {}),
+    ((2, 1, 3, 4, 3), (1, 1, 2, 2, 1), {"strides": [1, 2, 1]}),
+]
+
+
+@pytest.mark.parametrize(("x", "w", "attributes"), ROWS)
+def test_conv_transpose(x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "w", "y")]
+    graph = helper.make_graph([node], "g", values[:2], values[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    random = np.random.default_rng(0)
+    feeds = {name: random.integers(-4, 5, shape).astype(np.float32) for name, shape in (("x", x), ("w", w))}
+    [expected] = ReferenceEvaluator(model).run(None, feeds)
+    [found] = ReferenceEvaluator(model, new_ops=list(pooling.OPERATORS)).run(None, feeds)
+    assert np.asarray(found).dtype == np.float32
+    np.testing.assert_array_equal(found, expected)
+
+
+WAYS = ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners")
+ROUNDINGS = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+
+
+def model(name: str, values: list[float], opset: int = 18, **attributes: str) -> onnx.ModelProto:
+    """A Resize of x (1, 2, 3, 4) by scales or sizes."""
+    operand = numpy_helper.from_array(np.array(values, np.int64 if name == "sizes" else np.float32), name)
+    inputs = ["x", "scales"] if opset == 10 else ["x", "", *(["", "sizes"] if name == "sizes" else ["scales"])]
+    node = helper.make_node("Resize", inputs, ["y"], mode="nearest", **attributes)
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2, 3, 4])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    graph = helper.make_graph([node], "g", [x], [y], [operand])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+@pytest.mark.parametrize(("way", "rounding"), list(product(WAYS, ROUNDINGS)))
+@pytest.mark.parametrize(("name", "values"), [("scales", [1, 1, 2, 3]), ("sizes", [1, 2, 6, 6])])
+def test_nearest(way: str, rounding: str, name: str, values: list[float]) -> None:
+    resize = model(name, values, coordinate_transformation_mode=way, nearest_mode=rounding)
+    feeds = {"x": np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)}
+    [found] = ReferenceEvaluator(resize, new_ops=list(moving.OPERATORS)).run(None, feeds)
+    [expected] = ReferenceEvaluator(resize).run(None, feeds)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found, run_ort(resize, feeds)["y"])
+    feeds["x"][0, 0, 0, 0] = np.inf
+    if way != "align_corners":
+        [found] = ReferenceEvaluator(resize, new_ops=list(moving.OPERATORS)).run(None, feeds)
+        np.testing.assert_array_equal(found, run_ort(resize, feeds)["y"])
+
+
+def test_the_first_opset() -> None:
+    resize = model("scales", [1, 1, 2, 1.5], 10)
+    feeds = {"x": np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)}
+    [found] = ReferenceEvaluator(resize, new_ops=list(moving.OPERATORS)).run(None, feeds)
+    np.testing.assert_array_equal(found, run_ort(resize, feeds)["y"])

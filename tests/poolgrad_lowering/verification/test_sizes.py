@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sizes of the verification's runs where a model declares those of the incoming gradient and not those of x."""
+"""Sizes of the verification's runs: those that a model declares of one gradient alone, and those of runtimes."""
 
 from __future__ import annotations
 
 import onnx
 import pytest
+from onnx import ModelProto
 
 from poolgrad_lowering import lower, verify
+from poolgrad_lowering.verification.graph.types import tensor_types
 from tests.heads import head
+from tests.pool_graphs import parse
 
 POOLS = {
     "floor": ("kernel_shape=[2,2], strides=[2,3]", "4,3"),
@@ -98,3 +101,36 @@ def test_sizes_that_are_multiples_of_one_symbol() -> None:
     result = lower(model)
     assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
     assert verify(model, result.model).proven
+
+
+def nested(outer: str, pooled: str, dy: str) -> ModelProto:
+    """A pool that drops a window, and a pool over its output with its gradient, which alone is lowered."""
+    return parse(
+        f"""g (float[2,1,5,2] x, float{dy} dy) => (float[2,1,{pooled}] dp) {{
+            p = MaxPool <{outer}, ceil_mode=1> (x)
+            y, i = MaxPool <kernel_shape=[2,1]> (p)
+            dp = MaxPoolGrad (dy, i)
+        }}"""
+    )
+
+
+DROPPING = {
+    "kernel_of_one": ("kernel_shape=[2,1], strides=[1,2]", "4,1", "[2,1,3,1]"),
+    "end_padding": ("kernel_shape=[2,2], strides=[2,3], pads=[0,0,1,1]", "3,1", "[2,1,2,1]"),
+    "one_axis_keeps_its_last": ("kernel_shape=[2,1], strides=[2,2]", "3,1", "[2,1,2,1]"),
+}
+
+
+@pytest.mark.parametrize("described", [False, True])
+@pytest.mark.parametrize(("outer", "pooled", "dy"), DROPPING.values(), ids=DROPPING)
+def test_sizes_are_those_of_runtimes(outer: str, pooled: str, dy: str, described: bool) -> None:
+    """Also where a tool has written what inference counts."""
+    model = nested(outer, pooled, dy)
+    if described:
+        model = onnx.shape_inference.infer_shapes(model)
+    found = tensor_types(model)["p"].dims
+    assert found == (2, 1, *map(int, pooled.split(",")))
+    result = lower(model)
+    assert len(result.report.lowered) == 1
+    verified = verify(model, result.model)
+    assert verified.proven, verified.first_failure

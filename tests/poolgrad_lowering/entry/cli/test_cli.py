@@ -21,7 +21,7 @@ from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.patterns import all_forms
 from tests.external_models import DATA, external, onto_zeros
 from tests.harness.processes import environment
-from tests.html_report.page_models import BUILT
+from tests.html_report.pages import BUILT
 from tests.pool_graphs import GRADIENT, REFUSED, parse, saved, torch_gradient
 from tests.poolgrad_lowering.report.test_notes import AVERAGE
 
