@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase, exact_grad
+from tests.average_models import ADAPTIVE_3D, AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
 from tests.oracles import assert_same_bits
 from tests.oracles.average_bits import Span, average_gradient, divided, multiplied
 from tests.runtime.aclnn_ctypes import AVERAGE_2D as AVG_POOL_2D
@@ -32,12 +32,6 @@ from tests.runtime.average_calls import A2, A3, A950, AverageCall
 VALUES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": bfloat16}
 SOCS = (A950, A2, A3)
 
-# Those for which `exact_grad` finds integers that all divisors divide.
-EXACT = [
-    name
-    for name in CASES
-    if name not in {"2d, global", "adaptive 2d", "adaptive 3d", "adaptive to one", "adaptive, shape"}
-]
 FURTHER = {
     "global": AverageCase(AVERAGE_2D, (2, 3, 12, 11), (12, 11), (12, 11), (0, 0)),
     "global, more than float16": AverageCase(AVERAGE_2D, (1, 2, 50, 45), (50, 45), (1, 1), (0, 0)),
@@ -69,14 +63,6 @@ def test_bits_of_the_operators(name: str, values: str, soc: str) -> None:
     grad = np.random.default_rng(0).standard_normal(call.case.grad_shape).astype(VALUES[values])
     with current_device(soc) as aclnn:
         assert_same_bits(computed(aclnn, call, grad), call.expected(grad, soc))
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_exact_sums_are_those_of_the_definition(name: str) -> None:
-    case = CASES[name]
-    grad = exact_grad(case)
-    with current_device() as aclnn:
-        assert_same_bits(computed(aclnn, AverageCall(case), grad), case.expected(grad).astype(np.float32))
 
 
 @pytest.mark.parametrize("soc", SOCS)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -114,15 +113,6 @@ def test_negative_zero_becomes_zero(aclnn: Aclnn) -> None:
     assert_same_bits(result, np.zeros((1, 1, 1, 2), np.float32))
 
 
-@pytest.mark.parametrize("value_type", VALUES[1:], ids=str)
-def test_every_half_passes_unchanged(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
-    grad = np.arange(2**16, dtype=np.uint16).view(value_type).reshape(1, 1, 2**8, 2**8)
-    indices = np.arange(2**16, dtype=np.int32).reshape(grad.shape)
-    with np.errstate(invalid="ignore"):
-        expected = (grad.astype(np.float32) + np.float32(0)).astype(value_type)
-    assert_same_bits(gradient(aclnn, ADAPTIVE_2D, np.zeros_like(grad), grad, indices), expected)
-
-
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
 def test_views(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
     """Channels-last memory, an offset with gaps, reversed axes, one gradient expanded over all positions."""
@@ -166,22 +156,6 @@ def test_all_cores(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
     assert_same_bits(
         gradient(aclnn, POOL_2D, x, grad, indices, kernel_size=[2]), expected_gradient(x.shape, 2, grad, indices)
     )
-
-
-def test_calls_from_many_threads(aclnn: Aclnn) -> None:
-    def work(seed: int) -> None:
-        assert aclnn.c.aclrtSetDevice(0) == 0
-        rng = np.random.default_rng(seed)
-        x = np.zeros((3, 4, 12, 12), np.float32)
-        for _ in range(20):
-            grad = rng.standard_normal((3, 4, 6, 6), np.float32)
-            indices = rng.integers(0, 12 * 12, grad.shape)
-            actual = gradient(aclnn, POOL_2D, x, grad, indices, kernel_size=[2])
-            assert_same_bits(actual, expected_gradient(x.shape, 2, grad, indices))
-
-    with ThreadPoolExecutor(8) as threads:
-        for future in [threads.submit(work, seed) for seed in range(8)]:
-            future.result()
 
 
 @pytest.mark.parametrize(

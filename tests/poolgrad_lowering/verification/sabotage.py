@@ -186,9 +186,6 @@ SABOTAGES = {
     "windows that no longer hold the maxima": Sabotage(
         "gradients", attributes("scatter_add/MaxPool3DGradWithArgmax", ksize=[1, 1, 1], pads=[0, 0, 0]), WINDOWS,
         "main:scatter_add"),
-    "pads": Sabotage(
-        "gradients", attributes("scatter_add/MaxPool3DGradWithArgmax", pads=[0, 0, 0]), "windows", "main:scatter_add"
-    ),
     "pads beyond half a kernel": Sabotage(
         "gradients", attributes("view_8/MaxPool3DGradWithArgmax", pads=[0, 2, 2]), "more than half",
         "main:scatter_add_2"),
@@ -217,9 +214,6 @@ SABOTAGES = {
     "a pool's dilation in ONNX's words": Sabotage(
         "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", onnx_dilations=[2, 2]), "differ|run|shape",
         "main:scatter_add"),
-    "a pool's dilation": Sabotage(
-        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", dilation=[1, 2, 2], pads=[0, 2, 2]),
-        "contradict each other", "main:scatter_add"),
     "a gradient reshaped to another shape": Sabotage(
         "gradients", stretched_gradient, "shape|run", "main:scatter_add_1"
     ),
@@ -250,9 +244,6 @@ SABOTAGES = {
     "an attribute of another node": Sabotage(
         "gradients", attributes("sum_1", keepdims=1), "1 removed and 1 added nodes at 'sum_1'"
     ),
-    "an input of another node": Sabotage(
-        "gradients", inputs("sub", "t", "getitem_4"), "1 removed and 1 added nodes at 'sub'"
-    ),
     "a value made twice": Sabotage(
         "gradients", inserted("le", "Neg", ["relu"], ["convolution"]), "defines 'convolution' a second time"
     ),
@@ -264,9 +255,6 @@ SABOTAGES = {
     "an initializer more": Sabotage(
         "gradients", lambda model: model.graph.initializer.append(TensorProto(name="new", data_type=1, dims=[0])),
         "initializer 'new' is new"),
-    "a wrong result's name": Sabotage(
-        "gradients", output("view_8/MaxPool3DGradWithArgmax", 0, "dx"), "uses 'view_8', which no node"
-    ),
     "a result renamed everywhere": Sabotage(
         "gradients", renamed_everywhere, "value_info 'view_8' describes a value that was removed"
     ),
@@ -280,17 +268,11 @@ SABOTAGES = {
     "no import of the dialect": Sabotage(
         "gradients", lambda model: model.opset_import.pop(), "the imported operator sets"
     ),
-    "another opset": Sabotage(
-        "gradients", lambda model: setattr(model.opset_import[0], "version", 19), "the imported operator sets"
-    ),
     "a function that nobody calls": Sabotage("gradients", function("AdaptiveMaxPool3d"), "nothing calls it"),
     "a body for somebody else's operator": Sabotage(
         "gradients", function("NPUMaxPool2dWithIndicesBackward"), "not an operator of the dialect"
     ),
     "a comment": Sabotage("gradients", lambda model: setattr(model, "doc_string", "x"), "field 'doc_string' differs"),
-    "the producer": Sabotage(
-        "gradients", lambda model: setattr(model, "producer_name", "x"), "field 'producer_name' differs"
-    ),
 }  # fmt: skip
 
 HARMLESS = {
