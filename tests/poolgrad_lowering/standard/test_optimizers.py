@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Optimizers of artifacts: what is read of their models, the updates by definition; labels with their right sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+from models.artifact_runs import FOLDERS
+from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.standard.optimizers import SGD, AdamW
+from poolgrad_lowering.standard.step import Update, correct_labels, read_update
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lenet", Update(AdamW(0.9, 0.999, 1e-6, 0.0, 1, 1))),
+        ("resnet", Update(SGD())),
+        ("transformer", Update(AdamW(0.9, 0.999, 1e-6, 0.01, 1, 1), 0.5)),
+    ],
+)
+def test_optimizer_models(name: str, expected: Update) -> None:
+    found = read_update(onnx.load(FOLDERS / name / "optimizer_model.onnx"), Path("optimizer_model.onnx"))
+    assert type(found.optimizer) is type(expected.optimizer)
+    assert found.most == expected.most
+    for field, value in vars(expected.optimizer).items():
+        assert getattr(found.optimizer, field) == pytest.approx(value), field  # attributes are float32
+
+
+def test_a_weight_decay_that_is_not_stated(tmp_path: Path) -> None:
+    """It is 0.01, as onnxruntime's operator has it."""
+    model = onnx.load(FOLDERS / "lenet" / "optimizer_model.onnx")
+    for node in model.graph.node:
+        kept = [attribute for attribute in node.attribute if attribute.name != "weight_decay"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    update = read_update(model, tmp_path)
+    assert isinstance(update.optimizer, AdamW)
+    assert update.optimizer.weight_decay == 0.01
+
+
+def adamw(values: Mapping[str, Array], rate: float, step: int, mode: AdamW) -> dict[str, Array]:
+    """An update in float64, from the two definitions: torch's AdamW, and that of transformers."""
+    weight, gradient, mean, square = (
+        values[name].astype(np.float64) for name in ("weight", "gradient", "mean", "square")
+    )
+    if mode.adam_mode == 0:
+        weight = weight - rate * mode.weight_decay * weight
+    mean = mode.alpha * mean + (1 - mode.alpha) * gradient
+    square = mode.beta * square + (1 - mode.beta) * gradient**2
+    corrections = 1 - mode.alpha**step, 1 - mode.beta**step
+    if mode.adam_mode == 0:
+        weight = weight - rate * (mean / corrections[0]) / (np.sqrt(square / corrections[1]) + mode.epsilon)
+    else:
+        size = rate * np.sqrt(corrections[1]) / corrections[0] if mode.correct_bias else rate
+        weight = weight - size * mean / (np.sqrt(square) + mode.epsilon)
+        weight = weight - rate * mode.weight_decay * weight
+    return {"new_weight": weight, "new_mean": mean, "new_square": square}
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000])
+@pytest.mark.parametrize(
+    "mode",
+    [AdamW(0.9, 0.999, 1e-6, 0.1, 0, 1), AdamW(0.8, 0.99, 1e-8, 0.1, 1, 1), AdamW(0.9, 0.999, 1e-6, 0.0, 1, 0)],
+)
+def test_adamw_is_its_definition(mode: AdamW, step: int) -> None:
+    random = np.random.default_rng(step)
+    values = {name: random.standard_normal(5).astype(np.float32) for name in ("weight", "gradient", "mean")}
+    values["square"] = random.random(5).astype(np.float32)
+    values |= {"rate": np.array(0.01, np.float32), "steps": np.array(step, np.float32)}
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[5] weight, float[5] gradient, float[5] mean, float[5] square, float rate, float steps)
+            => (float[5] new_weight, float[5] new_mean, float[5] new_square) """
+        f"{{ {mode.factors()} {mode.update()} }}"
+    )
+    found = onnxruntime.InferenceSession(model.SerializeToString()).run(None, values)
+    for result, (name, expected) in zip(found, adamw(values, 0.01, step, mode).items(), strict=True):
+        # 1 − βᵗ of the first steps is a small difference of float32 numbers: 6e-8 of 1e-3, of which the root is taken.
+        np.testing.assert_allclose(result, expected, rtol=4e-5, atol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("scores", "declared", "expected"),
+    [
+        ("N,1,8,6", "N,5,8", ["N", 8, 6]),  # as generate_artifacts declares them
+        ("N,1,5,6", "N,5,5", ["N", 5, 6]),
+        ("2,1,8,8,4", "2,5,8,8", [2, 8, 8, 4]),
+        ("N,1,H,W", "N,5,H", ["N", "H", "W"]),
+        ("N,1,H,W", "N,a,b", ["N", "a", "b"]),  # another name is no contradiction
+        ("N,1,8,6", "N,8,6", ["N", 8, 6]),
+        ("N,1,8,6", "N", ["N"]),  # of another rank: left to the runtime
+    ],
+)
+def test_labels_of_a_segmentation(scores: str, declared: str, expected: list[int | str]) -> None:
+    ones = ",".join("1" * (scores.count(",") - 1))
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[{scores}] x, int64[{declared}] labels, float[5,1,{ones}] w)
+        => (float loss) {{ s = Conv <kernel_shape = [{ones}]> (x, w) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
+    )
+    before = model.SerializeToString()
+    assert correct_labels(ModelIndex(model)) == (model.SerializeToString() != before)
+    sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
+    assert sizes == expected
+    assert not correct_labels(ModelIndex(model))
