@@ -131,14 +131,6 @@ def test_bad_usage(original: str, lowered: str, arguments: list[str]) -> None:
     assert stop.value.code == 2
 
 
-def test_bad_input(original: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", original, str(tmp_path / "none.onnx")]) == 2
-    assert "cannot read" in capsys.readouterr().err
-    (tmp_path / "text.onnx").write_text("no model", encoding="utf-8")
-    assert main(["verify", str(tmp_path / "text.onnx"), original]) == 2
-    assert "does not parse as an ONNX model" in capsys.readouterr().err
-
-
 def test_a_reproducer_that_cannot_be_written(
     original: str, broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

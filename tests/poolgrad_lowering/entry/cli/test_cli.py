@@ -422,16 +422,3 @@ def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.Ca
     printed = capsys.readouterr().out
     assert r"\x1b[2Jsums\r\n" in printed
     assert printed.replace("\n", "").isprintable()
-
-
-@pytest.mark.parametrize("command", ["patterns", "targets"])
-def test_a_closed_pipe_is_no_error(command: str) -> None:
-    """As in `poolgrad targets | head -0`; what fits the buffer is only written at the end."""
-    arguments = [sys.executable, "-m", "poolgrad_lowering.entry.cli", command]
-    buffered = environment() | {"PYTHONUNBUFFERED": ""}
-    with subprocess.Popen(arguments, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdout.close()
-        errors = running.stderr.read()
-    assert (running.returncode, errors) == (0, b"")
