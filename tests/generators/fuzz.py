@@ -23,7 +23,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
 
-from tests.generators.averages import AveragePlan, average_plans, build_average, check_average_plan
+from tests.generators.average_plans import AveragePlan, average_plans
+from tests.generators.averages import build_average, check_average_plan
 from tests.generators.checks import (
     EXPORTS,
     check_export,

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.generators.averages import BFLOAT, HALF, AveragePlan, Axis, average_plans, check_average_plan
+from tests.generators.average_plans import BFLOAT, HALF, AveragePlan, Axis, average_plans
+from tests.generators.averages import check_average_plan
 from tests.generators.checks import check_export, check_false_shapes, check_mutant, check_plan, check_same_verdicts
 from tests.generators.decoys import DECOYS
 from tests.generators.plans import Plan, plans
