@@ -98,16 +98,6 @@ REFUSED: dict[str, tuple[str, str, int, str, str, str]] = {
         "E11010", "dtype 7", 17, IMAGE, "y = RandomNormalLike <dtype=7> (x)", "y = RandomNormalLike <dtype=10> (x)"),
     "ReduceLogSum of opset 13": ("E10501", "ReduceLogSum", 13, IMAGE, "y = ReduceLogSum (x)", ""),
     "Dropout": ("E10501", "ai.onnx::17::Dropout", 17, IMAGE, "y = Dropout (x)", "y = Identity (x)"),
-    "HardSwish": ("E10501", "HardSwish", 17, IMAGE, "y = HardSwish (x)", "y = HardSigmoid (x)"),
-    "CastLike": ("E10501", "CastLike", 17, f"{IMAGE}, float16 z", "y = CastLike (x, z)", "y = Cast <to=10> (x)"),
-    "Det": ("E10501", "Det", 17, IMAGE, "y = Det (x)", "y = Abs (x)"),
-    "ReduceLogSum": ("E10501", "ReduceLogSum", 17, IMAGE, "y = ReduceLogSum (x)", "y = ReduceSum (x)"),
-    "SequenceConstruct": (
-        "E10501", "SequenceConstruct", 17, IMAGE, "s = SequenceConstruct (x, x) y = ConcatFromSequence <axis=0> (s)",
-        "y = Concat <axis=0> (x, x)"),
-    "SplitToSequence": (
-        "E10501", "SplitToSequence", 17, f"{IMAGE}, int64 at", "s = SplitToSequence (x) y = SequenceAt (s, at)",
-        "y, z = Split (x)"),
     "an input that is no tensor": (
         "E19999", "input s: data type 0", 17, f"{IMAGE}, seq(float[N]) s", "y = Relu (x)", ""),
     "an element type without a number in GE": (

@@ -85,13 +85,20 @@ def conv_begins(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[i
 
 
 def conv(
-    x: Array, w: Array, *, strides: Sequence[int], begins: Sequence[int], counts: Sequence[int], group: int = 1
+    x: Array,
+    w: Array,
+    *,
+    strides: Sequence[int],
+    begins: Sequence[int],
+    counts: Sequence[int],
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
 ) -> Array:
     """Y = Conv(X, W) with `counts` windows on each axis."""
     x, w = x.astype(np.float64), w.astype(np.float64)
     y = np.zeros((x.shape[0], w.shape[0], *counts))
     inputs, results = w.shape[1], w.shape[0] // group
-    meetings = _meetings(x.shape[2:], counts, w.shape[2:], strides, begins, [1] * len(counts))
+    meetings = _meetings(x.shape[2:], counts, w.shape[2:], strides, begins, dilations or [1] * len(counts))
     for own, made, window, tap, at in _products(meetings, group, inputs, results):
         y[place_of(slice(None), made, *window)] += (
             x[place_of(slice(None), own, *at)] @ w[place_of(made, slice(None), *tap)].T
@@ -122,27 +129,14 @@ def conv_grad(
     return dx, dw, dy.sum(axis=(0, *range(2, dy.ndim)))
 
 
-def conv_transpose_grad(
-    dy: Array,
-    x: Array,
-    w: Array,
-    *,
-    strides: Sequence[int],
-    begins: Sequence[int],
-    dilations: Sequence[int],
-    group: int = 1,
-) -> tuple[Array, Array, Array]:
-    """(dX, dW, dB) of Y = ConvTranspose(X, W, B), in which x · W is added to Y where a tap of its window lies."""
-    dy, x, w = (array.astype(np.float64) for array in (dy, x, w))
-    dx, dw = np.zeros_like(x), np.zeros_like(w)
-    inputs, results = x.shape[1] // group, w.shape[1]
-    sizes, counts, kernel = dy.shape[2:], x.shape[2:], w.shape[2:]
-    meetings = _meetings(sizes, counts, kernel, strides, begins, dilations)
-    for own, made, window, tap, at in _products(meetings, group, inputs, results):
-        gradient = dy[place_of(slice(None), made, *at)]
-        dx[place_of(slice(None), own, *window)] += gradient @ w[place_of(own, slice(None), *tap)].T
-        dw[place_of(own, slice(None), *tap)] += x[place_of(slice(None), own, *window)].T @ gradient
-    return dx, dw, dy.sum(axis=(0, *range(2, dy.ndim)))
+def conv_transpose_grad(dy: Array, x: Array, w: Array, **windows: Any) -> tuple[Array, Array, Array]:
+    """(dX, dW, dB) of Y = ConvTranspose(X, W, B), which is the gradient of a convolution of Y by W to X.
+
+    `windows` are strides, begins, dilations and group.
+    """
+    dx = conv(dy, w, counts=x.shape[2:], **windows)
+    _, dw, _ = conv_grad(x, dy, w, **windows)
+    return dx, dw, dy.astype(np.float64).sum(axis=(0, *range(2, dy.ndim)))
 
 
 def average_pool_grad(
