@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,7 @@ def test_what_is_recomputed_uses_the_weights_that_are_given(optimizer: Any, laye
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.mul_(-1.5)
-    changed = step.values_of(net)
-    step.values.clear()
-    step.values.update(changed)  # of other weights than those of the export
-    step.check(steps=2)
+    replace(step, values=step.values_of(net)).check(steps=2)  # of other weights than those of the export
 
 
 def test_random_numbers_of_what_is_recomputed_are_refused() -> None:
