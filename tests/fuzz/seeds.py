@@ -16,10 +16,10 @@ from onnx import ModelProto, parser
 
 from poolgrad_lowering import lower
 from tests.fuzz.promises import packed
-from tests.patterns import test_ort_max_pool_grad_near_misses, test_torch_scatter_add_near_misses
+from tests.patterns import test_ort_max_pool_grad, test_torch_scatter_add_near_misses
 
 BUILT = Path(__file__).parents[2] / "models" / "built"
-NEAR_MISSES = test_torch_scatter_add_near_misses.NEAR_MISSES | test_ort_max_pool_grad_near_misses.NEAR_MISSES
+NEAR_MISSES = test_torch_scatter_add_near_misses.NEAR_MISSES | test_ort_max_pool_grad.NEAR_MISSES
 
 
 @cache

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Models changed at random, field by field, byte by byte and operand by operand: always the same thousand."""
+"""Models and calls of the host library changed at random, without a guide: always the same ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from tests.fuzz.changes import corrupted, mutated, rewritten
 from tests.fuzz.promises import check_file, check_model
 from tests.fuzz.seeds import seeds
+from tests.harness.cann.installations import build_over_host
+from tests.harness.sessions.ep_process import run_python
 
 SEEDS = list(seeds().values())
 CHANGES = [corrupted, mutated, rewritten]
@@ -45,3 +47,23 @@ def test_every_seed_is_a_model() -> None:
 def test_models_very_often(change: Callable[[bytes, int, int], bytes]) -> None:
     for number in range(INPUTS, 60 * INPUTS):
         check_model(changed(change, number))
+
+
+CPP = Path(__file__).parents[1] / "harness" / "fuzz"
+SOURCES = Path(__file__).parents[2] / "runtime" / "src"
+
+CODE = """
+import ctypes, random
+search = ctypes.CDLL({library!r})
+chance = random.Random(0)
+for _ in range(20_000):
+    data = chance.randbytes(chance.choice((8, 64, 256)))
+    search.LLVMFuzzerTestOneInput(data, ctypes.c_size_t(len(data)))
+answer("done")
+"""
+
+
+def test_random_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", f"{CPP}:{SOURCES}")
+    library = build_over_host(tmp_path / "libsearch.so", (CPP / "host_calls.cpp").read_text(encoding="utf-8"))
+    assert run_python(CODE.format(library=str(library))) == "done"

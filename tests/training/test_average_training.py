@@ -108,9 +108,3 @@ def test_a_step_in_standard_onnx_is_proven(name: str, batch: str | None, tmp_pat
     assert proof.proven
     assert [site.status for site in proof.sites] == ["proven"] * AVERAGES[name].pools
     assert proof.whole_model.status == "same"
-
-
-def test_without_bodies_and_without_operators_nothing_trains(tmp_path: Path) -> None:
-    make_lowered(tmp_path, AVERAGES["tiling"])
-    with pytest.raises(Exception, match=rf"npu.{GRADIENT}|{GRADIENT}.*is not a registered"):
-        train(tmp_path, "bare.onnx", onnxruntime.SessionOptions())
