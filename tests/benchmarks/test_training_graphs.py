@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The graphs that are measured are what their recipes say."""
+"""Training graphs are what their recipes say; training steps: what is compared, and which nodes are the pools'."""
 
 from __future__ import annotations
 
-import onnx
-import pytest
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+from benchmarks import question_training_step as question
 from benchmarks.training_graphs import Recipe, build
-from poolgrad_lowering import lower
+from benchmarks.training_sessions import cpu_session, node_seconds, pooling_seconds
+from benchmarks.training_steps import STEPS
+from poolgrad_lowering import lower, lower_file
 
 RECIPES = [
     Recipe.of_size(500),
@@ -45,3 +54,74 @@ def test_the_graph_is_valid() -> None:
 def test_too_little_room_is_said() -> None:
     with pytest.raises(ValueError, match="no room"):
         build(Recipe(20, sites=4))
+
+
+BUILT = Path(__file__).parents[2] / "models" / "built" / "torch"
+
+
+def test_the_variants_of_a_step_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question, "ROUNDS", 1)
+    files = {"original": BUILT / "lenet.onnx", "lowered": tmp_path / "lowered.onnx"}
+    lower_file(files["original"], files["lowered"])
+    feeds = tmp_path / "feeds.npz"
+    with np.load(BUILT / "lenet.npz") as archive:
+        np.savez(feeds, **{key.removeprefix("in:"): archive[key] for key in archive.files if key.startswith("in:")})
+    rows = {row["name"]: row for row in question.compare(files, feeds, tmp_path)}
+    assert list(rows) == list(question.VARIANTS)
+    assert rows["original"]["ratio"] == rows["original"]["pools_ratio"] == 1
+    for row in rows.values():
+        assert row["pools"] > 0
+        assert row["memory"]["peak"] > row["memory"]["imported"]
+    assert rows["provider"]["bytes"] == files["lowered"].stat().st_size
+
+
+def test_sessions_have_the_default_optimisation_level() -> None:
+    default = onnxruntime.SessionOptions().graph_optimization_level
+    session: Any = cpu_session(str(BUILT / "lenet.onnx"))
+    assert session.get_session_options().graph_optimization_level == default
+
+
+def test_other_bits_are_an_error(tmp_path: Path) -> None:
+    models = {
+        "original": "<ir_version: 10, opset_import: ['': 20]> m (float[1] x) => (float[1] y) { y = Relu (x) }",
+        "lowered": "<ir_version: 10, opset_import: ['': 20]> m (float[1] x) => (float[1] y) { y = Neg (x) }",
+    }
+    files = {kind: tmp_path / f"{kind}.onnx" for kind in models}
+    for kind, text in models.items():
+        onnx.save(parser.parse_model(text.replace("'", '"')), files[kind])
+    np.savez(tmp_path / "feeds.npz", x=np.ones(1, np.float32))
+    with pytest.raises(ValueError, match=r"lowered.onnx does not compute the bits of .*original.onnx"):
+        question.compare(files, tmp_path / "feeds.npz", tmp_path)
+
+
+def test_the_pools_are_what_one_model_has_and_the_other_has_not() -> None:
+    original, lowered = onnx.ModelProto(), onnx.ModelProto()
+    for name in ("conv", "scatter"):
+        original.graph.node.add(name=name)
+    for name in ("conv", "npu_node"):
+        lowered.graph.node.add(name=name)
+    inlined = {"_inlfunc_MaxPool3DGradWithArgmax_dx": 8.0, "_if_then_branch_Pad_token_1": 16.0}
+    seconds = {"conv": 1.0, "scatter": 2.0, "npu_node": 4.0, **inlined}
+    assert pooling_seconds(seconds, original, lowered) == 2.0 + 8.0 + 16.0
+    assert pooling_seconds(seconds, lowered, original) == 4.0 + 8.0 + 16.0
+
+
+def test_the_first_run_of_a_profile_does_not_count() -> None:
+    durations = {"a": [100, 2, 4, 3], "b": [7]}
+    events: list[dict[str, object]] = [
+        {"cat": "Node", "name": f"{name}_kernel_time", "dur": duration}
+        for name, times in durations.items()
+        for duration in times
+    ]
+    events += [{"cat": "Session", "name": "model_run", "dur": 9}, {"cat": "Node", "name": "a_fence_before", "dur": 9}]
+    assert node_seconds(events) == pytest.approx({"a": 3e-6, "b": 7e-6})
+
+
+def test_networks_have_the_pools_of_their_steps() -> None:
+    torch = pytest.importorskip("torch")
+    from benchmarks.training_networks import NETWORKS
+
+    for step in STEPS:
+        modules = NETWORKS[step.name]().modules()
+        pools = [module for module in modules if isinstance(module, (torch.nn.MaxPool2d, torch.nn.MaxPool3d))]
+        assert len(pools) == step.pools

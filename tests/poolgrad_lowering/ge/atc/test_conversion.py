@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lines that convert an exported model: what ATC must be told, from the model's inputs, operators and target."""
+"""What ATC must be told of an exported model; gradients of average pools that a graph of CANN cannot have."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from poolgrad_lowering.dialect.op import Prototype
 from poolgrad_lowering.dialect.targets import find_target
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.registered import is_registered, least_release
+from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
+from tests.average_models import CASES, average_model
 from tests.harness.processes import environment
 from tests.pool_graphs import parse, torch_gradient
+from tests.poolgrad_lowering.ge.atc.average_exports import exported, with_computed_sizes
 
 GRADIENT = torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])
 
@@ -137,3 +140,24 @@ def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_the_table_of_registered_operators(domain: str, op_type: str, version: int, expected: bool) -> None:
     assert is_registered(domain, op_type, version) is expected
+
+
+def codes(model: ModelProto, target: str) -> list[str]:
+    return [obstacle.code for obstacle in exported(model, target)[2]]
+
+
+@pytest.mark.obstacle("computed-sizes")
+@pytest.mark.parametrize(("name", "target"), [("2d in 3d", "atlas-a2"), ("2d", "ascend950")])
+def test_sizes_that_nothing_tells(name: str, target: str) -> None:
+    model = with_computed_sizes(average_model(CASES[name], 16), declared=False)
+    assert codes(model, target) == [Obstacle.COMPUTED_SIZES.value]
+
+
+@pytest.mark.obstacle("channels-last")
+def test_adaptive_windows_on_other_products() -> None:
+    assert codes(average_model(CASES["adaptive 2d"], 16), "atlas-a2") == [Obstacle.CHANNELS_LAST.value]
+
+
+def test_operators_that_a_target_lacks() -> None:
+    assert codes(average_model(CASES["2d"], 16), "atlas-a2") == [Obstacle.WRONG_TARGET.value]
+    assert codes(average_model(CASES["adaptive, shape"], 16), "atlas-a2") == [Obstacle.WRONG_TARGET.value]
