@@ -2,7 +2,7 @@
 
 """The predicted places, sub-models and copies are those of sessions with onnxruntime's CANN provider.
 
-Those of steps are compared where the steps are measured, in `test_steps` and `test_standard_steps`.
+Those of steps are compared where the steps are measured, in `test_steps`.
 """
 
 from __future__ import annotations
