@@ -25,7 +25,7 @@ train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the low
 # tests, a kill at every step of a write, large and deep models, what grows with them, folders of models, further
 # processes for hash seeds, imports, streams, shells and other systems, the sessions of function bodies and definitions at
 # every opset, the proofs of all exports for ATC; and without the tests in Chromium.
-SLOW := built_models or gigabytes or random_windows or over_any_axis or every_operator \
+SLOW := built_models or gigabytes or vf2_oracle or random_windows or over_any_axis or every_operator \
   or provokes_every or test_killed or a_large_site or large_windows or deep_chains or long_integer or calls_many \
   or many_functions or test_cost or a_thousand_sites or size_of_the_map or other_windows_of \
   or every_pool_of_one_axis or shuffled or test_folders or onnxruntime_training or hash_seed or test_import \
