@@ -16,19 +16,34 @@ with torch_needed():
     from poolgrad_lowering.torch.check import StepCheck
     from poolgrad_lowering.torch.forward import Forward, export_forward
     from poolgrad_lowering.torch.groups import Group
-    from poolgrad_lowering.torch.optimizers import SGD, Adagrad, Adam, AdamW, EagerLion, Lion, NAdam, RMSprop
+    from poolgrad_lowering.torch.optimizers import (
+        SGD,
+        Adadelta,
+        Adagrad,
+        Adam,
+        Adamax,
+        AdamW,
+        EagerLion,
+        Lion,
+        NAdam,
+        RAdam,
+        RMSprop,
+    )
     from poolgrad_lowering.torch.step import TrainingStep, Update, export_training_step, export_update
 
 __all__ = [
     "SGD",
+    "Adadelta",
     "Adagrad",
     "Adam",
     "AdamW",
+    "Adamax",
     "EagerLion",
     "Forward",
     "Group",
     "Lion",
     "NAdam",
+    "RAdam",
     "RMSprop",
     "StepCheck",
     "StepMismatchError",

@@ -13,16 +13,40 @@ from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.internals.trees import has_step_hooks
-from poolgrad_lowering.torch.optimizers import SGD, Adagrad, Adam, AdamW, Lion, NAdam, Optimizer, RMSprop, Tensors
+from poolgrad_lowering.torch.optimizers import (
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Lion,
+    NAdam,
+    Optimizer,
+    RAdam,
+    RMSprop,
+    Tensors,
+)
 
-OptimizerName = Literal["sgd", "adagrad", "adam", "adamw", "lion", "nadam", "rmsprop"]
+OptimizerName = Literal["sgd", "adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "radam", "rmsprop"]
 AnyOptimizer: TypeAlias = Optimizer | OptimizerName | torch.optim.Optimizer
 
-_KINDS: tuple[type[Optimizer], ...] = (SGD, Adagrad, Adam, AdamW, Lion, NAdam, RMSprop)
+_KINDS: tuple[type[Optimizer], ...] = (
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Lion,
+    NAdam,
+    RAdam,
+    RMSprop,
+)
 _BY_NAME = {kind.__name__.lower(): kind() for kind in _KINDS}
 _BY_CLASS = {kind.IN_TORCH: kind for kind in _KINDS}
 
-_NOT_TAKEN = ("dampening", "maximize", "amsgrad")
+_NOT_TAKEN = ("dampening",)
 """Settings of torch's optimizers that change what they compute, and that the classes above lack."""
 
 
@@ -119,7 +143,8 @@ def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Map
             inputs = {slot: names.state(slot, name) for slot in group.optimizer.slots}
             kept = {slot: values[source] for slot, source in inputs.items()}
             weight = names.weight(name)
-            found = group.optimizer.update(values[weight], gradients[name], kept, factors)
+            gradient = -gradients[name] if group.optimizer.maximize else gradients[name]
+            found = group.optimizer.update(values[weight], gradient, kept, factors)
             results[weight] = found.pop("weight")
             results |= {inputs[slot]: value for slot, value in found.items()}
     return results

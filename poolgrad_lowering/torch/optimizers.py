@@ -25,8 +25,14 @@ Tensors: TypeAlias = dict[str, Tensor]
 Made = TypeVar("Made", bound="Optimizer")
 
 
+@dataclass(frozen=True)
 class Optimizer(ABC):
-    """The rule of an optimizer. Its fields are the settings of a group of torch's optimizer, some by other names."""
+    """The rule of an optimizer. Its fields are the settings of a group of torch's optimizer, some by other names.
+
+    With `maximize`, the gradients that `update` takes are those of the loss with the other sign.
+    """
+
+    maximize: bool = field(default=False, kw_only=True)
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]]
     COUNTS_STEPS: ClassVar[bool] = True
@@ -40,7 +46,7 @@ class Optimizer(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of a group of torch's optimizer."""
-        found = {self.THEIR_NAMES.get(name, name): value for name, value in asdict(self).items()}  # type: ignore[call-overload]
+        found = {self.THEIR_NAMES.get(name, name): value for name, value in asdict(self).items()}
         if "beta_1" in found:
             found["betas"] = found.pop("beta_1"), found.pop("beta_2")
         return found
@@ -49,9 +55,12 @@ class Optimizer(ABC):
     def of_group(cls: type[Made], group: Mapping[str, Any]) -> Made:
         """Return the optimizer with the settings of a group of torch's optimizer."""
         values = {**group, **{f"beta_{number}": beta for number, beta in enumerate(group.get("betas", ()), 1)}}
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        names = [field.name for field in fields(cls) if field.init]
         found = {name: values[cls.THEIR_NAMES.get(name, name)] for name in names}
-        return cls(**{name: value if isinstance(value, bool) else float(value) for name, value in found.items()})
+        settings: dict[str, Any] = {
+            name: value if isinstance(value, bool) else float(value) for name, value in found.items()
+        }
+        return cls(**settings)
 
     def initial(self, _slot: str, weight: Tensor) -> Tensor:
         """Return what is kept in a slot before the first step."""
@@ -152,6 +161,30 @@ class RMSprop(Optimizer):
 
 
 @dataclass(frozen=True)
+class Adadelta(Optimizer):
+    """Steps in the unit of the weights, by the roots of means of squares, `torch.optim.Adadelta`."""
+
+    rho: float = 0.9
+    epsilon: float = 1e-6
+    weight_decay: float = 0.0
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adadelta
+
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """The means of the squares of gradients and of steps."""
+        return {"square": "square_avg", "step": "acc_delta"}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, and the new means."""
+        gradient = _decayed(gradient, weight, self.weight_decay)
+        square = self.rho * kept["square"] + (1 - self.rho) * gradient * gradient
+        step = (kept["step"] + self.epsilon).sqrt() / (square + self.epsilon).sqrt() * gradient
+        mean = self.rho * kept["step"] + (1 - self.rho) * step * step
+        return {"weight": weight - factors["rate"] * step, "square": square, "step": mean}
+
+
+@dataclass(frozen=True)
 class Adam(Optimizer):
     """Adam, whose weight decay is a part of the gradient unless it is decoupled, `torch.optim.Adam`."""
 
@@ -160,13 +193,14 @@ class Adam(Optimizer):
     epsilon: float = 1e-8
     weight_decay: float = 0.0
     decoupled_weight_decay: bool = field(default=False, kw_only=True)
+    amsgrad: bool = field(default=False, kw_only=True)
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
 
     @property
     def slots(self) -> Mapping[str, str]:
-        """The means of the gradient and of its square."""
-        return {"mean": "exp_avg", "square": "exp_avg_sq"}
+        """The means of the gradient and of its square, and with `amsgrad` the largest mean of the square."""
+        return {"mean": "exp_avg", "square": "exp_avg_sq", **({"largest": "max_exp_avg_sq"} if self.amsgrad else {})}
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
         """Return the scalars that all weights share."""
@@ -189,13 +223,12 @@ class Adam(Optimizer):
         return weight, _decayed(gradient, weight, self.weight_decay)
 
     def _means(self, gradient: Tensor, kept: Tensors) -> Tensors:
-        return {
-            "mean": self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient,
-            "square": self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient,
-        }
+        square = self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient
+        largest = {"largest": torch.maximum(kept["largest"], square)} if self.amsgrad else {}
+        return {"mean": self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient, "square": square, **largest}
 
     def _divisor(self, means: Tensors, factors: Tensors) -> Tensor:
-        return means["square"].sqrt() / factors["correction"] + self.epsilon
+        return means.get("largest", means["square"]).sqrt() / factors["correction"] + self.epsilon
 
 
 @dataclass(frozen=True)
@@ -213,6 +246,7 @@ class NAdam(Adam):
     """Adam with Nesterov's momentum, `torch.optim.NAdam`."""
 
     momentum_decay: float = 4e-3
+    amsgrad: bool = field(default=False, init=False)  # of which torch has none
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.NAdam
 
@@ -240,13 +274,87 @@ class NAdam(Adam):
         return {"weight": weight - step / self._divisor(means, factors), **means, "product": product}
 
 
+@dataclass(frozen=True)
+class RAdam(Adam):
+    """Adam that divides by no mean of few squares, `torch.optim.RAdam`."""
+
+    amsgrad: bool = field(default=False, init=False)  # of which torch has none
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.RAdam
+
+    def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
+        """Return the scalars that all weights share."""
+        longest, length = 2 / (1 - self.beta_2) - 1, self._length(steps)
+        variance = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+        is_sure = length > _FEWEST_SQUARES
+        rectified = torch.where(is_sure, variance, 1).sqrt() * _of_first_steps(self.beta_2, steps).sqrt()
+        return {"rate": rate, "size": rate / _of_first_steps(self.beta_1, steps), "correction": rectified,
+                "is_sure": is_sure}  # fmt: skip
+
+    def _length(self, steps: Tensor) -> Tensor:
+        """Return the length of the mean of squares, 2/(1 − β) − 1 − 2·n·βⁿ/(1 − βⁿ), by no difference of large numbers.
+
+        With y = −ln(β)·n/2 the last term is n·(coth(y) − 1). For a small y, y·coth(y) − 1 is a continued fraction.
+        """
+        longest, half = 2 / (1 - self.beta_2) - 1, -math.log(self.beta_2) / 2
+        y = steps * half
+        fraction = torch.zeros(())
+        for odd in range(13, 1, -2):
+            fraction = y * y / (odd + fraction)
+        return torch.where(
+            y < _LARGE, longest - 1 / half + steps - fraction / half, longest - 2 * steps / torch.exp(2 * y).sub(1)
+        )
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, and the new means."""
+        weight, gradient = self._decayed(weight, gradient, factors["rate"])
+        means = self._means(gradient, kept)
+        step = factors["size"] * means["mean"]
+        scale = torch.where(factors["is_sure"], factors["correction"] / (means["square"].sqrt() + self.epsilon), 1)
+        return {"weight": weight - step * scale, **means}
+
+
+@dataclass(frozen=True)
+class Adamax(Optimizer):
+    """Adam whose steps are divided by the largest gradient, which decays, `torch.optim.Adamax`."""
+
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adamax
+
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """The mean of the gradient, and its largest size."""
+        return {"mean": "exp_avg", "largest": "exp_inf"}
+
+    def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
+        """Return the size of a step."""
+        return {"size": rate / _of_first_steps(self.beta_1, steps)}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the new weight, and the new values of the slots."""
+        gradient = _decayed(gradient, weight, self.weight_decay)
+        mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
+        largest = torch.maximum(self.beta_2 * kept["largest"], gradient.abs() + self.epsilon)
+        return {"weight": weight - factors["size"] * mean / largest, "mean": mean, "largest": largest}
+
+
 class EagerLion(torch.optim.Optimizer):
     """Lion for eager PyTorch, which has none: with what a step is compared, and what its state is loaded into."""
 
     def __init__(
-        self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0
+        self,
+        params: Any,
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Take one step."""
@@ -257,10 +365,11 @@ class EagerLion(torch.optim.Optimizer):
                 for weight in group["params"]:
                     if weight.grad is None:
                         continue
+                    gradient = -weight.grad if group["maximize"] else weight.grad
                     mean = self.state[weight].setdefault("exp_avg", torch.zeros_like(weight))
                     weight.mul_(1 - group["lr"] * group["weight_decay"])
-                    weight.sub_(group["lr"] * mean.lerp(weight.grad, 1 - beta_1).sign())
-                    mean.lerp_(weight.grad, 1 - beta_2)
+                    weight.sub_(group["lr"] * mean.lerp(gradient, 1 - beta_1).sign())
+                    mean.lerp_(gradient, 1 - beta_2)
         return loss
 
 
@@ -286,6 +395,12 @@ class Lion(Optimizer):
         step = torch.sign(self.beta_1 * mean + (1 - self.beta_1) * gradient)
         weight = weight - rate * self.weight_decay * weight if self.weight_decay else weight
         return {"weight": weight - rate * step, "mean": self.beta_2 * mean + (1 - self.beta_2) * gradient}
+
+
+_FEWEST_SQUARES = 5
+"""RAdam divides by the root of a mean that is longer."""
+_LARGE = 2.0
+"""From here on, exp(2·y) − 1 has the digits of its exponential."""
 
 
 def _decayed(gradient: Tensor, weight: Tensor, weight_decay: float) -> Tensor:

@@ -108,10 +108,11 @@ def export_training_step(
         example_inputs: the arguments of the model's forward, and the target as the last one; or a mapping with these
             arguments by name, and `target`. Each may be a tuple, a list or a dictionary with tensors, whose names are
             then `<argument>.<position or key>`. What is no tensor is a constant.
-        optimizer: "sgd" (momentum 0.9), "adagrad", "adam", "adamw", "lion", "nadam", "rmsprop" (torch's defaults), one
-            with other settings, such as `SGD(…)`, or an object of these classes of `torch.optim`, with its groups and
-            its state; torch has no Lion, `EagerLion` is one. The learning rate is an input in any case. None: the
-            outputs are the gradients, for an optimizer elsewhere (`export_update`).
+        optimizer: "sgd" (momentum 0.9), "adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "radam",
+            "rmsprop" (torch's defaults), one with other settings, such as `SGD(…)`, or an object of these classes of
+            `torch.optim`, with its groups and its state; torch has no Lion, `EagerLion` is one; SGD has no dampening.
+            The learning rate is an input in any case. None: the outputs are the gradients, for an optimizer elsewhere
+            (`export_update`).
         gradient_transform: a function of the gradients, by parameter name, that returns them changed, e.g. clipped.
         dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
         dynamic_shapes: which other sizes of the example inputs are symbolic, as in `torch.export.export`: for each

@@ -117,7 +117,7 @@ COMMANDS = {
             argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it"),
             argument(
                 "--optimizer",
-                choices=("adagrad", "adam", "adamw", "lion", "nadam", "rmsprop", "sgd"),
+                choices=("adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "radam", "rmsprop", "sgd"),
                 metavar="NAME",
                 help="with an optimizer in the graph: %(choices)s",
             ),
