@@ -28,6 +28,12 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     return torch.where(is_zero, 0, roots)
 
 
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:  # noqa: A002 - the name in torch
+    """Return the distances of all pairs of different rows."""
+    first, second = torch.triu_indices(len(input), len(input), 1)
+    return cdist(input, input, p)[first, second]
+
+
 def grid_sample(
     input: Tensor,  # noqa: A002 - the name in torch
     grid: Tensor,
@@ -185,6 +191,8 @@ COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     functional.ctc_loss: ctc_loss,
     functional.embedding_bag: embedding_bag,
     functional.grid_sample: grid_sample,
+    functional.pdist: pdist,
+    torch.pdist: pdist,
     functional.multilabel_margin_loss: multilabel_margin_loss,
 }
 """The functions by those of torch that they compute."""

@@ -14,9 +14,26 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution, convolution_backward
 from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_loss_backward
-from poolgrad_lowering.torch.elementwise import clamp, cumprod, in_place, of_numbers, trilinear, vector_norm
+from poolgrad_lowering.torch.elementwise import (
+    clamp,
+    cumprod,
+    in_place,
+    kth_value,
+    median,
+    of_numbers,
+    running,
+    trilinear,
+    vector_norm,
+)
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.indexing import diagonal_backward, diagonal_scatter, index_put, masked_select
+from poolgrad_lowering.torch.indexing import (
+    diagonal_backward,
+    diagonal_scatter,
+    index_put,
+    masked_scatter_backward,
+    masked_select,
+    put,
+)
 from poolgrad_lowering.torch.internals.tracing import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
@@ -55,6 +72,12 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.clamp_.default: in_place(clamp),
         aten.cumprod.default: cumprod,
         aten.cumprod_.default: in_place(cumprod),
+        aten.kthvalue.default: kth_value,
+        aten.median.default: lambda x: median(x.flatten())[0],
+        aten.median.dim: median,
+        aten.cummax.default: running(torch.gt),
+        aten.cummin.default: running(torch.lt),
+        aten.hypot.default: lambda x, y: (x * x + y * y).sqrt(),
         aten.linalg_vector_norm.default: vector_norm,
         aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
         aten.max.dim: of_numbers(aten.max.dim),
@@ -63,7 +86,11 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.diagonal_scatter.default: diagonal_scatter,
         aten.index_put.default: index_put,
         aten.index_put_.default: in_place(index_put),
+        aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - as above
+        aten.masked_scatter_backward.default: masked_scatter_backward,
         aten.masked_select.default: masked_select,
+        aten.put.default: put,
+        aten.put_.default: in_place(put),
         aten.repeat.default: _repeat,
         aten.mul.Scalar: _times_a_size,
         aten.split.Tensor: _split,
@@ -224,8 +251,10 @@ _ALONG_AN_AXIS = (
     aten.any.dims,
     aten.flip.default,
     aten.gather.default,
+    aten.kthvalue.default,
     aten.linalg_vector_norm.default,
     aten.max.dim,
+    aten.median.dim,
     aten.min.dim,
     aten.prod.dim_int,
     aten.scatter.src,

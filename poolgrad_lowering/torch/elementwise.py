@@ -69,6 +69,43 @@ def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     return products
 
 
+def kth_value(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the k-th smallest value along an axis, and its position."""
+    found = aten.topk(x, k, dim, False)
+    values, positions = (aten.slice(each, dim, k - 1, k) for each in found)
+    return (values, positions) if keepdim else (values.squeeze(dim), positions.squeeze(dim))
+
+
+def median(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the lower one of the values in the middle along an axis, and its position."""
+    return kth_value(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+
+
+def running(is_beyond: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return the function that finds the extreme of each element and those before it along an axis, and its position.
+
+    It is the last one that no earlier one `is_beyond`. Each of the ⌈log₂ n⌉ steps doubles the elements it is found of.
+    """
+
+    def find(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        if x.ndim == 0:
+            return x.clone(), torch.zeros((), dtype=torch.int64)
+        size, axis = x.shape[dim], dim % x.ndim
+        positions = torch.arange(size).reshape(-1, *[1] * (x.ndim - 1 - axis)).expand(x.shape)
+        values, shift = x, 1
+        while shift < size:
+            earlier, places = (
+                torch.cat([each.narrow(axis, 0, shift), each.narrow(axis, 0, size - shift)], axis)
+                for each in (values, positions)
+            )
+            is_earlier = is_beyond(earlier, values)
+            values, positions = torch.where(is_earlier, earlier, values), torch.where(is_earlier, places, positions)
+            shift *= 2
+        return values, positions.contiguous()
+
+    return find
+
+
 def of_numbers(extreme: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return the function that finds the extreme of truth values along an axis, and its positions, among numbers.
 

@@ -105,6 +105,18 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
 
+def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return windows that are next to each other as a part of x with other axes, which may be changed in place.
+
+    Others are torch's, whose gradient adds up elements.
+    """
+    if step != size or not x.ndim or size > x.shape[dimension]:
+        return x.unfold(dimension, size, step)
+    axis = dimension % x.ndim
+    count = x.shape[axis] // size
+    return x.narrow(axis, 0, count * size).unflatten(axis, (count, size)).movedim(axis + 1, -1)
+
+
 _PARAMETERS_OF_A_POOL = 7
 """Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""
 
@@ -113,6 +125,7 @@ _AXES_OF_A_MATRIX = 2
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
     Tensor.fill_diagonal_: _fill_diagonal,
+    Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     functional.gaussian_nll_loss: _gaussian_nll_loss,

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
@@ -22,8 +23,13 @@ Indices = Sequence[Tensor | None]
 def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return x with values at indices, or with values added to them.
 
-    Returns `NotImplemented` where torch's translation is right: if values replace those of x at positions.
+    Returns `NotImplemented` where torch's translation is right: if values replace those of x at positions. Raises
+    `TorchExportError` for values of another type than x has, which PyTorch itself refuses when it runs.
     """
+    if values.dtype != x.dtype:
+        raise TorchExportError(
+            f"values of {values.dtype} are put into a tensor of {x.dtype}: convert them in the model, `values.to(x.dtype)`"
+        )
     found = [index for index in indices if index is not None]
     if any(map(_is_mask, found)):
         return _masked_put(x, indices, values, accumulate=accumulate)
@@ -73,7 +79,7 @@ def _masked_put(x: Tensor, indices: Indices, values: Tensor, *, accumulate: bool
         values = _spread(values, mask, values.ndim - rest - 1)
     elif values.ndim > rest:
         values = values.reshape(*values.shape[: -rest - 1], *[1] * mask.ndim, *values.shape[values.ndim - rest :])
-    return torch.where(where, x + values if accumulate else values.to(x.dtype), x)
+    return torch.where(where, x + values if accumulate else values, x)
 
 
 def _is_one(size: Any) -> bool:
@@ -99,6 +105,22 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     shape = torch.broadcast_shapes(x.shape, mask.shape)
     selected: Tensor = aten.index(x.expand(shape), [mask.expand(shape)])
     return selected
+
+
+def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return the gradient of the values that were put where a mask is true: the n-th is that of the n-th place."""
+    mask = mask.expand(gradient.shape).flatten()
+    place = torch.where(mask, mask.to(torch.int64).cumsum(0) - 1, 0)
+    values = torch.where(mask, gradient.flatten(), 0)
+    return gradient.new_zeros(math.prod(sizes)).scatter_add(0, place, values).reshape(sizes)
+
+
+def put(x: Tensor, index: Tensor, values: Tensor, accumulate: bool = False) -> Tensor:
+    """Return x with values put at positions in its elements, or added to them."""
+    places = index.flatten()
+    places = torch.where(places < 0, places + x.numel(), places)
+    write = Tensor.scatter_add if accumulate else Tensor.scatter
+    return write(x.flatten(), 0, places, values.flatten()).reshape(x.shape)
 
 
 def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

@@ -25,6 +25,7 @@ from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.functions import Rewritten
 from poolgrad_lowering.torch.internals.graphs import (
     changed_inputs,
+    changes_windows,
     complex_operator,
     held_constant,
     note_backward_of,
@@ -146,6 +147,10 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         raise TorchExportError(
             f"the model's forward changes '{_in_model(lost)}', a tensor that is neither parameter nor buffer, and each "
             "step would begin with its value of now: register it as a buffer"
+        )
+    if changes_windows(graph):
+        raise TorchExportError(
+            "the model changes what `unfold` returns, a view of a tensor, in place: write it with torch.where"
         )
     check_second_pass(module, examples)
     if (operator := complex_operator(graph)) is not None:

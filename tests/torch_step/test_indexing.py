@@ -100,6 +100,18 @@ def test_running_products(size: int) -> None:
     assert torch.equal(WRITTEN[aten.cumprod.default](torch.tensor(3.0), 0), torch.tensor(3.0))
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64])
+@pytest.mark.parametrize("operator", [aten.cummax.default, aten.cummin.default])
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 7)])
+def test_running_extremes(shape: tuple[int, ...], operator: Any, kind: torch.dtype) -> None:
+    """Of equal ones the last one."""
+    x = torch.randint(5, shape).to(kind)
+    for axis in range(-len(shape), max(len(shape), 1)):
+        for found, expected in zip(WRITTEN[operator](x, axis), operator(x, axis), strict=True):
+            assert torch.equal(found, expected)
+            assert found.dtype == expected.dtype
+
+
 def test_truth_values_have_extremes() -> None:
     for operator in (aten.max.dim, aten.min.dim):
         for one, other in zip(WRITTEN[operator](X > 0, 2, True), operator(X > 0, 2, True), strict=True):
@@ -156,6 +168,29 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         (y[0, 0] * 1).fill_diagonal_(0.5),
         (z := y[0, 0] * 1, z.diagonal().mul_(0.5))[0],
         (y.reshape(-1, 3) * 1).fill_diagonal_(0.5, wrap=True),
+    ],
+    "windows": lambda y, _: [
+        y.unfold(2, 2, 2).unfold(3, 3, 3),  # of which some elements are in none
+        y.unfold(-1, 1, 3),
+        y.flatten(1).unfold(1, 5, 2).exp(),
+        (z := y * 1, z.unfold(3, 2, 2)[..., :1].mul_(0.5))[0],
+    ],
+    "extremes along an axis": lambda y, _: [
+        y.median(-1).values,
+        y.median(1, keepdim=True)[0],
+        y.median()[None],
+        y.flatten(1).kthvalue(5).values,
+        y.kthvalue(2, 1, True)[0],
+        y.cummax(1).values,
+        y.flatten(1).cummin(-1).values,
+    ],
+    "places": lambda y, mask: [
+        y.take(torch.tensor([[0, 5], [5, 90]])),
+        (y * 1).put_(torch.tensor([1, 7]), y[0, 0, 0, :2] * 2),
+        y.masked_scatter(mask, y.flatten() * 2),
+        torch.pdist(y.flatten(1)),
+        torch.pdist(y.flatten(0, 2), 1),
+        torch.hypot(y, y.exp()),
     ],
     "bounds and products": lambda y, _: [
         y.clamp(0, 5.5),

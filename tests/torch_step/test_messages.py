@@ -79,6 +79,14 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "depends on the numbers in a tensor, in",
     ),
     "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
+    "windows changed in place": (
+        lambda: Of(lambda y: (z := y.clone(), z.unfold(3, 1, 2)[:, :2].zero_())[0]),
+        "changes what `unfold` returns, a view of a tensor, in place",
+    ),
+    "values of another type": (
+        lambda: Of(lambda y: torch.zeros(2, 3).index_put_((torch.tensor([1]),), y[0, :, 0, 0].bfloat16())),
+        r"values of torch\.bfloat16 are put into a tensor of torch\.float32",
+    ),
     "no operator": (
         lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)),
         "no translation to ONNX of the operator aten.f",

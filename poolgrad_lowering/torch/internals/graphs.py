@@ -94,6 +94,16 @@ def return_only(graph: fx.GraphModule, positions: Iterable[int]) -> None:
     node.args = (tuple(outputs[position] for position in positions),)
 
 
+def changes_windows(graph: fx.GraphModule) -> bool:
+    """Whether a traced graph writes to windows that `unfold` made of a tensor."""
+    views = [operand for node in graph.graph.nodes for operand in _written_operands(node)]
+    for view in views:
+        if view.target is torch.ops.aten.unfold.default:
+            return True
+        views += [source for source in view.all_input_nodes[:1] if _memory(source) == _memory(view)]
+    return False
+
+
 def complex_operator(graph: fx.GraphModule) -> str | None:
     """Return the first operator of a traced graph that has a complex result, or None."""
     for node in graph.graph.nodes:
