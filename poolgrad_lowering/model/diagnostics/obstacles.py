@@ -48,6 +48,10 @@ class Obstacle(Diagnostic):
         "Use numbers for sizes but the batch, or choose the target ascend950, whose pools have a dilation.",
     )
     ELEMENT_TYPE = "A value has an element type that GE's parser does not know.", "Export the model with another type."
+    EMPTY_INPUT = (
+        "In graph mode, an input of the graph that nodes read has no elements. GE refuses such a size of an input.",
+        "Leave the tensor out of the model, e.g. a parameter of no elements.",
+    )
     EMPTY_NAMES = (
         "A node leaves out an output, and a node leaves out an input. ATC's parser takes the empty name for a value "
         "and joins the two.",

@@ -323,6 +323,19 @@ def test_a_shape_that_is_not_known_is_named_and_does_not_stop_the_export() -> No
     assert export_atc(model).report.obstacles == ()
 
 
+@pytest.mark.obstacle("empty-input")
+def test_an_input_without_elements_is_named_for_graph_mode_alone(says: Says) -> None:
+    model = parse(
+        "g (float[2,0] X, float[0] unread, float[2,3] Z, float[N,2] U) => (Y, V) { Y = Concat<axis = 1>(X, Z) V = Relu(U) }"
+    )
+    report = export_cann(model).report
+    [found] = report.obstacles
+    assert (found.node, found.code) == ("", "empty-input")
+    says(found.reason)
+    assert not report.converts
+    assert export_atc(model).report.obstacles == ()
+
+
 def test_shapes_that_the_graph_computes_become_numbers_for_graph_mode_alone() -> None:
     model = parse(
         """g (float[N,6] X, float[2,3] Z) => (Y, V) {
