@@ -326,7 +326,8 @@ def test_a_shape_that_is_not_known_is_named_and_does_not_stop_the_export() -> No
 @pytest.mark.obstacle("empty-input")
 def test_an_input_without_elements_is_named_for_graph_mode_alone(says: Says) -> None:
     model = parse(
-        "g (float[2,0] X, float[0] unread, float[2,3] Z, float[N,2] U) => (Y, V) { Y = Concat<axis = 1>(X, Z) V = Relu(U) }"
+        "g (float[2,0] X, float[0] unread, float[2,3] Z, float[N,2] U) => (Y, V) "
+        "{ Y = Concat<axis = 1>(X, Z) V = Relu(U) }"
     )
     report = export_cann(model).report
     [found] = report.obstacles
