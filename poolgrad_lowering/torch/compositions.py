@@ -28,6 +28,30 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     return torch.where(is_zero, 0, roots)
 
 
+def cov(
+    input: Tensor,  # noqa: A002 - the name in torch
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Return the covariances of rows; torch's own asks whether sums of weights are positive, which no graph can."""
+    if fweights is not None or aweights is not None:
+        return torch.cov(input, correction=correction, fweights=fweights, aweights=aweights)  # refused by its name
+    rows = input.reshape(1, -1) if input.ndim < 2 else input
+    centred = rows - rows.mean(1, keepdim=True)
+    return (centred @ centred.T / (rows.shape[1] - correction)).squeeze()
+
+
+def corrcoef(input: Tensor) -> Tensor:  # noqa: A002 - the name in torch
+    """Return the correlations of rows."""
+    found = cov(input)
+    if not found.ndim:
+        return found / found
+    deviations = found.diagonal().sqrt()
+    return (found / deviations[:, None] / deviations).clamp(-1, 1)
+
+
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:  # noqa: A002 - the name in torch
     """Return the distances of all pairs of different rows."""
     first, second = torch.triu_indices(len(input), len(input), 1)
@@ -191,6 +215,8 @@ COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     functional.ctc_loss: ctc_loss,
     functional.embedding_bag: embedding_bag,
     functional.grid_sample: grid_sample,
+    **dict.fromkeys((torch.cov, Tensor.cov), cov),
+    **dict.fromkeys((torch.corrcoef, Tensor.corrcoef), corrcoef),
     functional.pdist: pdist,
     torch.pdist: pdist,
     functional.multilabel_margin_loss: multilabel_margin_loss,

@@ -13,7 +13,15 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution, convolution_backward
-from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p, soft_margin_loss_backward
+from poolgrad_lowering.torch.elementary import (
+    digamma,
+    erfcx,
+    expm1,
+    lgamma,
+    log1p,
+    polygamma,
+    soft_margin_loss_backward,
+)
 from poolgrad_lowering.torch.elementwise import (
     clamp,
     cumprod,
@@ -107,6 +115,9 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten._trilinear.default: trilinear,  # noqa: SLF001 - as above
         aten.tan.default: lambda x: x.sin() / x.cos(),  # onnxruntime's CANN provider has no Tan
         aten.expm1.default: expm1,
+        aten.lgamma.default: lgamma,
+        aten.digamma.default: digamma,
+        aten.polygamma.default: polygamma,
         aten.special_erfcx.default: erfcx,
         aten.soft_margin_loss_backward.default: soft_margin_loss_backward,
     }

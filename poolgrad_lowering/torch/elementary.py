@@ -4,6 +4,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from functools import reduce
+from operator import add, mul
+
 import torch
 from torch import Tensor
 
@@ -37,6 +42,53 @@ def erfcx(x: Tensor) -> Tensor:
         exponent = exponent * t + coefficient
     right = t * torch.exp(exponent)
     return torch.where(x < 0, 2 * torch.exp(x * x) - right, right)
+
+
+def lgamma(x: Tensor) -> Tensor:
+    """Return ln |Γ(x)|, to some roundings of float32 of the largest term.
+
+    Formulas 5.4.2 to 5.5.3, 5.11.1 and 5.15.9 of https://dlmf.nist.gov/5, where a small x is moved 4 to the right.
+    """
+    x, right, large, series = _for_gamma(x, (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188), 1)
+    product = reduce(mul, (right + number for number in range(_SHIFT)))
+    found = (large - 0.5) * large.log() - large + math.log(2 * math.pi) / 2 + series
+    found = found - torch.where(right < _SHIFT, product, 1).log()
+    return torch.where(x < 0, (math.pi / _angle(x).sin().abs()).log() - found, found)
+
+
+def digamma(x: Tensor) -> Tensor:
+    """Return the derivative of ln |Γ(x)|, in the same way."""
+    x, right, large, series = _for_gamma(x, (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132), 2)
+    total = reduce(add, (1 / (right + number) for number in range(_SHIFT)))
+    found = large.log() - 0.5 / large + series - torch.where(right < _SHIFT, total, 0)
+    return torch.where(x < 0, found - math.pi * _angle(x).cos() / _angle(x).sin(), found)
+
+
+def polygamma(order: int, x: Tensor) -> Tensor:
+    """Return the second derivative of ln |Γ(x)| for order 1, in the same way; else `NotImplemented`."""
+    if order != 1:
+        return digamma(x) if order == 0 else NotImplemented
+    x, right, large, series = _for_gamma(x, (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66), 3)
+    total = reduce(add, (1 / (right + number) ** 2 for number in range(_SHIFT)))
+    found = 1 / large + 0.5 / large**2 + series + torch.where(right < _SHIFT, total, 0)
+    return torch.where(x < 0, (math.pi / _angle(x).sin()) ** 2 - found, found)
+
+
+def _for_gamma(x: Tensor, coefficients: Sequence[float], first: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return x, x or 1 − x that is not negative, a number of 4 or more, and the series of its odd or even powers."""
+    x = _floating(x)
+    right = torch.where(x < 0, 1 - x, x)
+    large = torch.where(right < _SHIFT, right + _SHIFT, right)
+    powers = (large ** -(first + 2 * number) for number in range(len(coefficients)))
+    return x, right, large, reduce(add, map(mul, coefficients, powers))
+
+
+def _angle(x: Tensor) -> Tensor:
+    """Return π·x without halves of a turn, which tangents and the sizes of sines do not have."""
+    return math.pi * (x - x.round())
+
+
+_SHIFT = 4
 
 
 def soft_margin_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:

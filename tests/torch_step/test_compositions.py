@@ -16,10 +16,13 @@ from torch.nn import functional
 from poolgrad_lowering.torch import TorchExportError, export_training_step
 from poolgrad_lowering.torch.compositions import (
     cdist,
+    corrcoef,
+    cov,
     ctc_loss,
     embedding_bag,
     grid_sample,
     multilabel_margin_loss,
+    pdist,
 )
 
 torch.manual_seed(0)
@@ -44,6 +47,10 @@ def cases() -> dict[str, Case]:
     for p in (1.0, 2.0, 3.0):
         exact = "donot_use_mm_for_euclid_dist"
         found[f"distances of order {p}"] = torch.cdist, cdist, (ROWS, OTHERS, p), {"compute_mode": exact}
+        found[f"distances of pairs of order {p}"] = torch.pdist, pdist, (ROWS[0], p), {}
+    for name, x in {"rows": ROWS[0], "a row": ROWS[0, 0], "one row": ROWS[0, :1]}.items():
+        found[f"covariances, {name}"] = torch.cov, cov, (x,), {"correction": 0}
+        found[f"correlations, {name}"] = torch.corrcoef, corrcoef, (x,), {}
     for mode, padding, corners in product(("bilinear", "nearest"), ("zeros", "border"), (True, False)):
         options = {"mode": mode, "padding_mode": padding, "align_corners": corners}
         found[f"samples, {mode}, {padding}, {corners}"] = functional.grid_sample, grid_sample, (IMAGES, GRID), options
@@ -125,8 +132,8 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "distances": (lambda x: torch.cdist(x, x + 1, float("inf")), "cdist"),
     "samples": (lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2), mode="bicubic"), "grid_sampler"),
     "bags": (lambda x: functional.embedding_bag(torch.tensor([[0, 1]]), x, mode="max"), "embedding_bag"),
-    "the median": (lambda x: x.median(), "median"),
-    "the largest so far": (lambda x: x.cummax(0)[0], "cummax"),
+    "the median without NaN": (lambda x: x.nanmedian(), "nanmedian"),
+    "the most frequent": (lambda x: x.mode(0)[0], "mode"),
 }
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from poolgrad_lowering.torch import TorchExportError, export_training_step
+from poolgrad_lowering.torch import TorchExportError, elementary, export_training_step
 from poolgrad_lowering.torch.decompositions import _integers, decompositions
-from poolgrad_lowering.torch.elementary import erfcx, expm1, log1p
+from poolgrad_lowering.torch.elementary import erfcx, expm1, lgamma, log1p
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")
@@ -167,6 +168,19 @@ def test_digits_of_small_results(function: Any) -> None:
     torch.testing.assert_close(function(x).double(), expected, rtol=8 * 2.0**-24, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("name", ["lgamma", "digamma", "polygamma"])
+def test_the_gamma_function(name: str) -> None:
+    """They are as near to the values of float64 as a rounding of x, or of the largest term, which is below 8 here."""
+    order = [1] if name == "polygamma" else []
+    own, of_torch = (partial(getattr(holder, name), *order) for holder in (elementary, torch))
+    x = torch.cat(
+        [torch.rand(3000) * 6 + 1e-6, torch.tensor([1e-6, 0.5, 1.0, 2.0, 30.0, 1e4]), -3 + 0.9 * torch.rand(99)]
+    )
+    exact, moved = of_torch(x.double()), of_torch(x.double() * (1 + 2.0**-22))
+    assert ((own(x) - exact).abs() <= (moved - exact).abs() + 2.0**-21 * (exact.abs() + 4)).all()
+    assert torch.isposinf(lgamma(torch.zeros(1)))
+
+
 def test_erfcx() -> None:
     x = torch.cat([torch.linspace(-8, 30, 97), torch.tensor([1e4, 1e30, torch.inf, torch.nan])])
     # The fit, and roundings of exponents up to 64, which are of 2 ** -18.
@@ -188,6 +202,7 @@ SMALL: dict[str, tuple[Any, Any]] = {
     "mish": (functional.mish, [-9.0, -28, -30]),
     "soft_margin_loss": (lambda x: functional.soft_margin_loss(x, torch.ones(3), reduction="none"), [28.0, 30, 40]),
     "log_sigmoid": (functional.logsigmoid, [28.0, 30, 40]),
+    "gamma functions": (lambda x: torch.lgamma(x) + torch.digamma(x) + torch.digamma(-x), [0.3, 2.5, 7.25]),
     "expm1 and log1p": (lambda x: torch.expm1(x) + torch.log1p(x), [1e-9, -3e-8, 2e-10]),
     "binary_cross_entropy": (
         lambda x: functional.binary_cross_entropy_with_logits(x, torch.ones(3), reduction="none"),
@@ -208,6 +223,7 @@ OF_SCALARS: dict[str, Any] = {
     "norm": lambda x: torch.norm(x, 2, 0),
     "permute": lambda x: x.permute(()) + torch.permute_copy(x * 2, ()),
     "prod": lambda x: torch.prod(x, 0),
+    "median and kthvalue": lambda x: torch.median(x, 0)[0] + torch.kthvalue(x, 1, 0)[0] + torch.cummax(x, 0)[0],
     "sort and topk": lambda x: torch.sort(x, 0)[0] + torch.topk(x, 1, 0)[0],
     "scatter and gather": lambda x: torch.gather(torch.scatter(x, 0, torch.tensor(0), 2 * x), 0, torch.tensor(0)),
     "scattered mean": lambda x: torch.scatter_reduce(x, 0, torch.tensor(0), 2 * x, "mean"),

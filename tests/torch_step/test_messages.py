@@ -51,8 +51,8 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         r"the numbers in a tensor, by torch\.Tensor\.repeat_interleave in <lambda>",
     ),
     "numbers inside of a function": (
-        lambda: Of(lambda y: torch.corrcoef(y.flatten(1))),
-        r"the numbers in a tensor, by torch\.corrcoef in <lambda>",
+        lambda: Of(lambda y: torch.cov(y.flatten(1), aweights=y[0, 0].flatten().abs().repeat(3))),
+        r"the numbers in a tensor, by torch\.cov in <lambda>",
     ),
     "an if of what a size depends on": (
         lambda: Of(lambda y: y if torch.nonzero(y > 0).shape[0] > 3 else -y),
