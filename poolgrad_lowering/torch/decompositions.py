@@ -37,6 +37,7 @@ from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.indexing import (
     diagonal_backward,
     diagonal_scatter,
+    embedding_renorm,
     index_put,
     masked_scatter_backward,
     masked_select,
@@ -95,6 +96,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.index_put.default: index_put,
         aten.index_put_.default: in_place(index_put),
         aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - as above
+        aten.embedding_renorm_.default: embedding_renorm,
         aten.masked_scatter_backward.default: masked_scatter_backward,
         aten.masked_select.default: masked_select,
         aten.put.default: put,

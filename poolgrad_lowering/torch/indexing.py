@@ -115,6 +115,14 @@ def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]
     return gradient.new_zeros(math.prod(sizes)).scatter_add(0, place, values).reshape(sizes)
 
 
+def embedding_renorm(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Scale the rows that an index has to a norm of at most `max_norm`, in place; torch sorts out equal indices first."""
+    norms = torch.linalg.vector_norm(weight, norm_type, 1, keepdim=True)
+    occurs = torch.zeros_like(norms[:, 0]).scatter(0, index.flatten(), 1)[:, None] > 0
+    scaled = weight * (max_norm / (norms + 1e-7))
+    return weight.copy_(torch.where(occurs & (norms > max_norm), scaled, weight))
+
+
 def put(x: Tensor, index: Tensor, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return x with values put at positions in its elements, or added to them."""
     places = index.flatten()

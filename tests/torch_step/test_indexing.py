@@ -174,6 +174,7 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         y.unfold(-1, 1, 3),
         y.flatten(1).unfold(1, 5, 2).exp(),
         (z := y * 1, z.unfold(3, 2, 2)[..., :1].mul_(0.5))[0],
+        (z := y * 1, z.chunk(3, 1)[1].mul_(0.5))[0],
     ],
     "extremes along an axis": lambda y, _: [
         y.median(-1).values,
@@ -218,3 +219,13 @@ def test_steps(name: str) -> None:
     x = torch.randn(2, 3, 4, 4)
     step = export_training_step(Uses(PARTS[name]), lambda output, _: output.pow(2).mean(), (x, torch.zeros(1)))
     assert np.isfinite(list(step.check().errors.values())).all()
+
+
+@pytest.mark.parametrize("order", [2.0, 1.0])
+def test_an_embedding_with_a_largest_norm(order: float) -> None:
+    """It scales the rows that it returns, once each, without the operator Unique, which runs on the CPU."""
+    words = torch.tensor([[0, 5, 5], [2, 0, 3]])
+    model = nn.Embedding(7, 4, max_norm=0.8, norm_type=order)
+    step = export_training_step(model, lambda y, _: y.pow(2).mean(), (words, torch.zeros(1)), optimizer="sgd")
+    assert "Unique" not in {node.op_type for node in step.model.graph.node}
+    step.check(steps=2)

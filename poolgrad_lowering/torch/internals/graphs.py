@@ -77,6 +77,13 @@ def _memory(node: fx.Node) -> int:
     return found
 
 
+def _memories(node: fx.Node) -> set[int]:
+    """Return the numbers of the tensors that a node makes, of which a split makes several."""
+    results = node.meta["val"]
+    tensors = results if isinstance(results, (list, tuple)) else [results]
+    return {each.untyped_storage()._cdata for each in tensors if isinstance(each, Tensor)}  # noqa: SLF001 - as above
+
+
 def _written_operands(node: fx.Node) -> Iterator[fx.Node]:
     """Yield the operands whose memory an operator writes to."""
     if not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
@@ -100,7 +107,8 @@ def changes_windows(graph: fx.GraphModule) -> bool:
     for view in views:
         if view.target is torch.ops.aten.unfold.default:
             return True
-        views += [source for source in view.all_input_nodes[:1] if _memory(source) == _memory(view)]
+        shared = _memories(view)
+        views += [source for source in view.all_input_nodes[:1] if not shared.isdisjoint(_memories(source))]
     return False
 
 
