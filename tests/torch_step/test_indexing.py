@@ -174,7 +174,7 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         y.unfold(-1, 1, 3),
         y.flatten(1).unfold(1, 5, 2).exp(),
         (z := y * 1, z.unfold(3, 2, 2)[..., :1].mul_(0.5))[0],
-        (z := y * 1, z.chunk(3, 1)[1].mul_(0.5))[0],
+        (z := y.detach() * 1, z.chunk(3, 1)[1].mul_(0.5))[0],
     ],
     "extremes along an axis": lambda y, _: [
         y.median(-1).values,
