@@ -28,7 +28,8 @@ def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = Fa
     """
     if values.dtype != x.dtype:
         raise TorchExportError(
-            f"values of {values.dtype} are put into a tensor of {x.dtype}: convert them in the model, `values.to(x.dtype)`"
+            f"values of {values.dtype} are put into a tensor of {x.dtype}: convert them in the model by "
+            "`values.to(x.dtype)`"
         )
     found = [index for index in indices if index is not None]
     if any(map(_is_mask, found)):
@@ -116,7 +117,7 @@ def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]
 
 
 def embedding_renorm(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale the rows that an index has to a norm of at most `max_norm`, in place; torch sorts out equal indices first."""
+    """Scale the rows that an index has to a norm of at most `max_norm`, in place; torch sorts equal indices out."""
     norms = torch.linalg.vector_norm(weight, norm_type, 1, keepdim=True)
     occurs = torch.zeros_like(norms[:, 0]).scatter(0, index.flatten(), 1)[:, None] > 0
     scaled = weight * (max_norm / (norms + 1e-7))

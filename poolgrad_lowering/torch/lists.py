@@ -12,7 +12,10 @@ from torch import Tensor
 
 aten = torch.ops.aten
 
-_NAMES = ("add", "clamp_max", "clamp_min", "copy", "div", "lerp", "mul", "neg", "sub", "zero")
+_NAMES = (
+    "abs", "add", "clamp_max", "clamp_min", "copy", "div", "exp", "lerp", "max", "mul", "neg",
+    "pow", "reciprocal", "rsqrt", "sign", "sqrt", "sub", "zero",
+)  # fmt: skip
 
 
 def _of_each(operator: Callable[..., Tensor]) -> Callable[..., list[Tensor] | None]:
@@ -32,6 +35,7 @@ def _each(arguments: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _table() -> Iterator[tuple[Any, Callable[..., Any]]]:
+    yield aten._foreach_norm.Scalar, _of_each(aten.linalg_vector_norm)  # noqa: SLF001 - the name of an operator
     for name in (*_NAMES, *(f"{name}_" for name in _NAMES)):
         packet = getattr(aten, f"_foreach_{name}", None)
         for overload in packet.overloads() if packet is not None else ():

@@ -29,11 +29,16 @@ from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.explanations import explanation
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
+from poolgrad_lowering.torch.functions import Rewritten
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update_names
 from poolgrad_lowering.torch.internals.graphs import run_annotated
+from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import has_gradient_hooks
+from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
 from poolgrad_lowering.torch.model_state import random_numbers_restored
 from poolgrad_lowering.torch.progress import Progress
@@ -280,16 +285,38 @@ def _with_transform(
 ) -> Callable[..., Sequence[Tensor]]:
     """Return the function of a joint graph and of a transform of its gradients, with these outputs."""
     gradients = {names.gradient(name): name for name in joint.trained}
+    change = _traced(transform, {name: joint.inputs[names.weight(name)] for name in joint.trained})
 
     def step(*values: Tensor) -> list[Tensor]:
         named = dict(zip(joint.inputs, values, strict=True))
         given = [named[name].clone() if name in joint.written else named[name] for name in joint.inputs]
         results = dict(zip(joint.outputs, run_annotated(joint.graph, given), strict=True))
-        changed = transformed({name: results[output] for output, name in gradients.items()}, transform)
-        results |= {output: changed[name] for output, name in gradients.items()}
+        results |= dict(zip(gradients, change([results[output] for output in gradients]), strict=True))
         return [results[name] for name in outputs]
 
     return step
+
+
+def _traced(
+    transform: GradientTransform | None, gradients: Mapping[str, Tensor]
+) -> Callable[[Sequence[Tensor]], Sequence[Tensor]]:
+    """Return the function of the gradients that a transform is, with the operators of a joint graph.
+
+    Raises `TorchExportError` if torch cannot trace it.
+    """
+    if transform is None:
+        return list
+
+    def run(*values: Tensor) -> list[Tensor]:
+        with Rewritten():
+            changed = transformed(dict(zip(gradients, values, strict=True)), transform)
+        return [changed[name] for name in gradients]
+
+    try:
+        graph = trace(run, {**gradients}, {}, decompositions("by_shape"), INTERPOLATIONS)
+    except Exception as error:
+        raise TorchExportError(explanation(error, "torch cannot trace gradient_transform")) from error
+    return lambda values: run_annotated(graph, [value.contiguous() for value in values])
 
 
 def _make_initializers(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> None:

@@ -177,6 +177,7 @@ def test_a_part_that_is_not_changed_has_no_output() -> None:
 LISTS: dict[str, tuple[Any, ...]] = {
     "add.List": ([[1.0, 2.0], [3.0]], [[4.0, 5.0], [6.0]]),
     "clamp_min.Scalar": ([[1.0, 2.0], [3.0]], 1.5),
+    "sqrt.default": ([[1.0, 2.0], [3.0]],),
     "copy.default": ([[1.0, 2.0], [3.0]], [[4.0, 5.0], [6.0]]),
     "lerp.List": ([[1.0, 2.0], [3.0]], [[4.0, 5.0], [6.0]], [[0.5, 0.25], [1.0]]),
     "mul.ScalarList": ([[1.0, 2.0], [3.0]], (0.5, 2.0)),

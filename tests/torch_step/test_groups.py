@@ -13,7 +13,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from poolgrad_lowering.torch import Adam, EagerLion, StepMismatchError, TrainingStep, export_training_step
+from poolgrad_lowering.torch import (
+    Adam,
+    EagerLion,
+    StepMismatchError,
+    TorchExportError,
+    TrainingStep,
+    export_training_step,
+)
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 
@@ -171,6 +178,21 @@ def test_gradients_are_transformed(optimizer: Any) -> None:
         torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01)
         for value, parameter in zip(found, net.parameters(), strict=True):  # sums in another order
             assert np.allclose(value, parameter.grad, rtol=1e-4, atol=1e-8)
+
+
+def test_a_transform_has_the_operators_of_models() -> None:
+    export(model(), gradient_transform=lambda found: {name: g - g.median() for name, g in found.items()}).check()
+    with pytest.raises(TorchExportError, match=r"depends on the numbers in a tensor, by .* in .*\(test_groups"):
+        export(model(), gradient_transform=lambda found: {name: g / max(g.norm(), 1) for name, g in found.items()})
+
+
+def test_a_transform_by_the_functions_of_lists() -> None:
+    def clip(gradients: dict[str, Tensor]) -> dict[str, Tensor]:
+        norm = torch.nn.utils.get_total_norm(gradients.values(), foreach=True)
+        found = torch._foreach_mul(list(gradients.values()), (0.01 / (norm + 1e-6)).clamp(max=1))
+        return dict(zip(gradients, torch._foreach_sign(found), strict=True))
+
+    export(model(), gradient_transform=clip).check()
 
 
 def test_a_transform_that_draws_random_numbers() -> None:
