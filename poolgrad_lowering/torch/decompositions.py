@@ -86,6 +86,8 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.median.dim: median,
         aten.cummax.default: running(torch.gt),
         aten.cummin.default: running(torch.lt),
+        aten.fmax.default: lambda x, y: torch.where((x >= y) | y.isnan(), x, y),
+        aten.fmin.default: lambda x, y: torch.where((x <= y) | y.isnan(), x, y),
         aten.hypot.default: lambda x, y: (x * x + y * y).sqrt(),
         aten.linalg_vector_norm.default: vector_norm,
         aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
@@ -291,6 +293,33 @@ def _exponential(x: Tensor) -> Tensor:
     return -(1 - torch.rand_like(x)).log().clamp(max=-torch.finfo(x.dtype).eps / 2)
 
 
+def _multinomial(weights: Tensor, count: int, replacement: bool = False, **_: Any) -> Tensor:
+    """Return random positions by their weights, those of the first events of processes with these rates, as torch does.
+
+    With replacement each of several is of processes of its own.
+    """
+    if replacement and count > 1:
+        weights = weights.unsqueeze(-2).expand(*weights.shape[:-1], count, weights.shape[-1])
+        return (weights / _exponential(weights)).argmax(-1)
+    return (weights / _exponential(weights)).topk(count).indices
+
+
+def _random_slopes(
+    x: Tensor, noise: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *_: Any
+) -> tuple[Tensor, Tensor]:
+    """Return x with a slope where it is not positive, which is random in train mode, and what noise is then."""
+    slope = lower + (upper - lower) * torch.rand_like(x) if training else (lower + upper) / 2
+    slopes = torch.where(x > 0, 1, slope)
+    return x * slopes, slopes if training else noise
+
+
+def _random_slopes_noted(x: Tensor, noise: Tensor, *others: Any, **_: Any) -> Tensor:
+    """Return x with these slopes, which are written to noise."""
+    result, slopes = _random_slopes(x, noise, *others)
+    noise.copy_(slopes)
+    return result
+
+
 def _integers(uniform: Tensor, start: int, end: int) -> Tensor:
     """Return random integers from `start` up to `end` from uniform numbers, which are multiples of 2 ** -24.
 
@@ -339,6 +368,11 @@ OF_RANDOM_NUMBERS: Decompositions = {
     ),
     aten.random_.to: lambda x, end, **_: x.copy_(_integers_like(x, 0, end)),
     getattr(aten.random_, "from"): lambda x, start, end, **_: x.copy_(_integers_like(x, start, end)),
+    aten.multinomial.default: _multinomial,
+    aten.randperm.default: lambda count, dtype=None, **_: torch.rand(count).argsort().to(dtype or torch.int64),
+    aten.rrelu_with_noise.default: _random_slopes_noted,
+    aten.rrelu_with_noise_.default: in_place(_random_slopes_noted),
+    aten.rrelu_with_noise_functional.default: lambda *arguments, **_: _random_slopes(*arguments),
     aten.log_normal_.default: lambda x, mean=1.0, std=2.0, **_: x.copy_((mean + std * torch.randn_like(x)).exp()),
 }
 """Operators that draw other random numbers than uniform and normal ones, which they are computed from."""

@@ -85,12 +85,15 @@ def running(is_beyond: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tupl
     """Return the function that finds the extreme of each element and those before it along an axis, and its position.
 
     It is the last one that no earlier one `is_beyond`. Each of the ⌈log₂ n⌉ steps doubles the elements it is found of.
+    The function returns `NotImplemented` for a symbolic size.
     """
 
     def find(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if x.ndim == 0:
             return x.clone(), torch.zeros((), dtype=torch.int64)
         size, axis = x.shape[dim], dim % x.ndim
+        if not isinstance(size, int):
+            return NotImplemented
         positions = torch.arange(size).reshape(-1, *[1] * (x.ndim - 1 - axis)).expand(x.shape)
         values, shift = x, 1
         while shift < size:

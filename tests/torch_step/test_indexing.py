@@ -192,6 +192,7 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         torch.pdist(y.flatten(1)),
         torch.pdist(y.flatten(0, 2), 1),
         torch.hypot(y, y.exp()),
+        torch.fmax(y, -y) + torch.fmin(y, y * 2),
     ],
     "bounds and products": lambda y, _: [
         y.clamp(0, 5.5),
