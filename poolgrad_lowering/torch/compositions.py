@@ -201,6 +201,7 @@ def multilabel_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = functional._Reduction.legacy_get_string(size_average, reduce)  # noqa: SLF001
+    input, target = torch.atleast_1d(input, target)  # noqa: A001 - the name in torch
     classes = input.shape[-1]
     is_label = (target != -1).long().cumprod(-1).bool()[..., None]
     labels = torch.where(is_label, target[..., None], 0)

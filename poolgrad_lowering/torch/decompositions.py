@@ -120,7 +120,9 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.tan.default: lambda x: x.sin() / x.cos(),  # onnxruntime's CANN provider has no Tan
         aten.expm1.default: expm1,
         aten.lgamma.default: lgamma,
+        aten.lgamma_.default: in_place(lgamma),
         aten.digamma.default: digamma,
+        aten.digamma_.default: in_place(digamma),
         aten.polygamma.default: polygamma,
         aten.special_erfcx.default: erfcx,
         aten.soft_margin_loss_backward.default: soft_margin_loss_backward,

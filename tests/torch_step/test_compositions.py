@@ -71,6 +71,7 @@ def cases() -> dict[str, Case]:
     for reduction in ("mean", "sum", "none"):
         found[f"margins of labels, {reduction}"] = *margins, (ROWS[0], CLASSES), {"reduction": reduction}
     found["margins of labels, one row"] = *margins, (ROWS[0, 1], CLASSES[1]), {}
+    found["margins of labels, a scalar"] = *margins, (ROWS[0, 1, 1], torch.tensor(0)), {}
     found["margins of labels, as once"] = *margins, (ROWS[0], CLASSES), {"size_average": False}
     return found
 
