@@ -11,7 +11,7 @@ from operator import and_
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -72,6 +72,39 @@ def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> 
     return found if return_indices else found[0]
 
 
+class OneByCount(float):
+    """The momentum of a layer of BatchNorm that averages all batches: Python's own would be a constant of the step."""
+
+    def __new__(cls, layer: nn.Module) -> OneByCount:
+        """Return it for a layer, which counts its batches."""
+        found = super().__new__(cls)
+        found.layer = layer
+        return found
+
+    layer: Any
+
+
+def _batch_norm(  # noqa: PLR0917 - the function's signature
+    input: Tensor,  # noqa: A002 - the name in torch
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return torch's function, with the running statistics of a momentum that is one by a count."""
+    if not isinstance(momentum, OneByCount) or running_mean is None or running_var is None:
+        return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    mean, variance = torch.zeros_like(running_mean), torch.zeros_like(running_var)
+    found = functional.batch_norm(input, mean, variance, weight, bias, training=True, momentum=1.0, eps=eps)
+    share = 1 / momentum.layer.num_batches_tracked.to(mean.dtype)
+    running_mean.copy_(share * mean + (1 - share) * running_mean)
+    running_var.copy_(share * variance + (1 - share) * running_var)
+    return found
+
+
 def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
     input: Tensor,  # noqa: A002 - the name in torch
     target: Tensor,
@@ -128,6 +161,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
+    functional.batch_norm: _batch_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,
     **{

@@ -22,7 +22,7 @@ from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation
-from poolgrad_lowering.torch.functions import Rewritten
+from poolgrad_lowering.torch.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.internals.graphs import (
     changed_inputs,
     changes_windows,
@@ -127,7 +127,6 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
 
     Raises `TorchExportError` if torch cannot trace it, `ValueError` if two inputs have one name.
     """
-    _check_averages(module.model)
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     step = _Step(module, parameters, buffers)
     examples = module.arguments.tensors
@@ -138,6 +137,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
+            _average(module.model)
             graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
     except TorchExportError:
         raise
@@ -173,14 +173,11 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     return Joint(graph, inputs, tuple(examples), trained, outputs, frozenset(everything[number] for number in written))
 
 
-def _check_averages(model: nn.Module) -> None:
-    """Raise `TorchExportError` if a layer weights each batch by a number that Python computes from a buffer."""
-    for name, part in model.named_modules():
+def _average(model: nn.Module) -> None:
+    """Let layers whose statistics are the averages of all batches take the weight of a batch from their buffer."""
+    for part in model.modules():
         if isinstance(part, _BatchNorm) and part.training and part.track_running_stats and part.momentum is None:
-            raise TorchExportError(
-                f"the {type(part).__name__} '{name}' has momentum=None: it divides by the number of batches so far, "
-                "which would be a constant of the step. Give it a number, e.g. momentum=0.1"
-            )
+            part.momentum = OneByCount(part)
 
 
 class _Step:

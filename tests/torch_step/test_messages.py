@@ -92,10 +92,6 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "no translation to ONNX of the operator aten.f",
     ),
     "complex numbers": (lambda: Of(lambda y: torch.fft.rfft2(y).abs()), r"complex numbers.* by aten\._fft_r2c"),
-    "momentum": (
-        lambda: nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, momentum=None)),
-        "the BatchNorm2d '1' has momentum=None.*momentum=0.1",
-    ),
     "a number of Python": (lambda: Of(lambda y: y * random.random()), "outside of its modules, maybe Python's random"),
     "a number of numpy": (lambda: Of(lambda y: y * float(np.random.rand())), "outside of its modules, maybe Python's"),
     "no gradient": (

@@ -87,3 +87,16 @@ def test_steps(layer: str, precision: str) -> None:
     onnx.checker.check_model(step.model, full_check=True)
     assert not [node.op_type for node in step.model.graph.node if node.op_type.endswith("Normalization")]
     step.check()
+
+
+@pytest.mark.parametrize("precision", AUTOCASTS)
+def test_an_average_of_all_batches(precision: str) -> None:
+    """It begins with the number of batches that the layer had; its weight of a batch is no constant of the step."""
+    net = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3, momentum=None), nn.ReLU(), nn.Flatten())
+    x = torch.randn(4, 2, 6, 6)
+    net(x)
+    with AUTOCASTS[precision]():
+        step = export_training_step(net, lambda y, _: y.float().pow(2).mean(), (x, torch.zeros(1)), optimizer="sgd")
+    assert step.values["buffer.1.num_batches_tracked"] == 1
+    assert net[1].momentum is None
+    step.check(steps=4)
