@@ -19,6 +19,8 @@ _HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are no
 
 _INSIDE = Path(inspect.getfile(torch)).parent
 _LAYERS = _INSIDE / "nn"
+_OF_FUNCTIONS = _INSIDE / "_higher_order_ops"
+_OPERATORS_OF_FUNCTIONS = ("cond", "map", "scan", "while_loop")
 _CALL = _LAYERS / "modules" / "module.py"
 _OWN = Path(__file__).parents[1]
 
@@ -38,6 +40,11 @@ def explanation(error: BaseException, failed: str) -> str:
     causes = list(_chain(error))
     if any(isinstance(cause, NumbersDecideError) for cause in causes):
         return _value_of_a_tensor(causes)
+    if (operator := _of_functions(causes)) is not None:
+        return (
+            f"the model calls {operator} in {_place(causes)}, an operator of functions, which no step has: write this "
+            "part with torch.where, or with a loop of Python"
+        )
     for message, explain in _KNOWN:
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
@@ -91,6 +98,13 @@ _KNOWN: tuple[tuple[str, Callable[[re.Match[str], list[BaseException]], str]], .
     (r"does not require grad and does not have a grad_fn", _no_gradient),
 )
 """What messages of torch look like, and the sentence for each."""
+
+
+def _of_functions(causes: list[BaseException]) -> str | None:
+    """Return the operator of functions, such as torch.cond, in which an exception was raised, or None."""
+    frames = (frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__))
+    names = (Path(frame.filename).stem for frame in frames if Path(frame.filename).parent == _OF_FUNCTIONS)
+    return next((f"torch's {name}" for name in names if name in _OPERATORS_OF_FUNCTIONS), None)
 
 
 def _place(causes: list[BaseException]) -> str:

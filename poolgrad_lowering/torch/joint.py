@@ -137,7 +137,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
-            _average(module.model)
+            _prepare_layers(module.model)
             graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
     except TorchExportError:
         raise
@@ -173,11 +173,18 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     return Joint(graph, inputs, tuple(examples), trained, outputs, frozenset(everything[number] for number in written))
 
 
-def _average(model: nn.Module) -> None:
-    """Let layers whose statistics are the averages of all batches take the weight of a batch from their buffer."""
-    for part in model.modules():
+def _prepare_layers(model: nn.Module) -> None:
+    """Let layers whose statistics are the averages of all batches take the weight of a batch from their buffer.
+
+    Raises `TorchExportError` for a layer that computes with the memory of its input.
+    """
+    for name, part in model.named_modules():
         if isinstance(part, _BatchNorm) and part.training and part.track_running_stats and part.momentum is None:
             part.momentum = OneByCount(part)
+        if isinstance(part, nn.CrossMapLRN2d):
+            raise TorchExportError(
+                f"the CrossMapLRN2d '{name}' computes in PyTorch's memory, which no graph can: use a LocalResponseNorm"
+            )
 
 
 class _Step:

@@ -79,6 +79,14 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "depends on the numbers in a tensor, in",
     ),
     "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
+    "an older layer": (
+        lambda: Of(nn.CrossMapLRN2d(3)),
+        "the CrossMapLRN2d 'function' computes in PyTorch's memory.*LocalResponseNorm",
+    ),
+    "torch.cond": (
+        lambda: Of(lambda y: torch.cond(y.sum() > 0, torch.sin, torch.cos, (y,))),
+        r"the model calls torch's cond in <lambda>.*torch\.where",
+    ),
     "windows changed in place": (
         lambda: Of(lambda y: (z := y.clone(), z.unfold(3, 1, 2)[:, :2].zero_())[0]),
         "changes what `unfold` returns, a view of a tensor, in place",
