@@ -77,14 +77,20 @@ def kth_value(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[
 
 
 def median(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the lower one of the values in the middle along an axis, and its position."""
-    return kth_value(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+    """Return the lower one of the values in the middle along an axis, or the first NaN, and its position."""
+    values, positions = kth_value(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+    if not x.is_floating_point():
+        return values, positions
+    is_nan = x.isnan()
+    has_nan = is_nan.any(dim, keepdim)
+    first = is_nan.to(torch.int32).argmax(dim, keepdim)
+    return torch.where(has_nan, torch.nan, values), torch.where(has_nan, first, positions)
 
 
 def running(is_beyond: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return the function that finds the extreme of each element and those before it along an axis, and its position.
 
-    It is the last one that no earlier one `is_beyond`. Each of the ⌈log₂ n⌉ steps doubles the elements it is found of.
+    It is the last one that no earlier one `is_beyond`, or the last NaN. Each of the ⌈log₂ n⌉ steps doubles the elements it is found of.
     The function returns `NotImplemented` for a symbolic size.
     """
 
@@ -102,6 +108,8 @@ def running(is_beyond: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tupl
                 for each in (values, positions)
             )
             is_earlier = is_beyond(earlier, values)
+            if x.is_floating_point():
+                is_earlier = (is_earlier | earlier.isnan()) & ~values.isnan()
             values, positions = torch.where(is_earlier, earlier, values), torch.where(is_earlier, places, positions)
             shift *= 2
         return values, positions.contiguous()

@@ -296,7 +296,10 @@ class RAdam(Adam):
 
         With y = −ln(β)·n/2 the last term is n·(coth(y) − 1). For a small y, y·coth(y) − 1 is a continued fraction.
         """
-        longest, half = 2 / (1 - self.beta_2) - 1, -math.log(self.beta_2) / 2
+        longest = 2 / (1 - self.beta_2) - 1
+        if self.beta_2 == 0:
+            return longest + 0 * steps
+        half = -math.log(self.beta_2) / 2
         y = steps * half
         fraction = torch.zeros(())
         for odd in range(13, 1, -2):

@@ -95,7 +95,7 @@ def test_adam_by_name_and_with_settings() -> None:
         assert export(model(), optimizer=optimizer).check(steps=3).errors["new_state.mean.0.weight"] < 1e-4
 
 
-@pytest.mark.parametrize("beta", [0.9, 0.999, 0.9999])
+@pytest.mark.parametrize("beta", [0.0, 0.9, 0.999, 0.9999])
 def test_radam_rectifies_as_that_of_torch(beta: float) -> None:
     """Its first division by a mean of squares is in the sixth step; the length of the mean is exact for any number."""
     from poolgrad_lowering.torch.optimizers import RAdam

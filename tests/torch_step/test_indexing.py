@@ -112,6 +112,15 @@ def test_running_extremes(shape: tuple[int, ...], operator: Any, kind: torch.dty
             assert found.dtype == expected.dtype
 
 
+@pytest.mark.parametrize("operator", [aten.cummax.default, aten.cummin.default, aten.median.dim])
+def test_nan_is_beyond_all_numbers(operator: Any) -> None:
+    torch.manual_seed(0)
+    x = torch.where(torch.rand(4, 30, 5) < 0.2, torch.nan, torch.rand(4, 30, 5))
+    for axis in range(3):
+        for found, expected in zip(WRITTEN[operator](x, axis), operator(x, axis), strict=True):
+            torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
 def test_truth_values_have_extremes() -> None:
     for operator in (aten.max.dim, aten.min.dim):
         for one, other in zip(WRITTEN[operator](X > 0, 2, True), operator(X > 0, 2, True), strict=True):
