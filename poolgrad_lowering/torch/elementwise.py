@@ -90,7 +90,8 @@ def median(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Ten
 def running(is_beyond: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return the function that finds the extreme of each element and those before it along an axis, and its position.
 
-    It is the last one that no earlier one `is_beyond`, or the last NaN. Each of the ⌈log₂ n⌉ steps doubles the elements it is found of.
+    It is the last one that no earlier one `is_beyond`, or the last NaN. Each of the ⌈log₂ n⌉ steps doubles the elements
+    it is found of.
     The function returns `NotImplemented` for a symbolic size.
     """
 
