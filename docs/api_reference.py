@@ -146,12 +146,14 @@ def _members(thing: Any) -> Iterator[str]:
 
 
 def _attributes(thing: type) -> dict[str, Any]:
-    """What a class and the dataclasses that it extends define."""
+    """What a class and the dataclasses that it extends define, but what an abstract class asks of it."""
+    asked = {name for each in thing.__mro__ if inspect.isabstract(each) for name in vars(each)}
     return {
         name: member
         for each in reversed(thing.__mro__)
         if dataclasses.is_dataclass(each) or each is thing
         for name, member in vars(each).items()
+        if name not in asked
     }
 
 
