@@ -21,6 +21,9 @@ from typing import Any
 
 Variants = Mapping[str, Callable[[], object]]
 
+STEADY = 0.06
+"""Seconds after which a step or a kernel that runs again and again is measured, as in training."""
+
 
 @dataclass(frozen=True)
 class Timing:

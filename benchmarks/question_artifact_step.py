@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import interleaved
+from benchmarks.measuring import STEADY, interleaved
 from benchmarks.training_peer import TRAINING_PYTHON, Peer
-from benchmarks.training_sessions import STEADY, Session, cpu_session, provider_session
+from benchmarks.training_sessions import Session, cpu_session, provider_session
 from poolgrad_lowering import lower_artifacts
 from poolgrad_lowering.runtime import TrainingLoop
 

@@ -19,7 +19,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from benchmarks.bound_session import bound_runner
 from benchmarks.host_calls import HostCalls
-from benchmarks.measuring import interleaved
+from benchmarks.measuring import STEADY, interleaved
 from benchmarks.memory_floor import MemoryFloor
 from benchmarks.pool_cases import CASES, PoolCase
 from benchmarks.pool_runners import FLOOR, ORT, OWN, TORCH, Variants
@@ -44,12 +44,14 @@ def _host_of(soc: str, work: Path) -> HostCalls:
 
 def _other_product(host: HostCalls, other: HostCalls, case: PoolCase) -> dict[str, Any]:
     operands = _operands(case, "float32")
-    timings = interleaved({"own": host.average(case, *operands), "other": other.average(case, *operands)}, ROUNDS)
+    timings = interleaved(
+        {"own": host.average(case, *operands), "other": other.average(case, *operands)}, ROUNDS, unmeasured=STEADY
+    )
     return {"name": case.name, "ratio": timings["other"].ratio_to(timings["own"])}
 
 
 def _case(host: HostCalls, memory: MemoryFloor, case: PoolCase, dtype: str) -> dict[str, Any]:
-    timings = interleaved(runners(host, memory, case, dtype), ROUNDS)
+    timings = interleaved(runners(host, memory, case, dtype), ROUNDS, unmeasured=STEADY)
     rows = [
         {"name": name, **timing.to_dict(), "ratio": timing.ratio_to(timings[FLOOR])} for name, timing in timings.items()
     ]

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.eager_networks import NETWORKS, Network
-from benchmarks.measuring import interleaved
+from benchmarks.measuring import STEADY, interleaved
 from benchmarks.page_runtime import EAGER
-from benchmarks.training_sessions import STEADY, Session, cpu_session, provider_session
+from benchmarks.training_sessions import Session, cpu_session, provider_session
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop
 from poolgrad_lowering.torch import TrainingStep, export_training_step

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.host_calls import HostCalls
-from benchmarks.measuring import Timing, interleaved
+from benchmarks.measuring import STEADY, Timing, interleaved
 from benchmarks.memory_floor import MemoryFloor
 from benchmarks.pool_cases import CASES, STEM, PoolCase
 from benchmarks.pool_runners import FLOOR, ORT, OWN, Operands, Runtimes, Variants, backward_runners, forward_runners
@@ -36,7 +36,10 @@ def measure(work: Path) -> dict[str, Any]:
 
 def _case(runtimes: Runtimes, case: PoolCase, dtype: str) -> dict[str, Any]:
     operands = Operands.drawn(case, dtype)
-    sides = {side: _rows(interleaved(runners(runtimes, operands), ROUNDS)) for side, runners in SIDES.items()}
+    sides = {
+        side: _rows(interleaved(runners(runtimes, operands), ROUNDS, unmeasured=STEADY))
+        for side, runners in SIDES.items()
+    }
     return {"name": case.name, "dtype": dtype, **sides}
 
 
@@ -50,7 +53,7 @@ def _pair(runtimes: Runtimes) -> dict[str, Any]:
     operands = Operands.drawn(STEM, "float32")
     forward, backward = (runners(runtimes, operands) for runners in SIDES.values())
     pairs: Variants = {name: lambda name=name: (forward[name](), backward[name]()) for name in (OWN, ORT)}
-    timings = interleaved(pairs, ROUNDS)
+    timings = interleaved(pairs, ROUNDS, unmeasured=STEADY)
     return {
         "name": STEM.name,
         "own": timings[OWN].to_dict(),

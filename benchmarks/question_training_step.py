@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from benchmarks.measuring import in_child, interleaved
+from benchmarks.measuring import STEADY, in_child, interleaved
 from benchmarks.training_sessions import (
-    STEADY,
     Open,
     cpu_session,
     load_feeds,

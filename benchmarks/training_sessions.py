@@ -17,9 +17,6 @@ import onnxruntime
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.runtime import create_session
 
-STEADY = 0.06
-"""Seconds after which a step that runs again and again is measured, as in training."""
-
 Session = onnxruntime.InferenceSession
 Open = Callable[..., Session]
 
