@@ -24,11 +24,11 @@ LINES = {
     "compiler": 7_786,
     "dialect": 2_280,
     "entry": 4_009,
-    "ge": 3_294,
-    "model": 6_868,
+    "ge": 3_295,
+    "model": 6_867,
     "report": 2_040,
     "standard": 3_237,
-    "torch": 6_876,
+    "torch": 6_853,
     "verification": 7_047,
 }
 """The most lines of each room's Python."""

@@ -97,11 +97,12 @@ def _of_model(model: ModelProto, use: Use) -> Iterator[NodeObstacle]:
         reason = f"the model imports ONNX's operators in version {opset}"
         yield NodeObstacle("", "", Obstacle.OPSET.value, reason)
     read = {name for node in model.graph.node for name in node.input} if use.is_cut else ()
-    for value in inputs_to_feed(model):
+    fed = inputs_to_feed(model)
+    for value in fed:
         sizes = value.type.tensor_type.shape.dim
         if value.name in read and any(size.HasField("dim_value") and size.dim_value == 0 for size in sizes):
             yield NodeObstacle("", "", Obstacle.EMPTY_INPUT.value, f"its input '{value.name}' has no elements")
-    if not inputs_to_feed(model) and not use.is_cut:
+    if not fed and not use.is_cut:
         yield NodeObstacle("", "", Obstacle.NO_INPUT.value, "every value of the graph is constant")
 
 

@@ -13,38 +13,13 @@ from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.internals.trees import has_step_hooks
-from poolgrad_lowering.torch.optimizers import (
-    SGD,
-    Adadelta,
-    Adagrad,
-    Adam,
-    Adamax,
-    AdamW,
-    Lion,
-    NAdam,
-    Optimizer,
-    RAdam,
-    RMSprop,
-    Tensors,
-)
+from poolgrad_lowering.torch.optimizers import KINDS, Optimizer, Tensors
 
 OptimizerName = Literal["sgd", "adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "radam", "rmsprop"]
 AnyOptimizer: TypeAlias = Optimizer | OptimizerName | torch.optim.Optimizer
 
-_KINDS: tuple[type[Optimizer], ...] = (
-    SGD,
-    Adadelta,
-    Adagrad,
-    Adam,
-    Adamax,
-    AdamW,
-    Lion,
-    NAdam,
-    RAdam,
-    RMSprop,
-)
-_BY_NAME = {kind.__name__.lower(): kind() for kind in _KINDS}
-_BY_CLASS = {kind.IN_TORCH: kind for kind in _KINDS}
+_BY_NAME = {kind.__name__.lower(): kind() for kind in KINDS}
+_BY_CLASS = {kind.IN_TORCH: kind for kind in KINDS}
 
 _NOT_TAKEN = ("dampening",)
 """Settings of torch's optimizers that change what they compute, and that the classes above lack."""

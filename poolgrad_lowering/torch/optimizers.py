@@ -400,6 +400,8 @@ class Lion(Optimizer):
         return {"weight": weight - rate * step, "mean": self.beta_2 * mean + (1 - self.beta_2) * gradient}
 
 
+KINDS: tuple[type[Optimizer], ...] = (SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Lion, NAdam, RAdam, RMSprop)
+
 _FEWEST_SQUARES = 5
 """RAdam divides by the root of a mean that is longer."""
 _LARGE = 2.0

@@ -18,7 +18,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, numpy_help
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.facts.shape_rules import Known, opaque
-from poolgrad_lowering.model.facts.type_rules import ONNX_DOMAINS
+from poolgrad_lowering.model.ir.attributes import ONNX_DOMAINS
 from poolgrad_lowering.model.ir.dims import Dim, Shape, size
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import LOCAL, Node, Value, canonical_domain

@@ -7,18 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-import onnx
 from onnx import TensorProto
 from onnx.defs import OpSchema
 
-from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.facts.training_operators import training_type
-from poolgrad_lowering.model.ir.attributes import attribute, integer
+from poolgrad_lowering.model.ir.attributes import attribute, integer, onnx_schema
 from poolgrad_lowering.model.ir.producers import gives_positions, typed_like
 from poolgrad_lowering.model.ir.scopes import Node, Value
 
-ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN)
-"""The domains of ONNX itself: the process may have registered operators of others."""
 HALF_TYPES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALF_TYPES)
 """The element types in which runtimes store values and do not sum: sums are in float32."""
@@ -58,7 +54,7 @@ def same_typed(value: Value) -> Iterator[Value]:
         yield source
     for use in value.uses:
         reader = use.scope.node(use.position) if use.position >= 0 else None
-        schema = None if reader is None else _schema(*reader.op[::-1], reader.scope.opsets.get(reader.op[0]))
+        schema = None if reader is None else onnx_schema(*reader.op[::-1], reader.scope.opsets.get(reader.op[0]))
         if reader is not None and schema is not None:
             yield from _alike(reader, schema, value)
 
@@ -87,7 +83,7 @@ def _typing(node: Node, value: Value) -> tuple[int | None, int | None]:
 @lru_cache(maxsize=4096)
 def _typings(op_type: str, domain: str, version: int | None, number: int) -> tuple[int | None, int | None]:
     """Return how ONNX's definition of an operator types an output: by the position of an input, or by a number."""
-    schema = _schema(op_type, domain, version)
+    schema = onnx_schema(op_type, domain, version)
     if schema is None:
         return None, None
     output = schema.outputs[min(number, len(schema.outputs) - 1)]
@@ -97,13 +93,3 @@ def _typings(op_type: str, domain: str, version: int | None, number: int) -> tup
         return None, _NUMBERS.get(next(iter(output.types)))
     same = (position for position, operand in enumerate(schema.inputs) if operand.type_str == output.type_str)
     return next(same, None), None
-
-
-def _schema(op_type: str, domain: str, version: int | None) -> OpSchema | None:
-    """Return ONNX's definition of an operator; None for an operator of another domain."""
-    if version is None or domain not in ONNX_DOMAINS:
-        return None
-    try:
-        return onnx.defs.get_schema(op_type, version, domain)
-    except ONNX_ERRORS:
-        return None

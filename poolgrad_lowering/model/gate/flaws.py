@@ -14,6 +14,7 @@ from onnx import AttributeProto, ModelProto
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown, shown_path
 from poolgrad_lowering.model.io.limits import Limits
+from poolgrad_lowering.model.ir.attributes import onnx_schema
 from poolgrad_lowering.model.ir.scopes import LOCAL, Scope, Use, canonical_domain
 
 _SHORT = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "TYPE_PROTO": "tp"}
@@ -24,8 +25,6 @@ _NEVER_EMPTY = frozenset(
 )
 """Types whose field must be present: an absent number, string or list means 0, "" or []."""
 _DESCRIBING = frozenset({"name", "type", "doc_string", "ref_attr_name"})
-
-_ONNX = frozenset({onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN})
 
 _LEAST = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
 _MOST = 2**31 - 1
@@ -269,7 +268,7 @@ def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:
 def inputs_flaw(scope: Scope) -> tuple[int, Flaw] | None:
     """The position and flaw of the first node of ONNX without an input that its operator requires, or None."""
     for (domain, op_type), positions in scope.by_op.items():
-        required = _required_inputs(op_type, domain, scope.opsets.get(domain, 0)) if domain in _ONNX else ()
+        required = _required_inputs(op_type, domain, scope.opsets.get(domain))
         for position in positions if required else ():
             given = scope.proto.node[position].input
             for place in required:
@@ -279,10 +278,9 @@ def inputs_flaw(scope: Scope) -> tuple[int, Flaw] | None:
 
 
 @lru_cache(maxsize=256)
-def _required_inputs(op_type: str, domain: str, version: int) -> tuple[int, ...]:
-    try:
-        schema = onnx.defs.get_schema(op_type, version, domain)
-    except onnx.defs.SchemaError:
+def _required_inputs(op_type: str, domain: str, version: int | None) -> tuple[int, ...]:
+    schema = onnx_schema(op_type, domain, version)
+    if schema is None:
         return ()
     kinds = [operand.option for operand in schema.inputs]
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional

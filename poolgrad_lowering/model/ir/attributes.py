@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Node attributes with the defaults that ONNX gives them."""
+"""What ONNX defines of an operator, and node attributes with the defaults that it gives them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,23 @@ from typing import Any
 
 import onnx
 from onnx import AttributeProto
+from onnx.defs import OpSchema
 
+from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.ir.scopes import Node
+
+ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN)
+"""The domains of ONNX itself: the process may have registered operators of others."""
+
+
+def onnx_schema(op_type: str, domain: str, version: int | None) -> OpSchema | None:
+    """Return ONNX's definition of an operator; None for an operator of another domain."""
+    if version is None or domain not in ONNX_DOMAINS:
+        return None
+    try:
+        return onnx.defs.get_schema(op_type, version, domain)
+    except ONNX_ERRORS:
+        return None
 
 
 class Unreadable:

@@ -117,7 +117,7 @@ def bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants)
                 possible = [count] if axis in others else _pooled_to(node, windows[axis], count, constants)
             else:
                 continue
-            found[dim] = [size for size in possible if size in found.get(dim, possible)]
+            found[dim] = [each for each in possible if each in found.get(dim, possible)]
     return {symbol: sizes for symbol, sizes in found.items() if sizes}
 
 

@@ -128,7 +128,7 @@ class AverageBlocks {
     if (SumsAreRows()) ListRowAddends();
   }
 
-  // Whether rows of sums are rows of x: no two of them take turns.
+  // Whether rows of sums are rows of x: there is one sum for each element, and none takes turns with another.
   bool SumsAreRows() const { return heights_.stride == 1 && widths_.stride == 1; }
 
   // The addends of each row of a block.
@@ -156,28 +156,24 @@ class AverageBlocks {
     if (!SumsAreRows()) {
       for (Sum& sum : sums_) sum.Add(size - heights_.overlap() * widths_.size);
     }
-    for (size_t band = 0; band < bands_.size(); ++band) {
-      SumsAreRows() ? SumBand(bands_[band], band) : WriteBand(bands_[band], static_cast<int64_t>(band) * band_size_);
-    }
+    for (int64_t band = 0; band < static_cast<int64_t>(bands_.size()); ++band) WriteBand(band);
     bands_.clear();
   }
 
-  void SumBand(const Band& band, size_t number) {
-    const auto count = static_cast<int64_t>(sums_[0].addends.size());
-    const float* const* addends = row_addends_.data() + number * Size(rows_ * count);
-    const Range rows = {band.first, std::min(band.first + rows_, x_.dims[1])};
-    writer_.Write(rows, band.slice, [&](T* to, const T* end) {
-      AverageVectors(T{}).sums({addends, count}, rows.count(), x_.dims[2], to, end);
-    });
-  }
-
-  // `offset` is that of the band's sums.
-  void WriteBand(const Band& band, int64_t offset) {
+  void WriteBand(int64_t number) {
+    const Band& band = bands_[Size(number)];
     const int64_t first = band.first * heights_.stride;
-    const simd::SumsOfRows sums = {columns_.data(), PartsOf(heights_), PartsOf(widths_), widths_.size, x_.dims[2]};
     const Range rows = {first, std::min(first + rows_ * heights_.stride, x_.dims[1])};
-    writer_.Write(rows, band.slice,
-                  [&](T* to, const T* end) { AverageVectors(T{}).rows(sums, offset, rows.count(), to, end); });
+    writer_.Write(rows, band.slice, [&](T* to, const T* end) {
+      if (SumsAreRows()) {
+        const auto count = static_cast<int64_t>(sums_[0].addends.size());
+        const simd::RowAddends addends = {row_addends_.data() + number * rows_ * count, count};
+        AverageVectors(T{}).sums(addends, rows.count(), x_.dims[2], to, end);
+      } else {
+        const simd::SumsOfRows sums = {columns_.data(), PartsOf(heights_), PartsOf(widths_), widths_.size, x_.dims[2]};
+        AverageVectors(T{}).rows(sums, number * band_size_, rows.count(), to, end);
+      }
+    });
   }
 
   static simd::Parts PartsOf(const TermShifts& axis) {
@@ -195,8 +191,8 @@ class AverageBlocks {
   int64_t depth_size_;  // of the terms of windows at one place along D
   PlaneReader<T> reader_;
   std::vector<float> terms_;
-  std::vector<const float*> columns_;  // where the sums are
-  std::vector<const float*> row_addends_;
+  std::vector<const float*> columns_;      // where the sums are
+  std::vector<const float*> row_addends_;  // of the only sum, if its rows are those of x
   RowWriter<T> writer_;
   std::vector<Band> bands_;
   int64_t depths_ = -1;

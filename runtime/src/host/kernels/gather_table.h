@@ -36,8 +36,6 @@ class Addends {
 
 class GatherTable {
  public:
-  GatherTable() = default;
-
   // For the chosen vectors. Of consecutive sums, a vector has as many as its lanes hold if each of its addends is taken
   // from as many consecutive elements.
   explicit GatherTable(const Addends& addends);
@@ -47,7 +45,7 @@ class GatherTable {
   }
 
  private:
-  int64_t addends_ = 0;  // of each sum
+  int64_t addends_;  // of each sum
   std::vector<int64_t> firsts_, bases_;
   std::vector<int32_t> places_;
 };
