@@ -108,6 +108,9 @@ def random_cases(axes_of: Sequence[int], longest: tuple[int, ...]) -> Iterator[A
             count_include_pad=bool(rng.integers(2)),
             divisor_override=int(rng.choice([0, 0, 3])),
         )
+    for window in range(2, 7):
+        for width in (window + 4, 37):  # windows that slide by one element
+            yield AverageCase(AVERAGE_3D, (2, 3, 11, width), (window, window), (1, 1), (window // 2, window // 2))
 
 
 @pytest.mark.parametrize(("soc", "axes_of", "longest"), [(A950, (1, 2, 3), (6, 14, 70)), (A2, (2,), (6, 33, 33))])

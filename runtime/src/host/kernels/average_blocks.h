@@ -106,40 +106,34 @@ class AverageBlocks {
       row_sums_[part].addends = TermsFrom(terms_.data(), widths_.parts[part].windows);
       if (AddsRowsFirst()) row_sums_[part].Place(terms_.size());
     }
+    if (Slides()) return;
     for (size_t i = 0; i < sums_.size(); ++i) {
       Sum& sum = sums_[i];
       const Range heights = heights_.parts[i / widths_.parts.size()].windows;
-      const size_t part = i % widths_.parts.size();
       sum.addends.clear();
       for (int64_t d = 0; d < depths; ++d) {
         for (int64_t h = heights.first; h < heights.end; ++h) {
           const int64_t row = d * depth_size_ + (h - heights_.parts[0].windows.first) * widths_.size;
-          if (AddsRowsFirst()) {
-            sum.addends.push_back(row_sums_[part].at + row);
-          } else {
-            for (const float* term : row_sums_[part].addends) sum.addends.push_back(term + row);
-          }
+          for (const float* term : TermsOfRow(i % widths_.parts.size())) sum.addends.push_back(term + row);
         }
       }
       if (plan_.work.order == SumOrder::kReversed) std::reverse(sum.addends.begin(), sum.addends.end());
       sum.Place(Size(depth_size_));
       columns_[i] = sum.at;
     }
-    if (SumsAreRows()) ListRowAddends();
   }
 
-  // Whether rows of sums are rows of x: there is one sum for each element, and none takes turns with another.
-  bool SumsAreRows() const { return heights_.stride == 1 && widths_.stride == 1; }
+  // Those of the first row of windows that are added for elements of this part along W, or their sum.
+  std::vector<const float*> TermsOfRow(size_t part) const {
+    if (AddsRowsFirst()) return {row_sums_[part].at};
+    return row_sums_[part].addends;
+  }
 
-  // The addends of each row of a block.
-  void ListRowAddends() {
-    row_addends_.clear();
-    for (int64_t band = 0; band < most_bands_; ++band) {
-      for (int64_t row = 0; row < rows_; ++row) {
-        for (const float* first : sums_[0].addends)
-          row_addends_.push_back(first + band * band_size_ + row * widths_.size);
-      }
-    }
+  // Whether elements are sums by the operation for sliding windows.
+  bool Slides() const {
+    const int64_t size = heights_.overlap() + 1;
+    return heights_.stride == 1 && widths_.stride == 1 && size == widths_.overlap() + 1 && size >= 2 &&
+           size <= simd::kLargestSlide && depths_ == 1 && plan_.work.order != SumOrder::kReversed;
   }
 
   std::vector<const float*> TermsFrom(const float* row, Range windows) const {
@@ -150,14 +144,16 @@ class AverageBlocks {
 
   void WriteBlock() {
     const int64_t size = static_cast<int64_t>(bands_.size()) * band_size_;
+    if (!Slides()) AddSums(size);
+    for (int64_t band = 0; band < static_cast<int64_t>(bands_.size()); ++band) WriteBand(band);
+    bands_.clear();
+  }
+
+  void AddSums(int64_t size) {
     if (AddsRowsFirst() && size > 0) {
       for (Sum& row : row_sums_) row.Add((depths_ - 1) * depth_size_ + size);
     }
-    if (!SumsAreRows()) {
-      for (Sum& sum : sums_) sum.Add(size - heights_.overlap() * widths_.size);
-    }
-    for (int64_t band = 0; band < static_cast<int64_t>(bands_.size()); ++band) WriteBand(band);
-    bands_.clear();
+    for (Sum& sum : sums_) sum.Add(size - heights_.overlap() * widths_.size);
   }
 
   void WriteBand(int64_t number) {
@@ -165,10 +161,10 @@ class AverageBlocks {
     const int64_t first = band.first * heights_.stride;
     const Range rows = {first, std::min(first + rows_ * heights_.stride, x_.dims[1])};
     writer_.Write(rows, band.slice, [&](T* to, const T* end) {
-      if (SumsAreRows()) {
-        const auto count = static_cast<int64_t>(sums_[0].addends.size());
-        const simd::RowAddends addends = {row_addends_.data() + number * rows_ * count, count};
-        AverageVectors(T{}).sums(addends, rows.count(), x_.dims[2], to, end);
+      if (Slides()) {
+        const float* const terms_of_band = row_sums_[0].addends[0] + number * band_size_;
+        const simd::SlidingTerms terms = {terms_of_band, heights_.overlap() + 1, widths_.size, AddsRowsFirst()};
+        AverageVectors(T{}).sliding(terms, rows.count(), x_.dims[2], to, end);
       } else {
         const simd::SumsOfRows sums = {columns_.data(), PartsOf(heights_), PartsOf(widths_), widths_.size, x_.dims[2]};
         AverageVectors(T{}).rows(sums, number * band_size_, rows.count(), to, end);
@@ -191,8 +187,7 @@ class AverageBlocks {
   int64_t depth_size_;  // of the terms of windows at one place along D
   PlaneReader<T> reader_;
   std::vector<float> terms_;
-  std::vector<const float*> columns_;      // where the sums are
-  std::vector<const float*> row_addends_;  // of the only sum, if its rows are those of x
+  std::vector<const float*> columns_;  // where the sums are
   RowWriter<T> writer_;
   std::vector<Band> bands_;
   int64_t depths_ = -1;

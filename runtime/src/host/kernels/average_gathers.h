@@ -30,7 +30,7 @@ class AverageGathers {
     if (x.count() < kLeastPlanes || x.plane_size() > kMostPlaces || !x.PlaneIsContiguous()) return false;
     const int64_t most = MostWindows(work);
     if (most == 1) return true;
-    return most <= kMostAddends && x.dims[2] < simd::kMostLanes && x.plane_size() * most <= kMostPlaces &&
+    return most <= simd::kMostAddends && x.dims[2] < simd::kMostLanes && x.plane_size() * most <= kMostPlaces &&
            work.order != SumOrder::kRowsFirst;
   }
 
@@ -49,13 +49,12 @@ class AverageGathers {
                                    windows};
       AverageVectors(T{}).terms(rows, windows, terms.data());
       T* const to = PlaneData<T>(x_, plane);
-      AverageVectors(T{}).gather(table_.view(), {terms.data(), count, windows}, to, size, to + count * size);
+      AverageVectors(T{}).gather(table_.view(), {terms.data(), count, windows}, to, size);
     }
   }
 
  private:
   static constexpr int64_t kMostPlaces = 4096;
-  static constexpr int64_t kMostAddends = 4;
   static constexpr int64_t kLeastPlanes = 64;
 
   // The planes at once: what one step writes has left the store buffer before the next reads it.

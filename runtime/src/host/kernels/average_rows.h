@@ -89,8 +89,7 @@ class AverageRows {
       plan_.WriteTerms(grads, {d * height + windows.first, d * height + windows.end}, row_size_, to);
     }
     const simd::FloatRows terms = {terms_.data(), depths.count() * windows.count(), row_size_};
-    AverageVectors(float{}).gather(spreads_.view(), terms, spread_.data(), spread_size_,
-                                   spread_.data() + spread_.size());
+    AverageVectors(float{}).gather(spreads_.view(), terms, spread_.data(), spread_size_);
     if (depths.count() != depths_ || rows.first != first_) ListAddends(depths.count(), rows);
     writer_.Write(rows, slice, [&](T* x, const T* end) {
       const int64_t count = static_cast<int64_t>(addends_.size()) / rows.count();

@@ -38,11 +38,13 @@ void ComputeTerms(const Terms<T>& terms, int64_t pitch, float* to) {
   terms.divides ? TermsOfRows<true>(terms, pitch, to) : TermsOfRows<false>(terms, pitch, to);
 }
 
-void AddTo(const float* from, Floats& sums) {
-  Floats addends;
-  Load(from, addends);
-  sums += addends;
+Floats Loaded(const float* from) {
+  Floats floats;
+  Load(from, floats);
+  return floats;
 }
+
+void AddTo(const float* from, Floats& sums) { sums += Loaded(from); }
 
 // Four vectors at once, since each addition waits for the one before.
 void SumFour(const float* const* rows, int64_t count, int64_t first, float* to) {
@@ -75,39 +77,51 @@ void Sum(const float* const* rows, int64_t count, int64_t width, float* to) {
   }
 }
 
-// Computes sums of kAddends, or of gather.addends for 0: the loop over a known number is unrolled.
-template <int64_t kAddends, typename T>
-void GatherRow(const Gather& gather, const float* from, T* to, const T* end) {
-  const int64_t addends = kAddends == 0 ? gather.addends : kAddends;
+// Writes the sums of kRows rows at once: places are loaded once for all of them.
+template <int64_t kAddends, int64_t kRows, typename T>
+void GatherSomeRows(const Gather& gather, const float* from, int64_t from_pitch, T* to, int64_t pitch) {
   const int64_t* base = gather.bases;
   const int32_t* place = gather.places;
   for (int64_t vector = 0; vector < gather.count; ++vector) {
-    Floats sums = {};
-    for (int64_t i = 0; i < addends; ++i, ++base, place += kLanes) {
-      Floats elements;
-      Ints places;
-      Load(from + *base, elements);
-      Load(place, places);
-      sums += Gathered(elements, places);
-    }
-    StoreBefore(end, sums, to + gather.firsts[vector]);
+    Floats sums[kRows] = {};
+    Unrolled<kAddends>([&](int64_t) {
+      Ints lanes;
+      Load(place, lanes);
+      Unrolled<kRows>([&](int64_t row) { sums[row] += Gathered(Loaded(from + row * from_pitch + *base), lanes); });
+      ++base;
+      place += kLanes;
+    });
+    const int64_t first = gather.firsts[vector];
+    Unrolled<kRows>([&](int64_t row) { StoreBefore(to + (row + 1) * pitch, sums[row], to + row * pitch + first); });
+  }
+}
+
+// A single addend takes less time in the order of memory.
+template <int64_t kAddends, typename T>
+void GatherRowsOf(const Gather& gather, const FloatRows& rows, T* to, int64_t pitch) {
+  constexpr int64_t kRows = kAddends == 1 ? 1 : 4;
+  const float* from = rows.data;
+  int64_t row = 0;
+  for (; row + kRows <= rows.count; row += kRows, from += kRows * rows.pitch, to += kRows * pitch) {
+    GatherSomeRows<kAddends, kRows>(gather, from, rows.pitch, to, pitch);
+  }
+  for (; row < rows.count; ++row, from += rows.pitch, to += pitch) {
+    GatherSomeRows<kAddends, 1>(gather, from, rows.pitch, to, pitch);
   }
 }
 
 template <typename T>
-void GatherRows(const Gather& gather, const FloatRows& rows, T* to, int64_t pitch, const T* end) {
-  for (int64_t row = 0; row < rows.count; ++row, to += pitch) {
-    const float* const from = rows.data + row * rows.pitch;
-    switch (gather.addends) {
-      case 1:
-        GatherRow<1>(gather, from, to, end);
-        break;
-      case 4:
-        GatherRow<4>(gather, from, to, end);
-        break;
-      default:
-        GatherRow<0>(gather, from, to, end);
-    }
+void GatherRows(const Gather& gather, const FloatRows& rows, T* to, int64_t pitch) {
+  static_assert(kMostAddends == 4);
+  switch (gather.addends) {
+    case 1:
+      return GatherRowsOf<1>(gather, rows, to, pitch);
+    case 2:
+      return GatherRowsOf<2>(gather, rows, to, pitch);
+    case 3:
+      return GatherRowsOf<3>(gather, rows, to, pitch);
+    default:
+      return GatherRowsOf<4>(gather, rows, to, pitch);
   }
 }
 
@@ -147,6 +161,56 @@ void SumRows(const RowAddends& addends, int64_t rows, int64_t width, T* to, cons
     default:
       return SumRowsOf<0>(addends, rows, width, to, end);
   }
+}
+
+// Writes a vector of each row of x. kSize sums take turns: each row of terms is added to all, and completes one.
+template <bool kRowsFirst, int64_t kSize, typename T>
+void SlideDown(const float* terms, int64_t pitch, int64_t rows, int64_t width, T* to, const T* end) {
+  Floats sums[kSize] = {};
+  for (int64_t row = 1 - kSize; row < rows;) {
+    // Inlined, so that sums are registers.
+    Unrolled<kSize>([&](int64_t turn) __attribute__((always_inline)) {
+      if (row == rows) return;
+      const auto add = [&](const Floats& addends) { Unrolled<kSize>([&](int64_t other) { sums[other] += addends; }); };
+      Floats sum = {};
+      Unrolled<kSize>([&](int64_t i) { kRowsFirst ? AddTo(terms + i, sum) : add(Loaded(terms + i)); });
+      if (kRowsFirst) add(sum);
+      if (row >= 0) StoreBefore(end, sums[turn], to + row * width);
+      sums[turn] = Floats{};
+      terms += pitch;
+      ++row;
+    });
+  }
+}
+
+template <bool kRowsFirst, int64_t kSize, typename T>
+void SlideOver(const SlidingTerms& terms, int64_t rows, int64_t width, T* to, const T* end) {
+  const auto slide = [&](int64_t i) {
+    SlideDown<kRowsFirst, kSize>(terms.first + i, terms.pitch, rows, width, to + i, end);
+  };
+  int64_t i = 0;
+  for (; i + kLanes < width; i += kLanes) slide(i);
+  slide(i == 0 ? 0 : width - kLanes);
+}
+
+template <bool kRowsFirst, typename T>
+void SlideWindows(const SlidingTerms& terms, int64_t rows, int64_t width, T* to, const T* end) {
+  static_assert(kLargestSlide == 5);
+  switch (terms.size) {
+    case 2:
+      return SlideOver<kRowsFirst, 2>(terms, rows, width, to, end);
+    case 3:
+      return SlideOver<kRowsFirst, 3>(terms, rows, width, to, end);
+    case 4:
+      return SlideOver<kRowsFirst, 4>(terms, rows, width, to, end);
+    default:
+      return SlideOver<kRowsFirst, 5>(terms, rows, width, to, end);
+  }
+}
+
+template <typename T>
+void SumSliding(const SlidingTerms& terms, int64_t rows, int64_t width, T* to, const T* end) {
+  terms.rows_first ? SlideWindows<true>(terms, rows, width, to, end) : SlideWindows<false>(terms, rows, width, to, end);
 }
 
 // Equal rows of x, which follow each other, in ascending order; nothing is written from `end` on.

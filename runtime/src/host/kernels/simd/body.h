@@ -81,6 +81,13 @@ void ConvertAndClear(float* from, int64_t count, To* to) {
   Store(Floats{}, from + last);
 }
 
+// Calls body(0), body(1), ... with constants, so that arrays of vectors are registers.
+template <int64_t kCount, int64_t kFirst = 0, typename Body>
+POOLGRAD_INLINE void Unrolled(const Body& body) {
+  body(kFirst);
+  if constexpr (kFirst + 1 < kCount) Unrolled<kCount, kFirst + 1>(body);
+}
+
 void WidenIndices(const int32_t* __restrict from, int64_t count, int64_t* __restrict to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
@@ -91,13 +98,6 @@ bool Any(const Ints& mask) {
   int32_t any = 0;
   for (int64_t lane = 0; lane < kLanes; ++lane) any |= mask[lane];
   return any != 0;
-}
-
-// Calls body(0), body(1), ... with constants, so that arrays of vectors are registers.
-template <int64_t kCount, int64_t kFirst = 0, typename Body>
-POOLGRAD_INLINE void Unrolled(const Body& body) {
-  body(kFirst);
-  if constexpr (kFirst + 1 < kCount) Unrolled<kCount, kFirst + 1>(body);
 }
 
 // Computes the maxima of kVectors vectors of columns from `column` on. Returns a mask of the lanes with a NaN.
@@ -236,9 +236,9 @@ constexpr Operations kOperations = {
     ConvertAndClear<BFloat16>,
     WidenIndices,
     Sum,
-    {ComputeTerms<float>, StoreRows<float>, SumRows<float>, GatherRows<float>},
-    {ComputeTerms<Float16>, StoreRows<Float16>, SumRows<Float16>, GatherRows<Float16>},
-    {ComputeTerms<BFloat16>, StoreRows<BFloat16>, SumRows<BFloat16>, GatherRows<BFloat16>},
+    {ComputeTerms<float>, StoreRows<float>, SumRows<float>, SumSliding<float>, GatherRows<float>},
+    {ComputeTerms<Float16>, StoreRows<Float16>, SumRows<Float16>, SumSliding<Float16>, GatherRows<Float16>},
+    {ComputeTerms<BFloat16>, StoreRows<BFloat16>, SumRows<BFloat16>, SumSliding<BFloat16>, GatherRows<BFloat16>},
     Pool<float>,
     Pool<Float16>,
     Pool<BFloat16>};

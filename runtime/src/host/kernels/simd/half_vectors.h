@@ -97,7 +97,7 @@ Floats Gathered(const Floats& lanes, const Ints& places) {
 
 // Stores a vector, or those of its elements that lie before `end`.
 template <typename T>
-void StoreBefore(const T* end, const Floats& from, T* to) {
+POOLGRAD_INLINE void StoreBefore(const T* end, const Floats& from, T* to) {
   if (end - to >= kLanes) return StoreFloats(from, to);
   T some[kLanes];
   StoreFloats(from, some);

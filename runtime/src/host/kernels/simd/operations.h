@@ -104,9 +104,11 @@ using WriteRows = void (*)(const SumsOfRows& sums, int64_t offset, int64_t rows,
 // The place of no element.
 constexpr int32_t kNoPlace = -1;
 
-// Sums of `addends` elements of a row: the vector of number v < `count` has those from firsts[v] on. Lane l of its
-// addend i is element bases[j] + places[j lanes + l] of the row, for j = v addends + i and a place below the number of
-// lanes; it is 0 for kNoPlace.
+constexpr int64_t kMostAddends = 4;
+
+// Sums of `addends` elements of a row, at most kMostAddends: the vector of number v < `count` has those from firsts[v]
+// on. Lane l of its addend i is element bases[j] + places[j lanes + l] of the row, for j = v addends + i and a place
+// below the number of lanes; it is 0 for kNoPlace.
 struct Gather {
   const int64_t* firsts;
   const int64_t* bases;
@@ -120,10 +122,10 @@ struct FloatRows {
   int64_t count, pitch;
 };
 
-// Writes the sums of each row, in the order of their addends; those of a row are `pitch` after those of the row before.
-// Whole vectors are read, and written in ascending order, but nothing from `end` on.
+// Writes the `pitch` sums of each row, which follow those of the row before, in the order of their addends. Whole
+// vectors are read.
 template <typename T>
-using GatherSums = void (*)(const Gather& gather, const FloatRows& rows, T* to, int64_t pitch, const T* end);
+using GatherSums = void (*)(const Gather& gather, const FloatRows& rows, T* to, int64_t pitch);
 
 // The addends of the sums of rows of x: `count` for each row, row after row.
 struct RowAddends {
@@ -136,11 +138,29 @@ struct RowAddends {
 template <typename T>
 using SumRowsTo = void (*)(const RowAddends& addends, int64_t rows, int64_t width, T* to, const T* end);
 
+// Windows of larger sizes do not slide.
+constexpr int64_t kLargestSlide = 5;
+
+// The terms of windows of `size` x `size` that slide by one element: those of element (h, w) are first[(h + i) pitch +
+// w + j] for all i and j < size, from 2 to kLargestSlide, in ascending order. The sums of rows are added if
+// `rows_first`.
+struct SlidingTerms {
+  const float* first;
+  int64_t size, pitch;
+  bool rows_first;
+};
+
+// Writes `rows` rows of x of `width` sums, which follow each other. Whole vectors are read and written, but nothing
+// from `end` on.
+template <typename T>
+using SumSlidingTo = void (*)(const SlidingTerms& terms, int64_t rows, int64_t width, T* to, const T* end);
+
 template <typename T>
 struct AverageOperations {
   WriteTerms<T> terms;
   WriteRows<T> rows;
   SumRowsTo<T> sums;
+  SumSlidingTo<T> sliding;
   GatherSums<T> gather;
 };
 
