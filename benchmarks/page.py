@@ -12,22 +12,21 @@ from benchmarks.page_bodies import bodies
 from benchmarks.page_runtime import artifact_step, eager_step, overhead, training_step
 from benchmarks.plots import Bar, Point, bars, points
 from benchmarks.rewriters import POOLGRAD
-from benchmarks.tables import memory, seconds, table
+from benchmarks.tables import grouped, memory, seconds, table
 
 INTRODUCTION = """# Benchmarks
 
 `make bench` measures all of this in one run, writes the numbers to [benchmarks/results.json](benchmarks/results.json)
-and this page from them. Variants are measured in turn, in rounds. A row gives the median of the rounds with its
-quartiles; a ratio is the median of the ratios within the rounds.
+and this page from them. Variants are measured in turn, in rounds. A time is the median of the rounds, whose quartiles
+are in the numbers; a ratio is the median of the ratios within the rounds.
 """
 
 PASS = """## Lowering a file
 
 The graphs are made for this benchmark. 1 % of the nodes are gradients, or only as many as a deep network has; half of
 them are `MaxPoolGrad`, half are scatters onto zeros. The same number of nodes look like gradients and are none. The
-floor is reading the file and writing it again. The other packages work on the same file in the same process and do the
-same or less; a package is missing where it took more than a minute. Memory is the largest resident set of a separate
-process, and the part of it that is resident once everything is imported.
+other packages work on the same file in the same process and do the same or less. Seconds, with the multiple of the
+first row in brackets; nothing where a package took more than a minute.
 """
 
 SCALING = """## Growth
@@ -88,19 +87,32 @@ def headline(results: dict[str, Any]) -> str:
 
 
 def _pass(result: dict[str, Any], plots: Path) -> str:
-    parts = [PASS]
-    for case in result["cases"]:
-        nodes = f"{case['nodes']:,} nodes"
-        name = f"pass_{case['nodes']}_{case['sites']}.svg"
+    cases = result["cases"]
+    images, heads = [], []
+    for case in cases:
+        name, nodes = f"pass_{case['nodes']}_{case['sites']}.svg", f"{case['nodes']:,} nodes"
         (plots / name).write_text(bars(f"Seconds, {nodes}", [_bar(row) for row in case["rows"]]), encoding="utf-8")
-        rows = (
-            (row["name"], row["does"], seconds(row), f"{row['ratio']:.2f}", memory(row["memory"]))
-            for row in case["rows"]
-        )
-        parts.append(f"### {nodes}, {case['sites']:,} gradients, {case['decoys']:,} others that look like them\n")
-        parts.append(f"![Seconds by package](benchmarks/{name})\n")
-        parts.append(table(("package", "does", "seconds", "× floor", "MiB"), rows))
-    return "\n".join(parts)
+        images.append(f"![{nodes}, {case['sites']:,} gradients](benchmarks/{name})")
+        heads.append(f"{nodes}, {case['sites']:,} gradients")
+    measured = [{row["name"]: row for row in case["rows"]} for case in cases]
+    does = {row["name"]: row["does"] for case in cases for row in case["rows"]}
+    times = ((name, what, *(_beside_floor(rows.get(name)) for rows in measured)) for name, what in does.items())
+    peaks = (
+        (name, *(memory(rows[name]["memory"]) for rows in measured)) for name in does if measured[0][name]["memory"]
+    )
+    return "\n".join(
+        [
+            PASS,
+            " ".join(images) + "\n",
+            table(("package", "does", *heads), times),
+            "MiB of the largest resident set, of a separate process, in brackets once everything is imported:\n",
+            table(("package", *heads), peaks),
+        ]
+    )
+
+
+def _beside_floor(row: dict[str, Any] | None) -> str:
+    return "" if row is None else f"{seconds(row)} ({row['ratio']:.2f})"
 
 
 def _bar(row: dict[str, Any]) -> Bar:
@@ -153,7 +165,7 @@ def _kernels(result: dict[str, Any], _: Path) -> str:
     training = ran & {"onnxruntime-training"}  # in a process that is called by a pipe
     for side, names in (("forward", peers), ("backward", (*peers, *training))):
         rows = ((case["name"], case["dtype"], *_beside_the_floor(case[side], names)) for case in result["cases"])
-        parts += [f"### {side.capitalize()}\n", table(("pool", "type", "floor", *names), rows)]
+        parts += [f"### {side.capitalize()}\n", table(("pool", "type", "floor", *names), grouped(rows))]
     pair = result["pair"]
     own, peer = (f"{pair[who]['median'] * 1e3:.3g} ms" for who in ("own", "peer"))
     parts.append(
@@ -167,7 +179,7 @@ def _averages(result: dict[str, Any], _: Path) -> str:
     names = ("libaclnn_host", "torch", "onnxruntime")
     rows = ((case["name"], case["dtype"], *_beside_the_floor(case["rows"], names)) for case in result["cases"])
     other = f"As on Ascend 950, the last in float32 takes {result['other']['ratio']:.1f} times as long.\n"
-    return "\n".join([AVERAGES, table(("pool", "type", "floor", *names), rows), other])
+    return "\n".join([AVERAGES, table(("pool", "type", "floor", *names), grouped(rows)), other])
 
 
 def _beside_the_floor(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import seconds, table
+from benchmarks.tables import grouped, seconds, table
 
 MILLI = 1e-3
 
@@ -25,21 +25,26 @@ original is measured a second time, to show which ratios are noise.
 
 def bodies(result: dict[str, Any], _: Path) -> str:
     """The section on function bodies, as Markdown."""
-    counts = (
-        (row["target"], _opsets(row), _nodes(row["pool"]), str(row["gradient"]), str(row["pool"] + row["gradient"]))
-        for row in result["counts"]
+    targets: dict[tuple[str, ...], list[str]] = {}
+    for row in result["counts"]:
+        counts = (_opsets(row), _nodes(row["pool"]), str(row["gradient"]), str(row["pool"] + row["gradient"]))
+        targets.setdefault(counts, []).append(row["target"])
+    rows = ((", ".join(names), *counts) for counts, names in targets.items())
+    sessions = (
+        (f"{model['name']}: {model['remarks']}", row["name"], f"{row['bytes']:,}",
+         f"{row['bytes'] / model['rows'][0]['bytes']:.2f}", seconds(row, MILLI, 2), f"{row['ratio']:.2f}")
+        for model in result["models"]
+        for row in model["rows"]
+    )  # fmt: skip
+    head = ("model", "", "bytes", "× original", "ms for a session", "× original")
+    return "\n".join(
+        [
+            BODIES,
+            table(("target", "opsets", "pool", "gradient", "together"), grouped(rows)),
+            SESSIONS,
+            table(head, grouped(sessions)),
+        ]
     )
-    parts = [BODIES, table(("target", "opsets", "pool", "gradient", "together"), counts), SESSIONS]
-    for model in result["models"]:
-        before = model["rows"][0]["bytes"]
-        rows = (
-            (row["name"], f"{row['bytes']:,}", f"{row['bytes'] / before:.2f}", seconds(row, MILLI, 2),
-             f"{row['ratio']:.2f}")
-            for row in model["rows"]
-        )  # fmt: skip
-        parts.append(f"### {model['name']}: {model['remarks']}\n")
-        parts.append(table(("", "bytes", "× original", "ms for a session", "× original"), rows))
-    return "\n".join(parts)
 
 
 def _opsets(row: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.plots import Bar, bars
-from benchmarks.tables import memory, seconds, table
+from benchmarks.tables import grouped, memory, seconds, table
 from poolgrad_lowering.model.diagnostics.text import counted
 
 MICRO, MILLI = 1e-6, 1e-3
@@ -20,13 +20,11 @@ REFERENCE, ORIGINAL = "Relu of onnxruntime", "original"
 OVERHEAD = """## What a node of the provider costs
 
 The models have {nodes} gradient nodes or one, with windows of one element; the difference is the time of each further
-node. The calls of aclnn in it are timed separately, in a loop in C++ that makes the calls of a Run and nothing else;
-the rest is the time of onnxruntime and the provider. For comparison, the same models are made of `Relu` on
-onnxruntime's CPU provider, the cheapest node there is. Tensors have 16 elements, or none, and then nothing of aclnn is
-called. The host library is in its lenient mode, with tensors in host memory, or in its strict mode, with device memory.
-The checks of the strict mode take longer the more is allocated and queued, so the loop has its memory arranged as a Run
-has. Mixed is the strict mode in sessions that also have onnxruntime-cann's provider, on whose stream the calls then
-are. Inputs and outputs are fed as numpy arrays, or bound to tensors by IoBinding.
+node. The calls of aclnn in it are timed separately, in a loop in C++ with the memory of a Run; the rest is the time of
+onnxruntime and the provider. For comparison, the same models are made of `Relu` on onnxruntime's CPU provider, the
+cheapest node there is. Tensors have 16 elements, or none, and then nothing of aclnn is called. The host library is in
+its lenient mode, with tensors in host memory, or in its strict mode, with device memory. Mixed is the strict mode in
+sessions that also have onnxruntime-cann's provider. Inputs and outputs are numpy arrays, or bound by IoBinding.
 """
 
 TRAINING_STEP = """## Training steps
@@ -36,14 +34,14 @@ onnxruntime's CPU provider, which runs function bodies, and the lowered graph wi
 library. The original is measured a second time, to show which ratios are noise. All sessions have onnxruntime's default
 optimisation level, and all give the same bits. "Pools" is the time of the nodes that lowering replaced, and of the
 nodes that replaced them, in onnxruntime's profile. Memory is the largest resident set of a separate process that makes
-the session and runs one step.
+the session and runs one step, in brackets once everything is imported.
 """
 
 EAGER_STEP = """## Training steps beside eager PyTorch
 
 Steps with their optimizers, exported by `poolgrad_lowering.torch`, beside the same steps of eager PyTorch, on the CPU
-with one thread and with two: times of eager PyTorch's step, lowered in plain onnxruntime (by function bodies, "plain")
-and with the execution provider on the host library. Weights and state stay in the session (`TrainingLoop`). The
+with one thread and with two: times of eager PyTorch's step, and of the lowered one with the execution provider on the
+host library (the numbers also have it by function bodies). Weights and state stay in the session (`TrainingLoop`). The
 networks are of kinds that people train, and have few channels.
 
 Whole is a step of which no node is on the CPU, nothing is copied inside, and no rule of the device is broken, [beside
@@ -72,9 +70,7 @@ def overhead(result: dict[str, Any], plots: Path) -> str:
         for row in result["rows"]
     )
     text = OVERHEAD.format(nodes=result["nodes"])
-    return "\n".join(
-        [text, "![µs by case](benchmarks/overhead.svg)\n", "Medians with quartiles, in µs.\n", table(header, rows)]
-    )
+    return "\n".join([text, "![µs by case](benchmarks/overhead.svg)\n", "In µs:\n", table(header, grouped(rows))])
 
 
 def training_step(result: dict[str, Any], plots: Path) -> str:
@@ -86,12 +82,13 @@ def training_step(result: dict[str, Any], plots: Path) -> str:
     (plots / "training_steps.svg").write_text(bars("ms of a step", steps), encoding="utf-8")
     (plots / "training_pools.svg").write_text(bars("ms of its pools", pools), encoding="utf-8")
     parts.append("![Steps](benchmarks/training_steps.svg) ![Pools](benchmarks/training_pools.svg)\n")
-    header = ("", "ms", "× original", "ms of pools", "× original", "MiB", "KiB of file")
-    for step in result["steps"]:
-        shape = " x ".join(map(str, step["shape"]))
-        parts.append(f"### {step['name']}: {step['remarks']}; input {shape}\n")
-        parts.append(table(header, (_step_cells(row) for row in step["rows"])))
-    return "\n".join(parts)
+    head = ("network", "", "ms", "× original", "ms of pools", "× original", "MiB", "KiB of file")
+    rows = ((_network(step), *_step_cells(row)) for step in result["steps"] for row in step["rows"])
+    return "\n".join([*parts, table(head, grouped(rows))])
+
+
+def _network(step: dict[str, Any]) -> str:
+    return f"{step['name']}: {step['remarks']}; input {'×'.join(map(str, step['shape']))}"
 
 
 def eager_step(result: dict[str, Any], plots: Path) -> str:
@@ -109,19 +106,21 @@ def eager_step(result: dict[str, Any], plots: Path) -> str:
     ]
     (plots / "eager_steps.svg").write_text(bars("Time of a step, × eager PyTorch", entries), encoding="utf-8")
     numbers = sorted({row["threads"] for step in result["steps"] for row in step["rows"]})
-    timed = (
-        cell for number in numbers for cell in (f"ms in eager, {counted(number, 'thread')}", "× plain", "× provider")
-    )
+    timed = (cell for number in numbers for cell in (f"ms in eager, {counted(number, 'thread')}", "× provider"))
     head = ("network", "input", "optimizer", "nodes", "whole", "parts", "s to export", *timed)
     parts = [EAGER_STEP, "![Steps](benchmarks/eager_steps.svg)\n", table(head, map(_eager_cells, result["steps"]))]
     return "\n".join([*parts, steps_sentence(result) + ".\n"])
 
 
 def _eager_cells(step: dict[str, Any]) -> tuple[str, ...]:
-    shape = " x ".join(map(str, step["shape"]))
+    shape = "×".join(map(str, step["shape"]))
     found = placements().get(step["name"])
     placed = ("–", "–") if found is None else (f"no: {why}" if (why := flaws(found)) else "yes", str(found["parts"]))
-    timed = (seconds(row, MILLI, 1) if row["name"] == EAGER else f"{row['ratio']:.2f}" for row in step["rows"])
+    timed = (
+        seconds(row, MILLI, 1) if row["name"] == EAGER else f"{row['ratio']:.2f}"
+        for row in step["rows"]
+        if row["name"] in (EAGER, "provider")
+    )
     return (step["name"], shape, step["optimizer"], f"{step['nodes']:,}", *placed, f"{step['export']:.1f}", *timed)
 
 
@@ -161,12 +160,13 @@ def artifact_step(result: dict[str, Any], plots: Path) -> str:
     ]
     (plots / "artifact_steps.svg").write_text(bars("Time of a step, × onnxruntime-training", entries), encoding="utf-8")
     rows = (
-        (step["name"], " x ".join(map(str, step["shape"])), row["name"], seconds(row, MILLI, 1), f"{row['ratio']:.2f}")
+        (f"{step['name']}, {'×'.join(map(str, step['shape']))}", row["name"], seconds(row, MILLI, 1),
+         f"{row['ratio']:.2f}")
         for step in result["steps"]
         for row in step["rows"]
-    )
+    )  # fmt: skip
     parts = [ARTIFACT_STEP, "![Steps](benchmarks/artifact_steps.svg)\n"]
-    return "\n".join([*parts, table(("network", "input", "", "ms", "× onnxruntime-training"), rows)])
+    return "\n".join([*parts, table(("network and input", "", "ms", "× onnxruntime-training"), grouped(rows))])
 
 
 def _overhead_bars(row: dict[str, Any]) -> list[Bar]:

@@ -15,11 +15,19 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def seconds(timing: Mapping[str, Any], unit: float = 1.0, digits: int = 3) -> str:
-    """Median and quartiles of a timing as text. `unit` is the unit in seconds."""
-    median, low, high = (f"{timing[name] / unit:.{digits}f}" for name in ("median", "low", "high"))
-    return f"{median} ({low}–{high})"
+    """The median of a timing as text. `unit` is the unit in seconds."""
+    return f"{timing['median'] / unit:.{digits}f}"
+
+
+def grouped(rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
+    """The rows with an empty first cell where it is that of the row before."""
+    listed, before = [], None
+    for first, *others in rows:
+        listed.append(["" if first == before else first, *others])
+        before = first
+    return listed
 
 
 def memory(peaks: Mapping[str, float] | None) -> str:
-    """The peak memory of a process and that after its imports, in MiB, as text; empty if it was not measured."""
-    return "" if peaks is None else f"{peaks['peak']:.0f} (imported: {peaks['imported']:.0f})"
+    """The peak memory of a process, in brackets that after its imports, in MiB; empty if it was not measured."""
+    return "" if peaks is None else f"{peaks['peak']:.0f} ({peaks['imported']:.0f})"

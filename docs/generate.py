@@ -216,10 +216,15 @@ def plan_example() -> str:
 
 
 def example() -> str:
-    """An example of a report, as JSON with lists of numbers on one line and a fixed wall time."""
+    """An example of a report, as JSON with lists of numbers on one line and a fixed wall time.
+
+    It has two anchors, and the operators whose number changes.
+    """
     model = onnx.load(DOCS.parent / "models" / "built" / "torch" / "lenet.onnx")
     report = inspect_model(model, target="Ascend910B3").to_dict()
     report["summary"]["seconds"] = 0.004
+    report["anchors"] = report["anchors"][:2]
+    report["operators"] = [counts for counts in report["operators"] if counts["before"] != counts["after"]]
     numbers = re.compile(r"\[\s+(\d+(?:,\s+\d+)*)\s+\]")
     return numbers.sub(lambda found: f"[{', '.join(found[1].replace(',', ' ').split())}]", json.dumps(report, indent=2))
 
@@ -360,8 +365,10 @@ def _command(name: str, parser: Parser, many: Container[tuple[str, str]]) -> str
     shown = "\n\n".join(lines)
     block = f"<!-- not run: an overview -->\n```sh\n{shown}\n```"
     own = [row for row in _rows(parser) if row not in many]
-    others = ", ".join(f"`{row[0]}`" for row in _rows(parser) if row in many)
-    parts = [parser.description, block, _options(own) if own else "", f"Also {others}." if others else ""]
+    shared = [row[0] for row in _rows(parser) if row in many]
+    others = ", ".join(f"`{option}`" for option in shared if not option.startswith("--max-"))
+    limits = " and the limits `--max-…`" if any(option.startswith("--max-") for option in shared) else ""
+    parts = [parser.description, block, _options(own) if own else "", f"Also {others}{limits}." if others else ""]
     return "\n\n".join([f"## poolgrad {name}", *filter(None, parts)])
 
 
@@ -385,7 +392,7 @@ def _options(rows: Iterable[tuple[str, str]]) -> str:
 
 def _spelled(argument: Action) -> list[str]:
     """The spellings of an argument: its placeholder, or its flags with the placeholder of their value."""
-    names = "|".join(argument.choices) if argument.choices else argument.metavar or argument.dest.upper()
+    names = argument.metavar or "|".join(argument.choices or ()) or argument.dest.upper()
     if not argument.option_strings:
         return [str(names)]
     value = "" if argument.nargs == 0 else f" {names}"

@@ -65,7 +65,7 @@ def test_report_page_names_every_field() -> None:
 
 
 MAX_PAGES = 28
-MAX_WORDS = 79_990
+MAX_WORDS = 78_000
 """Of all pages together but the changelog. More is a decision: first look for what another page says already."""
 MAX_WORDS_BEFORE_VERIFY = 230
 FROM_THE_ROOT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from random import Random
 
@@ -30,10 +29,10 @@ def test_every_kind_is_caught(kind: str) -> None:
     pytest.fail(f"only {tried} corruptions of this kind")
 
 
-def test_the_table_has_every_kind() -> None:
-    rows = re.findall(r"^\| ([a-z ]+) \| (\d+) \| (\d+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [kind for kind, _, _ in rows] == list(KINDS)
-    assert all(int(tried) == int(caught) > 0 for _, tried, caught in rows)
+def test_the_page_names_every_kind() -> None:
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert f"in {len(KINDS)} ways" in page
+    assert f"The kinds: {', '.join(KINDS)}." in page
 
 
 def test_time_is_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.torch import TrainingStep
 
 
+_OPTIMIZERS = ("adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "radam", "rmsprop", "sgd")
 _SHAPES = '{"x": {"2": "height", "3": "16*width"}}'
 
 
@@ -117,9 +118,9 @@ COMMANDS = {
             argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it"),
             argument(
                 "--optimizer",
-                choices=("adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "radam", "rmsprop", "sgd"),
+                choices=_OPTIMIZERS,
                 metavar="NAME",
-                help="with an optimizer in the graph: %(choices)s",
+                help=f"with an optimizer in the graph: {', '.join(_OPTIMIZERS)}",
             ),
             flag(
                 "--dynamic-batch",
