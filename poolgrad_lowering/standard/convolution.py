@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.diagnostics.codes import Refuse
@@ -22,18 +23,16 @@ from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 from poolgrad_lowering.standard.definition import Call, Definition
-from poolgrad_lowering.standard.nodes import ints, reduce, reshape, transpose
+from poolgrad_lowering.standard.nodes import Tensor, joined
 
 
 @dataclass(frozen=True)
 class Windows:
-    """What a convolution moves over: `image` and `outputs` name the operands, `axes` has the windows of each axis.
+    """What a convolution moves over an image: `windows` are those of each axis.
 
     `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic.
     """
 
-    image: str
-    outputs: str
     channels: int
     results: int
     groups: int
@@ -81,28 +80,31 @@ class Windows:
         return range(2, 2 + len(self.windows))
 
 
-def _conv_grad(call: Call) -> str:
-    windows = _windows(call, "X", "dY")
-    return _wanted_gradients(call, windows, input_gradient(windows))
+def _conv_grad(call: Call) -> dict[str, Tensor]:
+    windows = _windows(call, transposed=False)
+    x, w, dy = map(call.tensor, ("X", "W", "dY"))
+    results = {"dX": input_gradient(windows, dy, w, x)}
+    if call.wants("dW"):
+        results["dW"] = weight_gradient(windows, x, dy)
+    return results | _bias_gradient(dy, windows)
 
 
-def _conv_transpose_grad(call: Call) -> str:
+def _conv_transpose_grad(call: Call) -> dict[str, Tensor]:
     if call.attribute("output_shape") is not None or call.attribute("auto_pad", "NOTSET") != "NOTSET":
         raise call.refuse("a ConvTransposeGrad with output_shape or auto_pad")
-    windows = _windows(call, "dY", "X")
-    dx = f"dX = Conv<{_attributes(windows)}>(dY, W)\n"
-    return _wanted_gradients(call, windows, dx)
-
-
-def _wanted_gradients(call: Call, windows: Windows, dx: str) -> str:
-    """Return the nodes of the outputs that the node has; `dx` are those of dX."""
-    text = dx if call.wants("dX") else ""
+    windows = _windows(call, transposed=True)
+    x, w, dy = map(call.tensor, ("X", "W", "dY"))
+    results = {"dX": dy.op("Conv", w, **_attributes(windows))}
     if call.wants("dW"):
-        text += weight_gradient(windows)
-    return text + (reduce("ReduceSum", "dB", "dY", [0, *windows.axes]) if call.wants("dB") else "")
+        results["dW"] = weight_gradient(windows, dy, x)
+    return results | _bias_gradient(dy, windows)
 
 
-def _windows(call: Call, image: str, outputs: str) -> Windows:
+def _bias_gradient(dy: Tensor, windows: Windows) -> dict[str, Tensor]:
+    return {"dB": dy.reduced("ReduceSum", [0, *windows.axes])}
+
+
+def _windows(call: Call, *, transposed: bool) -> Windows:
     """Return the windows of a node. The gradient's sizes follow from those of X."""
     weight, known = call.sizes("W"), call.shape("X")
     pool = PoolAttributes.read(call.node, kernel=weight[2:])
@@ -119,7 +121,7 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
     if is_static(known[2:]):
         sizes = [dim.coefficient for dim in known[2:]]
         counts = [window.output_size(size, ceil=False) for window, size in zip(windows, sizes, strict=True)]
-    if image == "dY":
+    if transposed:
         extra = call.attribute("output_padding", [0] * len(windows))
         if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
             raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
@@ -127,175 +129,142 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
         if counts is not None:
             ends = zip(windows, counts, extra, strict=True)
             sizes = [window.overhang(0, count) - window.end + more for window, count, more in ends]
-    return Windows(image, outputs, weight[1] * groups, weight[0], groups, windows, sizes, counts)
+    return Windows(weight[1] * groups, weight[0], groups, windows, sizes, counts)
 
 
-def _attributes(windows: Windows, *, cut: bool = True) -> str:
+def _attributes(windows: Windows, *, cut: bool = True) -> dict[str, Any]:
     """Return the attributes of the convolution; without `cut`, its pads at the ends are 0."""
     kernel, strides, begins, ends, dilations = windows.lists
-    return (
-        f"kernel_shape = {kernel}, strides = {strides}, dilations = {dilations}, group = {windows.groups}, "
-        f"pads = {begins + (ends if cut else [0] * len(ends))}"
-    )
+    pads = begins + (ends if cut else [0] * len(ends))
+    numbers = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "pads": pads}
+    return {**numbers, "group": windows.groups}
 
 
-def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
-    """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end."""
-    operands = f"{windows.outputs}, {weight}"
+def input_gradient(windows: Windows, outputs: Tensor, weight: Tensor, image: Tensor | None = None) -> Tensor:
+    """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end.
+
+    The image is read if its sizes are not known.
+    """
     strides = [window.stride for window in windows.windows]
     if is_turned_round(windows.windows, windows.channels, windows.results, windows.groups):
-        return _turned_round(windows, dx, weight)
+        return _turned_round(windows, outputs, weight)
     if windows.sizes is not None and windows.counts is not None:
         axes = zip(windows.windows, windows.sizes, windows.counts, strict=True)
         left_over = [window.end - window.overhang(size, count) for window, size, count in axes]
-        return f"{dx} = ConvTranspose<{_attributes(windows)}, output_padding = {left_over}>({operands})\n"
-    if max(strides) == 1:
-        return f"{dx} = ConvTranspose<{_attributes(windows)}>({operands})\n"
+        return outputs.op("ConvTranspose", weight, **_attributes(windows), output_padding=left_over)
+    if max(strides) == 1 or image is None:
+        return outputs.op("ConvTranspose", weight, **_attributes(windows))
     # The windows may end before the image's padding does: as many rows as there may be, cut to the image.
     most = [stride - 1 for stride in strides]
-    return (
-        f"whole = ConvTranspose<{_attributes(windows, cut=False)}, output_padding = {most}>({operands})\n"
-        f"shape = Shape({windows.image})\n"
-        + ints("first", [0] * (2 + len(strides)))
-        + f"{dx} = Slice(whole, first, shape)\n"
-    )
+    whole = outputs.op("ConvTranspose", weight, **_attributes(windows, cut=False), output_padding=most)
+    return whole.op("Slice", [0] * (2 + len(strides)), image.op("Shape"))
 
 
-def _turned_round(windows: Windows, dx: str, weight: str) -> str:
+def _turned_round(windows: Windows, outputs: Tensor, weight: Tensor) -> Tensor:
     """The convolution of the outputs with the kernel turned round."""
     kernel, _, _, _, dilations = windows.lists
-    axes = len(kernel)
     pads = [window.extent - 1 - window.begin for window in windows.windows]
-    return (
-        ints("flip_last", [-1] * axes)
-        + ints("flip_before", [-size - 1 for size in kernel])
-        + ints("flip_axes", windows.axes)
-        + f"flipped = Slice({weight}, flip_last, flip_before, flip_axes, flip_last)\n"
-        + transpose("flipped_by_channel", "flipped", [1, 0, *windows.axes])
-        + f"{dx} = Conv<kernel_shape = {kernel}, dilations = {dilations}, pads = {pads + pads}>"
-        f"({windows.outputs}, flipped_by_channel)\n"
-    )
+    last, before = [-1] * len(kernel), [-size - 1 for size in kernel]
+    flipped = weight.op("Slice", last, before, windows.axes, last).transpose([1, 0, *windows.axes])
+    return outputs.op("Conv", flipped, kernel_shape=kernel, dilations=dilations, pads=pads + pads)
 
 
-def weight_gradient(windows: Windows, dw: str = "dW") -> str:
+def weight_gradient(windows: Windows, image: Tensor, outputs: Tensor) -> Tensor:
     """The gradient of the weight, as what is the fastest for the sizes; as a convolution if these are no numbers."""
     if windows.counts is None or 0 in windows.counts:
-        return _by_convolution(windows, dw)
+        return _by_convolution(windows, image, outputs)
     found = spelling(windows.windows, windows.counts, windows.each_channels, windows.each_results)
     if found is Spelling.CONVOLUTION:
-        return _by_convolution(windows, dw)
+        return _by_convolution(windows, image, outputs)
     write = {Spelling.POSITIONS: _by_product_per_position, Spelling.COLUMNS: _by_columns, Spelling.SUMS: _by_sums}
-    return write[found](windows, windows.counts, dw)
+    return write[found](windows, windows.counts, _padded(windows, image), outputs)
 
 
-def _by_product_per_position(windows: Windows, counts: Sequence[int], dw: str) -> str:
+def _by_product_per_position(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor) -> Tensor:
     """For each position in the kernel, dY as (G, O, N·L) by the elements of X that it meets, as (G, N·L, C)."""
     groups, channels, results = windows.groups, windows.each_channels, windows.each_results
     axes = len(windows.kernel)
     lead = [groups] if groups > 1 else []  # of one group, they are products of matrices
-    text = _padded(windows) + transpose("exchanged", windows.outputs, [1, 0, *windows.axes])
-    text += reshape("rows", "exchanged", [*lead, results, -1])
+    rows = outputs.transpose([1, 0, *windows.axes]).reshape([*lead, results, -1])
     if lead:
-        text += reshape("by_group", "padded", [-1, groups, channels, *(windows.padded_sizes or [])])
-        text += transpose("last", "by_group", [1, 0, *range(3, 3 + axes), 2])
+        by_group = padded.reshape([-1, groups, channels, *(windows.padded_sizes or [])])
+        last = by_group.transpose([1, 0, *range(3, 3 + axes), 2])
     else:
-        text += transpose("last", "padded", [0, *windows.axes, 1])
-    products = []
-    for number, part in enumerate(_positions("last", windows, counts, first_axis=1 + len(lead))):
-        text += part + reshape(f"columns_{number}", f"part_{number}", [*lead, -1, channels])
-        text += f"product_{number} = MatMul(rows, columns_{number})\n"
-        products.append(f"product_{number}")
-    text += f"products = Concat<axis = 0>({', '.join(products)})\n"
-    text += reshape("cube", "products", [*windows.kernel, *lead, results, channels])
-    last = axes + len(lead)
+        last = padded.transpose([0, *windows.axes, 1])
+    parts = _positions(last, windows, counts, first_axis=1 + len(lead))
+    products = joined([rows @ part.reshape([*lead, -1, channels]) for part in parts], 0)
+    cube = products.reshape([*windows.kernel, *lead, results, channels])
+    behind = axes + len(lead)
     if not lead:
-        return text + transpose(dw, "cube", [last, last + 1, *range(axes)])
-    text += transpose("turned", "cube", [*range(axes, last + 2), *range(axes)])
-    return text + reshape(dw, "turned", [windows.results, channels, *windows.kernel])
+        return cube.transpose([behind, behind + 1, *range(axes)])
+    turned = cube.transpose([*range(axes, behind + 2), *range(axes)])
+    return turned.reshape([windows.results, channels, *windows.kernel])
 
 
-def _by_columns(windows: Windows, counts: Sequence[int], dw: str) -> str:
+def _by_columns(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor) -> Tensor:
     """The elements of X that each position meets, as (N, G, K·C, L), by dY as (N, G, L, O), added up over N."""
     groups, channels, results = windows.groups, windows.each_channels, windows.each_results
     places = math.prod(counts)
-    text, parts = _padded(windows), []
-    for number, part in enumerate(_positions("padded", windows, counts, first_axis=2)):
-        text += part + reshape(f"columns_{number}", f"part_{number}", [-1, groups, channels, places])
-        parts.append(f"columns_{number}")
-    text += f"columns = Concat<axis = 2>({', '.join(parts)})\n"
-    text += reshape("flat", windows.outputs, [-1, groups, results, places]) + transpose("rows", "flat", [0, 1, 3, 2])
-    text += "product = MatMul(columns, rows)\n" + reduce("ReduceSum", "total", "product", [0])
-    text += reshape("by_position", "total", [groups, len(parts), channels, results])
-    text += transpose("by_result", "by_position", [0, 3, 2, 1])
-    return text + reshape(dw, "by_result", [windows.results, channels, *windows.kernel])
+    parts = [part.reshape([-1, groups, channels, places]) for part in _positions(padded, windows, counts, first_axis=2)]
+    columns = joined(parts, 2)
+    rows = outputs.reshape([-1, groups, results, places]).transpose([0, 1, 3, 2])
+    total = (columns @ rows).reduced("ReduceSum", [0])
+    by_result = total.reshape([groups, len(parts), channels, results]).transpose([0, 3, 2, 1])
+    return by_result.reshape([windows.results, channels, *windows.kernel])
 
 
-def _by_sums(windows: Windows, counts: Sequence[int], dw: str) -> str:
+def _by_sums(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor) -> Tensor:
     """For each position in the kernel, the sum of dY times the elements of X that it meets, for each channel."""
-    text, sums = _padded(windows), []
-    for number, part in enumerate(_positions("padded", windows, counts, first_axis=2)):
-        text += part + f"product_{number} = Mul({windows.outputs}, part_{number})\n"
-        text += reduce("ReduceSum", f"sum_{number}", f"product_{number}", [0, *windows.axes], keep=True)
-        sums.append(f"sum_{number}")
-    text += f"sums = Concat<axis = 2>({', '.join(sums)})\n"
-    return text + reshape(dw, "sums", [windows.results, 1, *windows.kernel])
+    axes = [0, *windows.axes]
+    parts = _positions(padded, windows, counts, first_axis=2)
+    sums = joined([(outputs * part).reduced("ReduceSum", axes, keep=True) for part in parts], 2)
+    return sums.reshape([windows.results, 1, *windows.kernel])
 
 
-def _padded(windows: Windows) -> str:
+def _padded(windows: Windows, image: Tensor) -> Tensor:
     _, _, begins, ends, _ = windows.lists
     pads = [0, 0, *begins, 0, 0, *ends]
-    if not any(pads):
-        return f"padded = Identity({windows.image})\n"
-    return ints("pads", pads) + f"padded = Pad({windows.image}, pads)\n"
+    return image.op("Pad", pads) if any(pads) else image
 
 
-def _positions(source: str, windows: Windows, counts: Sequence[int], *, first_axis: int) -> Iterator[str]:
+def _positions(source: Tensor, windows: Windows, counts: Sequence[int], *, first_axis: int) -> Iterator[Tensor]:
     """Yield a Slice for each position in the kernel, of the elements of the padded image that it meets."""
     axes = range(first_axis, first_axis + len(windows.windows))
     _, strides, _, _, dilations = windows.lists
     reach = [(count - 1) * stride + 1 for count, stride in zip(counts, strides, strict=True)]
-    for number, position in enumerate(itertools.product(*map(range, windows.kernel))):
+    for position in itertools.product(*map(range, windows.kernel)):
         starts = [tap * dilation for tap, dilation in zip(position, dilations, strict=True)]
         ends = [start + length for start, length in zip(starts, reach, strict=True)]
-        yield (
-            ints(f"starts_{number}", starts)
-            + ints(f"ends_{number}", ends)
-            + ints(f"axes_{number}", axes)
-            + ints(f"steps_{number}", strides)
-            + f"part_{number} = Slice({source}, starts_{number}, ends_{number}, axes_{number}, steps_{number})\n"
-        )
+        yield source.op("Slice", starts, ends, axes, strides)
 
 
-def _by_convolution(windows: Windows, dw: str) -> str:
+def _by_convolution(windows: Windows, image: Tensor, outputs: Tensor) -> Tensor:
     """One convolution of X and dY with batch and channels, and strides and dilations, exchanged, cut to the kernel."""
     order = [1, 0, *windows.axes]
     kernel, strides, begins, ends, dilations = windows.lists
-    text = transpose("outputs_first", windows.outputs, order)
+    outputs_first = outputs.transpose(order)
     if windows.groups == 1:
-        text += transpose("channels_first", windows.image, order)
+        channels_first = image.transpose(order)
     elif windows.each_channels == 1:
-        text += transpose("exchanged", windows.image, order)
-        text += reshape("channels_first", "exchanged", [1, -1, *(0 for _ in windows.axes)])
+        channels_first = image.transpose(order).reshape([1, -1, *(0 for _ in windows.axes)])
     else:
-        text += _groups_exchanged(windows)
-    text += (
-        f"product = Conv<strides = {dilations}, dilations = {strides}, group = {windows.groups}, "
-        f"pads = {begins + ends}>(channels_first, outputs_first)\n"
+        channels_first = _groups_exchanged(windows, image)
+    product = channels_first.op(
+        "Conv", outputs_first, strides=dilations, dilations=strides, group=windows.groups, pads=begins + ends
     )
-    if windows.leaves_nothing:
-        return text + transpose(dw, "product", order)
-    text += ints("starts", [0] * len(kernel)) + ints("ends", kernel) + ints("axes", windows.axes)
-    return text + "cut = Slice(product, starts, ends, axes)\n" + transpose(dw, "cut", order)
+    if not windows.leaves_nothing:
+        product = product.op("Slice", [0] * len(kernel), kernel, windows.axes)
+    return product.transpose(order)
 
 
-def _groups_exchanged(windows: Windows) -> str:
+def _groups_exchanged(windows: Windows, image: Tensor) -> Tensor:
     """The image of G groups of C channels as (C, G·N, …). The sizes of its axes are numbers."""
     if windows.sizes is None:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups of channels over symbolic sizes")
     sizes, channels = windows.sizes, windows.each_channels
-    text = reshape("by_group", windows.image, [-1, windows.groups, channels, *sizes])
-    text += transpose("exchanged", "by_group", [2, 1, 0, *range(3, 3 + len(sizes))])
-    return text + reshape("channels_first", "exchanged", [channels, -1, *sizes])
+    by_group = image.reshape([-1, windows.groups, channels, *sizes])
+    exchanged = by_group.transpose([2, 1, 0, *range(3, 3 + len(sizes))])
+    return exchanged.reshape([channels, -1, *sizes])
 
 
 DEFINITIONS = (

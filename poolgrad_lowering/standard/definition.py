@@ -2,17 +2,17 @@
 
 """The record that defines an operator in standard ONNX, and what a definition may ask of the node that it is for.
 
-A definition is written for one node as the text of a function body in ONNX's syntax, in operators of opset 18. So it
-has the node's numbers in it, and no node for what the node does not need. `spelling` writes it for older opsets.
+A definition is written for one node as a body in operators of opset 18. So it has the node's numbers in it, and no node
+for what the node does not need. `inline` writes it for older opsets.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
@@ -24,7 +24,7 @@ from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import UNREADABLE, attribute
 from poolgrad_lowering.model.ir.dims import Shape, Shown, is_static
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.standard.nodes import cast
+from poolgrad_lowering.standard.nodes import BodyNode, Tensor
 
 MOST_NUMBERS = 1 << 24
 """The most numbers that a body may have as constants: more than any network needs, fewer than fill a memory."""
@@ -32,27 +32,15 @@ _NUMBERS = {*TensorProto.DataType.values()} - {TensorProto.UNDEFINED, TensorProt
 
 
 @dataclass(frozen=True)
-class Body:
-    """The body of one node: nodes in ONNX's text syntax, and what they read by name beside the node's operands.
-
-    `tensors` are constants, `values` other values of the graph.
-    """
-
-    text: str
-    tensors: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Definition:
     """How an operator of `TRAINING_OPERATORS` is defined, whose row has the names of its operands in the body.
 
-    `write` returns the body for a node, or raises `Refuse`. `formula` is what the documentation says. Raises
-    `ValueError` for an operator without a row: the facts would know no shape of its results.
+    `write` returns the outputs by their names, or the first one alone, or raises `Refuse`. `formula` is what the
+    documentation says. Raises `ValueError` for an operator without a row: the facts would know no shape of its results.
     """
 
     operator: str
-    write: Callable[[Call], str | Body]
+    write: Callable[[Call], Mapping[str, Tensor] | Tensor]
     formula: str
     domain: str = MICROSOFT
 
@@ -91,9 +79,16 @@ class Call:
     def __init__(self, node: Node, facts: Facts, definition: Definition) -> None:
         self.node = node
         self.facts = facts
+        self.definition = definition
         self.outputs = operand_names(definition.operands.outputs, len(node.outputs))
         """The names of the outputs in the body."""
         self._inputs = operand_names(definition.operands.inputs, len(node.inputs))
+        self._body: list[BodyNode] = []
+        what = "{} {}, of which its definition has {}"
+        proto = node.proto
+        for kind, given, names in (("inputs", proto.input, self._inputs), ("outputs", proto.output, self.outputs)):
+            if any(given[len(names) :]):
+                raise Refuse(DefinitionCode.UNCOVERED_OPERAND, what, len(given), kind, len(names))
 
     # -- operands
 
@@ -113,6 +108,45 @@ class Call:
     def all_inputs(self) -> list[str]:
         """Return the names of the inputs that the node has."""
         return [name for name in self._inputs if self.has(name)]
+
+    def value(self, value: Value) -> Tensor:
+        """Return a value of the graph."""
+        return Tensor(self._body, value.name, self.facts.element_type(value) or 0)
+
+    def constant(self, values: npt.ArrayLike) -> Tensor:
+        """Return a constant; integers are of int64."""
+        return Tensor(self._body, np.asarray(values))
+
+    def tensor(self, name: str) -> Tensor:
+        """Return an input."""
+        return self.value(self._given(name))
+
+    def typed(self, name: str) -> Tensor:
+        """Return an input whose element type is known."""
+        self.element_type(name)
+        return self.tensor(name)
+
+    def converted(self, name: str, element_type: int) -> Tensor:
+        """Return an input in an element type; without a Cast if it is not known to have another one.
+
+        Some releases of onnxruntime fail with a Cast of a 16-bit float to its own type.
+        """
+        tensor = self.tensor(name)
+        return tensor if tensor.element_type in (0, element_type) else tensor.cast(element_type)
+
+    def widened(self, *names: str) -> list[Tensor]:
+        """Return inputs, of which 16-bit floats are computed in float32. The type of the first one has to be known.
+
+        Others without a known type, such as the statistics that another operator saved, are read as they are.
+        """
+        self.element_type(names[0])
+        found = map(self.tensor, names)
+        return [each.cast(TensorProto.FLOAT) if each.element_type in HALF_TYPES else each for each in found]
+
+    def narrowed(self, result: Tensor, name: str) -> Tensor:
+        """Return a result that was computed from `widened` inputs in the type of one of them, rounded once."""
+        kind = self.tensor(name).element_type
+        return result.cast(kind) if kind in HALF_TYPES else result
 
     def shape(self, name: str) -> Shape:
         """Return the shape of an input."""
@@ -155,12 +189,8 @@ class Call:
             raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the element type of '{}' is not known", value.name)
         return element_type
 
-    def known_type(self, name: str) -> int | None:
-        """Return the `TensorProto.DataType` of an input, None if it is not known."""
-        return self.facts.element_type(self._given(name))
-
     def computed_type(self, name: str) -> int:
-        """Return the `TensorProto.DataType` in which `in_float32` computes with an input."""
+        """Return the `TensorProto.DataType` in which a body computes with an input that is `widened`."""
         element_type = self.element_type(name)
         return int(TensorProto.FLOAT) if element_type in HALF_TYPES else element_type
 
@@ -236,30 +266,3 @@ def operand_names(written: str, count: int) -> tuple[str, ...]:
         last = names.pop()[:-1]
         names += [f"{last}{number}" for number in range(count - len(names))]
     return tuple(names)
-
-
-def converted(call: Call, result: str, name: str, element_type: int) -> str:
-    """Return a Cast node of an input if it is known to have another type, else a copy.
-
-    Some releases of onnxruntime fail with a Cast of a 16-bit float to its own type.
-    """
-    if call.known_type(name) not in (None, element_type):
-        return cast(result, name, element_type)
-    return f"{result} = Identity({name})\n"
-
-
-def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Mapping[str, str]) -> str:
-    """Return a body that computes 16-bit floats in float32 and rounds its results once.
-
-    `body` reads the `inputs` and writes the `outputs` under these names with `_wide` behind them. Each output has the
-    type of an input: `outputs` maps its name to that of the input. The type of the first input has to be known. Others
-    without a known type, such as the statistics that another operator saved, are read as they are.
-    """
-    call.element_type(inputs[0])
-    halves = [name for name in inputs if call.has(name) and call.known_type(name) in HALF_TYPES]
-    for name, source in [*((name, name) for name in inputs), *outputs.items()]:
-        if source not in halves:
-            body = re.sub(rf"\b{name}_wide\b", name, body)
-    before = "".join(cast(f"{name}_wide", name, TensorProto.FLOAT) for name in halves)
-    made = [(name, source) for name, source in outputs.items() if source in halves and call.wants(name)]
-    return before + body + "".join(cast(name, f"{name}_wide", call.element_type(source)) for name, source in made)

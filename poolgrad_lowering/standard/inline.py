@@ -1,23 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes the body of a definition into a graph. Values get new names, constants become initializers, dead nodes go."""
+"""Writes the body of a definition into a graph. Values get new names, constants become initializers, dead nodes go.
+
+Nodes of opset 18 are written as older opsets have them: numbers that are operands today were attributes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-import numpy.typing as npt
-from onnx import GraphProto, NodeProto, helper, numpy_helper, parser
+import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.graphs import fresh
-from poolgrad_lowering.standard.definition import Body
-from poolgrad_lowering.standard.spelling import OPSET, spelled
+from poolgrad_lowering.standard.nodes import Array, BodyNode, Tensor
 
-Array = npt.NDArray[Any]
+OPSET = 18
+"""The opset of bodies."""
+
+_OPERANDS = {
+    "Pad": (11, ("", "pads", "value")),
+    "ReduceMax": (18, ("", "axes")),
+    "ReduceMean": (18, ("", "axes")),
+    "ReduceProd": (18, ("", "axes")),
+    "ReduceSum": (13, ("", "axes")),
+    "Slice": (10, ("", "starts", "ends", "axes")),
+    "Split": (13, ("", "split")),
+    "Squeeze": (13, ("", "axes")),
+    "Unsqueeze": (13, ("", "axes")),
+}
+"""The first opset in which an operator has operands in place of attributes, and the attributes' names."""
+
+_NEW_ATTRIBUTES = {
+    "ReduceSum": (13, "noop_with_empty_axes"),
+    "Reshape": (14, "allowzero"),
+    "Split": (18, "num_outputs"),
+}
+"""Attributes that say nothing for the nodes of bodies, or only for tensors without elements, and the first opset that
+has them."""
+
+_INFERRED_CHECK_OPSET = 11
+"""The first opset for which bodies are written: below it, Pad and others have other operands."""
 
 
 class Inliner:
@@ -42,37 +68,42 @@ class Inliner:
         self._opset = opset
         self._taken = taken
 
-    def nodes(self, body: Body, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> list[NodeProto]:
-        """Return the nodes of a body that reads `inputs` and writes `outputs`, by their names in the body.
+    def nodes(self, prefix: str, results: Mapping[str, Tensor]) -> list[NodeProto]:
+        """Return the nodes of a body that compute these results, by their names in the graph.
 
         New names begin with `prefix`. Raises `Refuse` if the opset lacks an operator.
         """
-        folded = _Folded(parsed(body.text), body.tensors)
-        results = {folded.alias(name): actual for name, actual in reversed([*outputs.items()])}
-        names = {**inputs, **{name: value.name for name, value in body.values.items()}}
-        needed, kept = folded.needed(outputs)
-        computed = {name for node in kept for name in node.output}
-        names |= {name: actual for name, actual in results.items() if name in computed}
+        needed: set[Tensor | None] = set(results.values())
+        kept: list[BodyNode] = []
+        for node in reversed(next(iter(results.values())).nodes if results else ()):
+            if needed.intersection(node.outputs):
+                kept.append(node)
+                needed.update(node.inputs)
+        names = {tensor: actual for actual, tensor in reversed([*results.items()]) if tensor.source is None}
 
-        def named(local: str) -> str:
-            name = folded.alias(local)
-            if name in folded.constants:
-                return self._constant(f"{prefix}/{name}", folded.constants[name])
-            if name and name not in names:
-                names[name] = fresh(f"{prefix}/{name}", self._taken)
-            return str(names.get(name, ""))
+        def named(tensor: Tensor | None, label: str = "") -> str:
+            if tensor is None:
+                return ""
+            if isinstance(tensor.source, np.ndarray):
+                return self._constant(f"{prefix}/constant", tensor.source)
+            if tensor.source is None and tensor not in names:
+                names[tensor] = fresh(label, self._taken)
+            return tensor.source or names[tensor]
 
         written = []
-        for node in kept:
-            new = NodeProto(op_type=node.op_type, name=fresh(f"{prefix}/{node.output[0]}", self._taken))
-            new.attribute.extend(node.attribute)
-            new.input.extend(map(named, node.input))
+        for number, node in enumerate(reversed(kept)):
+            label = f"{prefix}/{node.op_type}_{number}"
+            new = NodeProto(op_type=node.op_type, name=fresh(label, self._taken), attribute=node.attributes)
+            new.input.extend(map(named, node.inputs))
             # onnxruntime's Split writes all of its results, wanted or not.
-            new.output.extend(named(name) if name in needed or node.op_type == "Split" else "" for name in node.output)
-            written.append(spelled(new, self._opset, self._integers))
-        for name, actual in outputs.items():
-            if (source := named(name)) != actual:
-                label = fresh(f"{prefix}/{name}", self._taken)
+            wanted = (each in needed or node.op_type == "Split" for each in node.outputs)
+            new.output.extend(
+                named(each, label) if is_wanted else "" for each, is_wanted in zip(node.outputs, wanted, strict=True)
+            )
+            written.append(_spelled(new, self._opset, self._integers))
+        for actual, tensor in results.items():
+            if (source := named(tensor)) != actual:
+                label = fresh(f"{prefix}/Identity", self._taken)
                 written.append(NodeProto(op_type="Identity", name=label, input=[source], output=[actual]))
         return written
 
@@ -90,54 +121,40 @@ class Inliner:
         return self._integers_of(operand) if found is None else [int(number) for number in found.flat]
 
 
-class _Folded:
-    """A body in which each value is an array, if it follows from constants alone, an alias of a value, or computed."""
+def _spelled(node: NodeProto, opset: int, numbers: Callable[[str], Sequence[int] | None]) -> NodeProto:
+    """Return a node of a body as `opset` has it. `numbers` returns the integers of a constant operand, or None.
 
-    def __init__(self, nodes: Iterable[NodeProto], tensors: Mapping[str, Array]) -> None:
-        self.constants: dict[str, Array] = dict(tensors)
-        self.nodes: list[NodeProto] = []
-        self._aliases: dict[str, str] = {}
-        for node in nodes:
-            if node.op_type == "Constant":
-                self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
-            elif node.op_type == "Identity":
-                self._aliases[node.output[0]] = self.alias(node.input[0])
-            elif (value := self._value(node)) is not None:
-                self.constants[node.output[0]] = value
-            else:
-                self.nodes.append(node)
-
-    def alias(self, name: str) -> str:
-        """Return the value that a name stands for."""
-        return self._aliases.get(name, name)
-
-    def needed(self, outputs: Iterable[str]) -> tuple[set[str], list[NodeProto]]:
-        """Return the values on which these outputs depend, and the nodes that compute them."""
-        needed, kept = set(map(self.alias, outputs)), []
-        for node in reversed(self.nodes):
-            if needed.intersection(node.output):
-                kept.append(node)
-                needed.update(map(self.alias, node.input))
-        return needed, kept[::-1]
-
-    def _value(self, node: NodeProto) -> Array | None:
-        """Return the result of a conversion or a view of a constant, else None."""
-        operands = [self.constants.get(self.alias(name)) for name in node.input]
-        source = operands[0] if operands else None
-        if source is None:
-            return None
-        if node.op_type == "Cast":
-            return source.astype(helper.tensor_dtype_to_np_dtype(node.attribute[0].i))
-        if node.op_type == "Reshape" and operands[1] is not None:
-            return source.reshape([int(size) for size in operands[1]])
-        return None
+    Raises `Refuse` if the opset has no such node.
+    """
+    if opset >= OPSET:
+        return node
+    first, names = _OPERANDS.get(node.op_type, (0, ()))
+    if opset < first:
+        _to_attributes(node, names, numbers)
+    first, name = _NEW_ATTRIBUTES.get(node.op_type, (0, ""))
+    if opset < first:
+        kept = [attribute for attribute in node.attribute if attribute.name != name]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    _require(node, opset)
+    return node
 
 
-@lru_cache(maxsize=4096)
-def parsed(text: str) -> tuple[NodeProto, ...]:
-    """Return the nodes of a body's text; raises `Refuse` for numbers of the node that ONNX's text cannot have."""
-    function = f'<domain: "body", opset_import: ["": {OPSET}]> body () => () {{\n{text}}}'
+def _to_attributes(node: NodeProto, names: Sequence[str], numbers: Callable[[str], Sequence[int] | None]) -> None:
+    for name, operand in list(zip(names, node.input, strict=False))[1:]:
+        values = numbers(operand)
+        if values is None:
+            raise Refuse(DefinitionCode.OLD_OPSET, "{} of {} is no constant", name, node.op_type)
+        node.attribute.append(helper.make_attribute(name, list(values)))
+    del node.input[1:]
+
+
+def _require(node: NodeProto, opset: int) -> None:
     try:
-        return tuple(parser.parse_function(function).node)
-    except (parser.ParseError, IndexError, RuntimeError) as error:
-        raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "an attribute of the node: {}", str(error).strip()) from error
+        schema = onnx.defs.get_schema(node.op_type, opset)
+    except onnx.defs.SchemaError:
+        raise Refuse(DefinitionCode.OLD_OPSET, "opset {} has no {}", opset, node.op_type) from None
+    strange = [attribute.name for attribute in node.attribute if attribute.name not in schema.attributes]
+    if strange or len(node.input) > schema.max_input or opset < _INFERRED_CHECK_OPSET:
+        what = "{} of opset {} has no {}"
+        raise Refuse(DefinitionCode.OLD_OPSET, what, node.op_type, opset, *(strange or ["such operands"]))

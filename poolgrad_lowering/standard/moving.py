@@ -6,114 +6,103 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from onnx import TensorProto
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir import dims
 from poolgrad_lowering.model.ir.tensors import type_name
-from poolgrad_lowering.standard.definition import Call, Definition, in_float32
-from poolgrad_lowering.standard.nodes import cast, integer, ints, reshape, transpose, unsqueeze
+from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.nodes import Tensor, joined, zeros
 
 RESHAPE_TO_ZERO, SCATTER_THAT_ADDS = 14, 16
 """The first opsets whose Reshape takes sizes of 0, and whose ScatterElements has a reduction."""
 
 
-def _concat_training(call: Call) -> str:
+def _concat_training(call: Call) -> dict[str, Tensor]:
     names = call.all_inputs()
     if not names:
         raise call.refuse("it has no input")
-    rank = call.rank(names[0])
-    axis = call.axis(rank, 0)
-    text = f"Y = Concat<axis = {axis}>({', '.join(names)})\n"
-    if not call.wants("lengths"):
-        return text
-    lengths = [call.shape(name)[axis].static for name in names]
-    if None not in lengths:
-        return text + ints("lengths", [length for length in lengths if length is not None])
-    text += ints("first", [axis]) + ints("last", [axis + 1])
-    for number, name in enumerate(names):
-        text += f"shape_{number} = Shape({name})\nlength_{number} = Slice(shape_{number}, first, last)\n"
-    return text + f"lengths = Concat<axis = 0>({', '.join(f'length_{number}' for number in range(len(names)))})\n"
+    axis = call.axis(call.rank(names[0]), 0)
+    tensors = [call.tensor(name) for name in names]
+    results = {"Y": joined(tensors, axis)}
+    if call.wants("lengths"):
+        lengths = [call.shape(name)[axis].static for name in names]
+        results["lengths"] = (
+            joined([each.op("Shape").op("Slice", [axis], [axis + 1]) for each in tensors], 0)
+            if None in lengths
+            else call.constant([length for length in lengths if length is not None])
+        )
+    return results
 
 
-def _broadcast_gradient_args(call: Call) -> str:
+def _broadcast_gradient_args(call: Call) -> dict[str, Tensor]:
     """The axes of the common shape on which an operand is broadcast: those that it lacks, or has size 1 on."""
-    rank_a, rank_b = call.count("a", 0), call.count("b", 0)
-    rank = max(rank_a, rank_b)
-    text = ints("one", [1])
-    for name, own in (("a", rank_a), ("b", rank_b)):
-        text += ints(f"ones_{name}", [1] * (rank - own)) + f"sizes_{name} = Concat<axis = 0>(ones_{name}, {name})\n"
-    text += "equal = Equal(sizes_a, sizes_b)\nother = Not(equal)\n"
-    for name, own in (("a", rank_a), ("b", rank_b)):
-        missing = ", ".join(["1"] * (rank - own) + ["0"] * own)
-        text += f"lacks_{name} = Constant<value = bool[{rank}] {{{missing}}}>()\n"
-        text += f"is_one_{name} = Equal(sizes_{name}, one)\nstretched_{name} = And(is_one_{name}, other)\n"
-        text += f"summed_{name} = Or(stretched_{name}, lacks_{name})\nplaces_{name} = NonZero(summed_{name})\n"
-        text += reshape(f"axes_{name}", f"places_{name}", [-1])
-    return text
+    ranks = {name: call.count(name, 0) for name in ("a", "b")}
+    rank = max(ranks.values())
+    sizes = {
+        name: joined([call.constant(np.ones(rank - own, np.int64)), call.tensor(name)], 0)
+        for name, own in ranks.items()
+    }
+    other = sizes["a"].op("Equal", sizes["b"]).op("Not")
+    results = {}
+    for name, own in ranks.items():
+        lacks = np.arange(rank) < rank - own
+        summed = sizes[name].op("Equal", [1]).op("And", other).op("Or", lacks)
+        results[f"axes_{name}"] = summed.op("NonZero").reshape([-1])
+    return results
 
 
-def _split_training(call: Call) -> str:
-    names, axis = ", ".join(call.outputs), call.attribute("axis", 0)
+def _split_training(call: Call) -> dict[str, Tensor]:
+    count, axis = len(call.outputs), call.attribute("axis", 0)
     if call.has("split"):
-        return f"{names} = Split<axis = {axis}>(X, split)\n"
-    return f"{names} = Split<axis = {axis}, num_outputs = {len(call.outputs)}>(X)\n"
+        parts = call.tensor("X").results(count, "Split", call.tensor("split"), axis=axis)
+    else:
+        parts = call.tensor("X").results(count, "Split", axis=axis, num_outputs=count)
+    return dict(zip(call.outputs, parts, strict=True))
 
 
-def _zeros(element_type: int = TensorProto.FLOAT) -> str:
-    return f"zeros = ConstantOfShape<value = {_ZEROS[element_type]}>(shape)\n"
+_ADDED = (TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64)
+"""The types of elements for which every runtime has a kernel that adds them."""
 
 
-_ZEROS: dict[int, str] = {
-    TensorProto.DOUBLE: "double[1] {0.0}",
-    TensorProto.FLOAT: "float[1] {0.0}",
-    TensorProto.INT32: "int32[1] {0}",
-    TensorProto.INT64: "int64[1] {0}",
-}
+def _addends(call: Call) -> tuple[Tensor, Tensor]:
+    """Zeros of the sizes `shape`, and dY, which is added onto them: in float32 if it is a half."""
+    kind = call.element_type("dY")
+    [dy] = call.widened("dY")
+    return zeros(call.tensor("shape"), kind if kind in _ADDED else TensorProto.FLOAT), dy
 
 
-def _scattered(call: Call, body: str) -> str:
-    """A body that adds onto `zeros`; halves are added in float32, for which every runtime has a kernel."""
-    element_type = call.element_type("dY")
-    wide = element_type if element_type in _ZEROS else int(TensorProto.FLOAT)
-    return _zeros(wide) + in_float32(call, body, ("dY",), {"dX": "dY"})
-
-
-def _gather_grad(call: Call) -> str:
+def _gather_grad(call: Call) -> Tensor:
     """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
-    rank = call.count("shape", 0)
+    rank, shape, indices = call.count("shape", 0), call.tensor("shape"), call.tensor("indices")
     axis = call.axis(rank, 0)
+    base, rows = _addends(call)
     known = call.facts.integers(call.operand("shape"))
     sizes = [None] * rank if known is None else [dim.static for dim in known]
     if 0 in sizes:
-        return _scattered(call, "dX_wide = Identity(zeros)\n")
-    text = ""
-    if call.rank("indices") == 1:
-        text += "rows = Identity(dY_wide)\n"
-    else:
+        return call.narrowed(base, "dY")
+    if call.rank("indices") != 1:
         # -1 stands for the number of indices, unless another size may be 0, which leaves it open.
         are_known = all(size for number, size in enumerate(sizes) if number != axis)
         counts = not are_known and call.node.scope.opset >= RESHAPE_TO_ZERO
-        text += ints("start", [0]) + ints("axis", [axis]) + ints("next", [axis + 1]) + ints("end", [rank])
-        text += "before = Slice(shape, start, axis)\nafter = Slice(shape, next, end)\n"
-        text += "size = Size(indices)\n" + reshape("any", "size", [1]) if counts else ints("any", [-1])
-        text += "rows_shape = Concat<axis = 0>(before, any, after)\n"
-        text += f"rows = Reshape{'<allowzero = 1>' if counts else ''}(dY_wide, rows_shape)\n"
+        before, after = shape.op("Slice", [0], [axis]), shape.op("Slice", [axis + 1], [rank])
+        count = indices.op("Size").reshape([1]) if counts else call.constant([-1])
+        rows_shape = joined([before, count, after], 0)
+        rows = rows.op("Reshape", rows_shape, **({"allowzero": 1} if counts else {}))
     if call.node.scope.opset < SCATTER_THAT_ADDS:
-        return _scattered(call, text + _by_one_hot(call, rank, axis))
-    text += reshape("column", "indices", [1 if number != axis else -1 for number in range(rank)])
-    text += "shape_of_rows = Shape(rows)\n"
+        return call.narrowed(_by_one_hot(call, rows, rank, axis), "dY")
+    column = indices.reshape([1 if number != axis else -1 for number in range(rank)])
+    shape_of_rows = rows.op("Shape")
     if None in sizes:  # onnxruntime does not expand 1 to 0
-        text += f"nothing = ConstantOfShape<value = {_ZEROS[call.element_type('indices')]}>(shape_of_rows)\n"
-        text += "positions = Add(column, nothing)\n"
+        positions = column + zeros(shape_of_rows, call.element_type("indices"))
     else:
-        text += "positions = Expand(column, shape_of_rows)\n"
-    text += f'dX_wide = ScatterElements<axis = {axis}, reduction = "add">(zeros, positions, rows)\n'
-    return _scattered(call, text)
+        positions = column.op("Expand", shape_of_rows)
+    return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, reduction="add"), "dY")
 
 
-def _by_one_hot(call: Call, rank: int, axis: int) -> str:
+def _by_one_hot(call: Call, rows: Tensor, rank: int, axis: int) -> Tensor:
     """A product with a matrix that is 1 where a row has an index: (axis, number of indices) by the rows.
 
     An infinity or NaN in dY is also in the other rows of its column, since its product with 0 is NaN.
@@ -122,33 +111,32 @@ def _by_one_hot(call: Call, rank: int, axis: int) -> str:
     count = None if shape is None or indices is None else dims.size([shape[axis], *indices]).static
     call.require_few(count or 0)
     order = [axis, *(number for number in range(rank) if number != axis)]
-    text = ints("first", [axis]) + ints("behind", [axis + 1]) + "extent = Slice(shape, first, behind)\n"
-    text += reshape("extent_number", "extent", []) + integer("zero", 0) + integer("one", 1)
-    text += "numbers = Range(zero, extent_number, one)\n" + reshape("upright", "numbers", [-1, 1])
-    text += reshape("given", "indices", [1, -1]) + cast("long", "given", TensorProto.INT64)
-    text += "negative = Less(long, zero)\nbehind_end = Add(long, extent_number)\n"
-    text += "places = Where(negative, behind_end, long)\nis_place = Equal(upright, places)\n"
-    text += cast("matrix", "is_place", call.computed_type("dY")) + transpose("leading", "rows", order)
-    text += "flat = Flatten<axis = 1>(leading)\nsums = MatMul(matrix, flat)\n"
-    text += "rest = Shape(leading)\n" + ints("second", [1]) + ints("last", [rank])
-    text += "rest_sizes = Slice(rest, second, last)\nwhole_shape = Concat<axis = 0>(extent, rest_sizes)\n"
-    text += "whole = Reshape<allowzero = 1>(sums, whole_shape)\n"
-    return text + transpose("dX_wide", "whole", map(order.index, range(rank)))
+    extent = call.tensor("shape").op("Slice", [axis], [axis + 1])
+    extent_number = extent.reshape([])
+    upright = call.constant(0).op("Range", extent_number, np.array(1)).reshape([-1, 1])
+    long = call.tensor("indices").reshape([1, -1]).cast(TensorProto.INT64)
+    places = long.op("Less", 0).op("Where", long + extent_number, long)
+    matrix = upright.op("Equal", places).cast(call.computed_type("dY"))
+    leading = rows.transpose(order)
+    sums = matrix @ leading.op("Flatten", axis=1)
+    whole_shape = joined([extent, leading.op("Shape").op("Slice", [1], [rank])], 0)
+    return sums.op("Reshape", whole_shape, allowzero=1).transpose(map(order.index, range(rank)))
 
 
-def _gather_elements_grad(call: Call) -> str:
-    axis = call.attribute("axis", 0)
-    body = f'dX_wide = ScatterElements<axis = {axis}, reduction = "add">(zeros, indices, dY_wide)\n'
-    return _scattered(call, body)
+def _gather_elements_grad(call: Call) -> Tensor:
+    base, dy = _addends(call)
+    sums = base.op("ScatterElements", call.tensor("indices"), dy, axis=call.attribute("axis", 0), reduction="add")
+    return call.narrowed(sums, "dY")
 
 
-def _gather_nd_grad(call: Call) -> str:
+def _gather_nd_grad(call: Call) -> Tensor:
     if call.attribute("batch_dims", 0):
         raise call.refuse("batch_dims")
-    return _scattered(call, 'dX_wide = ScatterND<reduction = "add">(zeros, indices, dY_wide)\n')
+    base, dy = _addends(call)
+    return call.narrowed(base.op("ScatterND", call.tensor("indices"), dy, reduction="add"), "dY")
 
 
-def _slice_grad(call: Call) -> str:
+def _slice_grad(call: Call) -> Tensor:
     """Zeros around dY; where a step is not 1, zeros between its rows too, by a scatter along that axis."""
     sizes = call.dims("shape")
     starts, ends = call.integers("starts") or [], call.integers("ends") or []
@@ -170,66 +158,57 @@ def _slice_grad(call: Call) -> str:
         else:
             call.require_few(size)
             scattered.append((at, taken, size))
-    text, source = "", "dY_wide"
-    for number, (at, taken, size) in enumerate(scattered):
+    [source] = call.widened("dY")
+    for at, taken, size in scattered:
         rows = [taken.index(position) if position in taken else len(taken) for position in range(size)]
-        text += _spread(number, source, at, len(sizes), rows)
-        source = f"spread_{number}"
-    text += ints("pads", pads) + f"dX_wide = Pad({source}, pads)\n"
-    return in_float32(call, text, ("dY",), {"dX": "dY"})
+        source = _spread(source, at, len(sizes), rows)
+    return call.narrowed(source.op("Pad", pads), "dY")
 
 
-def _spread(number: int, source: str, axis: int, rank: int, rows: Sequence[int]) -> str:
+def _spread(source: Tensor, axis: int, rank: int, rows: Sequence[int]) -> Tensor:
     """The rows of a value along an axis in another order; a number behind the last row is a row of zeros."""
     pads = [0] * (2 * rank)
     pads[rank + axis] = 1
-    return (
-        ints(f"row_{number}", pads)
-        + f"with_zeros_{number} = Pad({source}, row_{number})\n"
-        + ints(f"rows_{number}", rows)
-        + f"spread_{number} = Gather<axis = {axis}>(with_zeros_{number}, rows_{number})\n"
-    )
+    return source.op("Pad", pads).op("Gather", rows, axis=axis)
 
 
-def _flatten_and_unpad(call: Call) -> str:
+def _flatten_and_unpad(call: Call) -> dict[str, Tensor]:
     """The rows at the indices, with the first two axes as one; the sizes of these."""
-    rank = call.rank("X")
-    text = ints("start", [0]) + ints("two", [2]) + ints("end", [rank]) + ints("any", [-1])
-    text += "shape = Shape(X)\nbefore = Slice(shape, start, two)\nafter = Slice(shape, two, end)\n"
-    text += "flat_shape = Concat<axis = 0>(any, after)\nflat = Reshape(X, flat_shape)\n"
-    return text + "Y = Gather<axis = 0>(flat, indices)\nunflatten_dims = Identity(before)\n"
+    rank, x = call.rank("X"), call.tensor("X")
+    shape = x.op("Shape")
+    before, after = shape.op("Slice", [0], [2]), shape.op("Slice", [2], [rank])
+    flat = x.op("Reshape", joined([call.constant([-1]), after], 0))
+    return {"Y": flat.op("Gather", call.tensor("indices"), axis=0), "unflatten_dims": before}
 
 
-def _pad_and_unflatten(call: Call) -> str:
+def _pad_and_unflatten(call: Call) -> Tensor:
     """Zeros with the rows at the indices, and the first axis as two."""
     rank, kind = call.rank("X"), call.computed_type("X")
-    if kind not in _ZEROS:
+    if kind not in _ADDED:
         raise call.refuse(f"elements of type {type_name(kind)}")
-    text = ints("one", [1]) + ints("end", [rank]) + ints("start", [0]) + ints("two", [2])
-    text += (
-        "rows = Shape(X_wide)\nrest = Slice(rows, one, end)\ncount = ReduceProd<keepdims = 1>(unflatten_dims, start)\n"
-    )
-    text += "shape = Concat<axis = 0>(count, rest)\n" + _zeros(kind)
-    text += unsqueeze("column", "indices", range(1, rank)) + "positions = Expand(column, rows)\n"
-    text += "flat = ScatterElements<axis = 0>(zeros, positions, X_wide)\n"
-    text += "whole_shape = Concat<axis = 0>(unflatten_dims, rest)\nY_wide = Reshape(flat, whole_shape)\n"
-    return in_float32(call, text, ("X",), {"Y": "X"})
+    [x] = call.widened("X")
+    sizes, rows = call.tensor("unflatten_dims"), x.op("Shape")
+    rest = rows.op("Slice", [1], [rank])
+    base = zeros(joined([sizes.op("ReduceProd", [0], keepdims=1), rest], 0), kind)
+    positions = call.tensor("indices").unsqueeze(range(1, rank)).op("Expand", rows)
+    flat = base.op("ScatterElements", positions, x, axis=0)
+    return call.narrowed(flat.op("Reshape", joined([sizes, rest], 0)), "X")
 
 
-def _shrunken_gather(call: Call) -> str:
-    return f"Y = Gather<axis = {call.attribute('axis', 0)}>(X, indices)\n"
+def _shrunken_gather(call: Call) -> Tensor:
+    return call.tensor("X").op("Gather", call.tensor("indices"), axis=call.attribute("axis", 0))
 
 
-def _trilu(call: Call) -> str:
-    operands = "X, k" if call.has("k") else "X"
-    return f"Y = Trilu<upper = {call.attribute('upper', 1)}>({operands})\n"
+def _trilu(call: Call) -> Tensor:
+    x, *k = map(call.tensor, call.all_inputs())
+    return x.op("Trilu", *k, upper=call.attribute("upper", 1))
 
 
-def _reduce_sum_training(call: Call) -> str:
-    keep, noop = call.attribute("keepdims", 1), call.attribute("noop_with_empty_axes", 0)
+def _reduce_sum_training(call: Call) -> Tensor:
+    x, keep, noop = call.tensor("X"), call.attribute("keepdims", 1), call.attribute("noop_with_empty_axes", 0)
     if call.numbers("axes") == []:
-        return "Y = Identity(X)\n" if noop else f"Y = ReduceSum<keepdims = {keep}>(X)\n"
-    return f"Y = ReduceSum<keepdims = {keep}, noop_with_empty_axes = {noop}>(X, axes)\n"
+        return x if noop else x.op("ReduceSum", keepdims=keep)
+    return x.op("ReduceSum", call.tensor("axes"), keepdims=keep, noop_with_empty_axes=noop)
 
 
 DEFINITIONS = (

@@ -15,127 +15,115 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
-from poolgrad_lowering.standard.definition import Call, Definition, converted, in_float32
-from poolgrad_lowering.standard.nodes import cast, reduce, reshape, scalar, scalars
+from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.nodes import Tensor
 
 EPSILON = 1e-5
 
 
-def _batch_norm_internal(call: Call) -> str:
+def _batch_norm_internal(call: Call) -> dict[str, Tensor]:
     """BatchNormalization in training; the running variance takes in the population's variance, as in onnxruntime."""
     rank = call.rank("X")
     if not call.attribute("training_mode", 1):
         raise call.refuse("a BatchNormInternal outside of training")
     kept = call.attribute("momentum", 0.9)
     axes = [0, *range(2, rank)]
-    body = (
-        reduce("ReduceMean", "centre", "X_wide", axes, keep=True)
-        + "deviation = Sub(X_wide, centre)\nsquares = Mul(deviation, deviation)\n"
-        + reduce("ReduceMean", "variance", "squares", axes, keep=True)
-        + scalar("epsilon", call.attribute("epsilon", EPSILON), call.computed_type("X"))
-        + "raised = Add(variance, epsilon)\nspread = Sqrt(raised)\ninverse = Reciprocal(spread)\n"
-        + "normal = Mul(deviation, inverse)\n"
-        + _by_channel("factor", "scale_wide", rank)
-        + _by_channel("offset", "B_wide", rank)
-        + "scaled = Mul(normal, factor)\nY_wide = Add(scaled, offset)\n"
-        + reshape("saved_mean_wide", "centre", [-1])
-        + reshape("saved_inv_std_wide", "inverse", [-1])
-        + reshape("flat_variance", "variance", [-1])
-        + scalars(call.computed_type("mean"), kept=kept, taken=1 - kept)
-        + "old_mean = Mul(mean_wide, kept)\nnew_mean = Mul(saved_mean_wide, taken)\n"
-        + "running_mean_wide = Add(old_mean, new_mean)\n"
-        + "old_var = Mul(var_wide, kept)\nnew_var = Mul(flat_variance, taken)\n"
-        + "running_var_wide = Add(old_var, new_var)\n"
-    )
-    outputs = {"Y": "X", "running_mean": "mean", "running_var": "var", "saved_mean": "mean", "saved_inv_std": "var"}
-    return in_float32(call, body, ("X", "scale", "B", "mean", "var"), outputs)
+    x, scale, b, mean, var = call.widened("X", "scale", "B", "mean", "var")
+    centre = x.reduced("ReduceMean", axes, keep=True)
+    deviation = x - centre
+    variance, inverse = _spread(call, deviation, axes)
+    normal = deviation * inverse
+    factor, offset = _by_channel(scale, rank), _by_channel(b, rank)
+    y = normal * factor + offset
+    saved_mean, saved_inv_std, flat_variance = (each.reshape([-1]) for each in (centre, inverse, variance))
+    call.element_type("mean")
+    kept_part, taken_part = mean.constant(kept), mean.constant(1 - kept)
+    return {
+        "Y": call.narrowed(y, "X"),
+        "running_mean": call.narrowed(mean * kept_part + saved_mean * taken_part, "mean"),
+        "running_var": call.narrowed(var * kept_part + flat_variance * taken_part, "var"),
+        "saved_mean": call.narrowed(saved_mean, "mean"),
+        "saved_inv_std": call.narrowed(saved_inv_std, "var"),
+    }
 
 
-def _by_channel(result: str, source: str, rank: int) -> str:
-    return reshape(result, source, [1, -1, *[1] * (rank - 2)])
+def _spread(call: Call, deviation: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The mean of the squares of a deviation, and σ⁻¹."""
+    variance = (deviation * deviation).reduced("ReduceMean", axes, keep=True)
+    return variance, (variance + call.attribute("epsilon", EPSILON)).op("Sqrt").op("Reciprocal")
 
 
-def _batch_normalization_grad(call: Call) -> str:
+def _by_channel(source: Tensor, rank: int) -> Tensor:
+    return source.reshape([1, -1, *[1] * (rank - 2)])
+
+
+def _batch_normalization_grad(call: Call) -> dict[str, Tensor]:
     rank = call.rank("X")
     axes = [0, *range(2, rank)]
-    body = (
-        _by_channel("centre", "mean_wide", rank)
-        + _by_channel("inverse", "inv_std_wide", rank)
-        + _by_channel("factor", "scale_wide", rank)
-        + "deviation = Sub(X_wide, centre)\nnormal = Mul(deviation, inverse)\n"
-        + reduce("ReduceSum", "dB_wide", "dY_wide", axes)
-        + "product_ = Mul(dY_wide, normal)\n"
-        + reduce("ReduceSum", "dscale_wide", "product_", axes)
-        + reduce("ReduceMean", "mean_dy", "dY_wide", axes, keep=True)
-        + reduce("ReduceMean", "mean_product", "product_", axes, keep=True)
-        + "along = Mul(normal, mean_product)\ncentred = Sub(dY_wide, mean_dy)\nacross = Sub(centred, along)\n"
-        + "slope = Mul(factor, inverse)\ndX_wide = Mul(across, slope)\n"
-    )
-    outputs = {"dX": "X", "dscale": "scale", "dB": "scale"}
-    return in_float32(call, body, ("dY", "X", "scale", "mean", "inv_std"), outputs)
+    dy, x, *of_channels = call.widened("dY", "X", "scale", "mean", "inv_std")
+    factor, centre, inverse = (_by_channel(each, rank) for each in of_channels)
+    normal = (x - centre) * inverse
+    d_b = dy.reduced("ReduceSum", axes)
+    product = dy * normal
+    d_scale = product.reduced("ReduceSum", axes)
+    mean_dy, mean_product = (each.reduced("ReduceMean", axes, keep=True) for each in (dy, product))
+    along = normal * mean_product
+    d_x = (dy - mean_dy - along) * (factor * inverse)
+    return {
+        "dX": call.narrowed(d_x, "X"),
+        "dscale": call.narrowed(d_scale, "scale"),
+        "dB": call.narrowed(d_b, "scale"),
+    }
 
 
-def _layer_normalization(call: Call, *, centred: bool = True) -> str:
+def _layer_normalization(call: Call, *, centred: bool = True) -> dict[str, Tensor]:
     rank = call.rank("X")
     axes = range(call.axis(rank, -1), rank)
-    body = "deviation = Identity(X_wide)\n"
-    if centred:
-        body = reduce("ReduceMean", "mean_wide", "X_wide", axes, keep=True) + "deviation = Sub(X_wide, mean_wide)\n"
-    body += (
-        "squares = Mul(deviation, deviation)\n"
-        + reduce("ReduceMean", "variance", "squares", axes, keep=True)
-        + scalar("epsilon", call.attribute("epsilon", EPSILON), call.computed_type("X"))
-        + "raised = Add(variance, epsilon)\nspread = Sqrt(raised)\ninv_std_wide = Reciprocal(spread)\n"
-        + "normal = Mul(deviation, inv_std_wide)\n"
-    )
-    if call.has("B"):
-        body += "scaled = Mul(normal, scale_wide)\nY_wide = Add(scaled, B_wide)\n"
-    else:
-        body += "Y_wide = Mul(normal, scale_wide)\n"
-    wide = in_float32(call, body, ("X", "scale", "B"), {"Y": "X"})
+    x, scale, *b = call.widened("X", "scale", *(["B"] if call.has("B") else []))
+    mean = x.reduced("ReduceMean", axes, keep=True)
+    deviation = x - mean if centred else x
+    _, inverse = _spread(call, deviation, axes)
+    y = deviation * inverse * scale
+    y = call.narrowed(y + b[0] if b else y, "X")
     # The statistics are float32 whatever X is.
-    if call.computed_type("X") == TensorProto.FLOAT:
-        return wide.replace("mean_wide", "mean").replace("inv_std_wide", "inv_std")
-    means = cast("mean", "mean_wide", TensorProto.FLOAT) if centred else ""
-    return wide + means + cast("inv_std", "inv_std_wide", TensorProto.FLOAT)
+    statistics = {"mean": mean, "inv_std": inverse}
+    if x.element_type != TensorProto.FLOAT:
+        statistics = {name: each.cast(TensorProto.FLOAT) for name, each in statistics.items()}
+    return {"Y": y, **statistics}
 
 
-def _layer_normalization_grad(call: Call, *, centred: bool = True) -> str:
+def _layer_normalization_grad(call: Call, *, centred: bool = True) -> dict[str, Tensor]:
+    dy, x, scale = call.widened("dY", "X", "scale")
     # The mean and the inverse deviation may have another type than X.
-    body = converted(call, "centre", "mean", call.computed_type("X")) if centred else ""
-    body += converted(call, "inverse", "inv_std", call.computed_type("X"))
-    body += "deviation = Sub(X_wide, centre)\n" if centred else "deviation = Identity(X_wide)\n"
-    return _of_normal(call, "X", body + "normal = Mul(deviation, inverse)\n", ("scale",), centred=centred)
+    centre = call.converted("mean", call.computed_type("X")) if centred else None
+    inverse = call.converted("inv_std", call.computed_type("X"))
+    normal = (x if centre is None else x - centre) * inverse
+    return _of_normal(call, "X", (dy, scale, normal, inverse), centred=centred)
 
 
-def _invertible_layer_normalization_grad(call: Call) -> str:
+def _invertible_layer_normalization_grad(call: Call) -> dict[str, Tensor]:
     """x̂ from the result: (Y − B) / scale."""
-    body = converted(call, "inverse", "inv_std", call.computed_type("Y"))
-    body += "shifted = Sub(Y_wide, B_wide)\nnormal = Div(shifted, scale_wide)\n"
-    return _of_normal(call, "Y", body, ("scale", "B"))
+    dy, y, scale, b = call.widened("dY", "Y", "scale", "B")
+    inverse = call.converted("inv_std", call.computed_type("Y"))
+    return _of_normal(call, "Y", (dy, scale, (y - b) / scale, inverse))
 
 
-def _of_normal(call: Call, source: str, body: str, read: Sequence[str], *, centred: bool = True) -> str:
-    """The gradients of a layer normalization, behind nodes that compute x̂ as `normal`, and σ⁻¹ as `inverse`."""
+def _of_normal(
+    call: Call, source: str, operands: tuple[Tensor, Tensor, Tensor, Tensor], *, centred: bool = True
+) -> dict[str, Tensor]:
+    """The gradients of a layer normalization from dY, scale, x̂ and σ⁻¹."""
     rank = call.rank(source)
     axis = call.axis(rank, -1)
     inner, outer = range(axis, rank), range(axis)
-    body += (
-        "by_scale = Mul(dY_wide, scale_wide)\nscaled = Mul(by_scale, inverse)\nproduct_ = Mul(scaled, normal)\n"
-        + reduce("ReduceMean", "mean_product", "product_", inner, keep=True)
-        + "along = Mul(normal, mean_product)\n"
-    )
-    if centred:
-        body += reduce("ReduceMean", "mean_scaled", "scaled", inner, keep=True) + "rest = Sub(scaled, mean_scaled)\n"
-    else:
-        body += "rest = Identity(scaled)\n"
-    body += (
-        "dX_wide = Sub(rest, along)\nproduct_scale = Mul(dY_wide, normal)\n"
-        + reduce("ReduceSum", "dscale_wide", "product_scale", outer)
-        + reduce("ReduceSum", "dB_wide", "dY_wide", outer)
-    )
-    outputs = {"dX": source, "dscale": "scale", "dB": "scale"}
-    return in_float32(call, body, ("dY", source, *read), outputs)
+    dy, scale, normal, inverse = operands
+    scaled = dy * scale * inverse
+    along = normal * (scaled * normal).reduced("ReduceMean", inner, keep=True)
+    rest = scaled - scaled.reduced("ReduceMean", inner, keep=True) if centred else scaled
+    return {
+        "dX": call.narrowed(rest - along, source),
+        "dscale": call.narrowed((dy * normal).reduced("ReduceSum", outer), "scale"),
+        "dB": call.narrowed(dy.reduced("ReduceSum", outer), "scale"),
+    }
 
 
 DEFINITIONS = (

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
@@ -18,11 +18,11 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, PoolAttributes, adaptive_bounds
-from poolgrad_lowering.standard.definition import Body, Call, Definition, converted
-from poolgrad_lowering.standard.nodes import cast, multiply_along, reduce, reshape, unsqueeze
+from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.nodes import Tensor, zeros
 
 
-def _average_pool_grad(call: Call) -> Body:
+def _average_pool_grad(call: Call) -> Tensor:
     """The sizes of X are those of the forward pool, which is found by its name or by its attributes."""
     pool = PoolAttributes.read(call.node)
     pools = forward_pools(call.facts, call.node)
@@ -56,48 +56,52 @@ def _require_few(call: Call, channels: int, pool: MeanWindows) -> None:
     call.require_few(sum(map(operator.mul, kernel, pool.counts)))
 
 
-def _spread(call: Call, source: str, channels: int, pool: MeanWindows) -> Body:
+def _spread(call: Call, source: str, channels: int, pool: MeanWindows) -> Tensor:
     """Each element of a gradient over its divisor, on every element of its window.
 
     The windows end at the last element that one reaches, or at the end of the input.
     """
     _require_few(call, channels, pool)
-    element_type = call.element_type(source)
+    dy = call.typed(source)
+    dtype = helper.tensor_dtype_to_np_dtype(dy.element_type)
     kernel, strides, begins, _, dilations = map(list[int], zip(*pool.windows, strict=True))
-    ends, divisors = pool.overhangs(), pool.divisors().astype(np.float32)
-    attributes = (
-        f"kernel_shape = {kernel}, strides = {strides}, dilations = {dilations}, group = {channels}, "
-        f"pads = {begins + [max(end, 0) for end in ends]}, output_padding = {[max(-end, 0) for end in ends]}"
+    ends, divisors = pool.overhangs(), np.asarray(pool.divisors(), np.float32).astype(dtype)
+    mean = dy / (divisors[None, None] if divisors.ndim else divisors)
+    return mean.op(
+        "ConvTranspose",
+        np.ones([channels, 1, *kernel], dtype),
+        kernel_shape=kernel,
+        strides=strides,
+        dilations=dilations,
+        group=channels,
+        pads=begins + [max(end, 0) for end in ends],
+        output_padding=[max(-end, 0) for end in ends],
     )
-    text = cast("divisor", "taps", element_type) + cast("weight", "ones", element_type)
-    text += f"mean = Div({source}, divisor)\n{call.outputs[0]} = ConvTranspose<{attributes}>(mean, weight)\n"
-    ones = np.ones([channels, 1, *kernel], np.float32)
-    return Body(text, {"taps": divisors[None, None] if divisors.ndim else divisors, "ones": ones})
 
 
-def _max_pool_grad(call: Call) -> Body:
+def _max_pool_grad(call: Call) -> Tensor:
     """dY added onto zeros at the Indices, which number all elements of X."""
     if len(call.node.inputs) != 2:
         raise call.refuse("operands that are not those of onnxruntime's MaxPoolGrad")
     indices = call.operand("Indices")
     pool = None if indices is None else indices.producer
-    x = pool.input(0) if pool is not None and pool.is_a("MaxPool") else None
-    if x is None:
+    given = pool.input(0) if pool is not None and pool.is_a("MaxPool") else None
+    if given is None:
         raise call.refuse("Indices that are not those of a MaxPool")
-    wide = call.element_type("dY") == TensorProto.DOUBLE
-    kind = ("double[1] {0.0}", TensorProto.DOUBLE) if wide else ("float[1] {0.0}", TensorProto.FLOAT)
-    text = "shape = Shape(X)\nsize = Size(X)\n" + reshape("length", "size", [1])
-    text += f"zeros = ConstantOfShape<value = {kind[0]}>(length)\n" + converted(call, "terms", "dY", kind[1])
-    text += reshape("flat", "terms", [-1]) + reshape("positions", "Indices", [-1])
-    text += 'sums = ScatterElements<axis = 0, reduction = "add">(zeros, positions, flat)\n'
-    text += "whole = Reshape(sums, shape)\n" + cast("dX", "whole", call.element_type("dY"))
-    return Body(text, values={"X": x})
+    x, kind = call.value(given), call.element_type("dY")
+    wide = kind if kind == TensorProto.DOUBLE else TensorProto.FLOAT
+    shape = x.op("Shape")
+    flat_zeros = zeros(x.op("Size").reshape([1]), wide)
+    terms = call.converted("dY", wide).reshape([-1])
+    positions = call.tensor("Indices").reshape([-1])
+    sums = flat_zeros.op("ScatterElements", positions, terms, axis=0, reduction="add")
+    return sums.op("Reshape", shape).cast(kind)
 
 
 # -- ATen's average pools
 
 
-def _aten(call: Call) -> Body | str:
+def _aten(call: Call) -> Mapping[str, Tensor] | Tensor:
     name = call.attribute("operator", "")
     if name not in _ATEN_BODIES:
         raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::{}", name)
@@ -124,14 +128,17 @@ def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
     return MeanWindows(windows, sizes, counts, padded, int(call.number(f"a{first + 5}") or 0))
 
 
-def _aten_avg_pool(call: Call) -> str:
+def _aten_avg_pool(call: Call) -> Tensor:
     kernel, strides, pads, *_ = map(list[int], zip(*_mean_windows(call, "a0", 1).windows, strict=True))
     if call.number("a6"):
         raise call.refuse("a divisor of an average pool")
-    includes, rounds_up = int(bool(call.number("a5"))), int(bool(call.number("a4")))
-    return (
-        f"r0 = AveragePool<kernel_shape = {kernel}, strides = {strides}, pads = {pads * 2}, "
-        f"count_include_pad = {includes}, ceil_mode = {rounds_up}>(a0)\n"
+    return call.tensor("a0").op(
+        "AveragePool",
+        kernel_shape=kernel,
+        strides=strides,
+        pads=pads * 2,
+        count_include_pad=int(bool(call.number("a5"))),
+        ceil_mode=int(bool(call.number("a4"))),
     )
 
 
@@ -149,51 +156,44 @@ def _adaptive_counts(call: Call) -> list[int]:
     return counts[0]
 
 
-def _products(call: Call, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
+def _products(call: Call, x: str, counts: Sequence[int], *, transposed: bool) -> Tensor:
     """A product with a matrix on each axis, or its transpose: adaptive windows have no fixed kernel."""
-    source = "a0"
-    sizes, element_type = call.sizes(x, 2), call.element_type(source)
+    sizes, result = call.sizes(x, 2), call.typed("a0")
     if len(counts) != len(sizes) or 0 in counts:
         raise call.refuse(f"an output of {counts} elements on {len(sizes)} axes")
-    rank, text, tensors = 2 + len(sizes), "", {}
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True), 2):
         call.require_few(size * count)
         weights = np.zeros((size, count), np.float32)
         for number in range(count):
             low, high = adaptive_bounds(number, size, count)
             weights[low:high, number] = 1 / (high - low)
-        tensors[f"weights_{axis}"] = weights.T if transposed else weights
-        nodes, source = multiply_along(axis, rank, source, f"matrix_{axis}")
-        text += cast(f"matrix_{axis}", f"weights_{axis}", element_type) + nodes
-    return Body(text + f"r0 = Identity({source})\n", tensors)
+        matrix = (weights.T if transposed else weights).astype(helper.tensor_dtype_to_np_dtype(result.element_type))
+        result = result.along(axis, 2 + len(sizes), matrix)
+    return result
 
 
-def _aten_max(call: Call) -> str:
+def _aten_max(call: Call) -> dict[str, Tensor]:
     """The maximum along an axis and its position; the overload `dim` alone has two results."""
     axis, keep = call.number("a1"), bool(call.number("a2"))
     if call.attribute("overload_name") != "dim" or axis is None:
         raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::max, overload '{}'", call.attribute("overload_name", ""))
-    return (
-        reduce("ReduceMax", "r0", "a0", [int(axis)], keep=keep)
-        + f"r1 = ArgMax<axis = {int(axis)}, keepdims = {int(keep)}>(a0)\n"
-    )
+    x = call.tensor("a0")
+    position = x.op("ArgMax", axis=int(axis), keepdims=int(keep))
+    return {"r0": x.reduced("ReduceMax", [int(axis)], keep=keep), "r1": position}
 
 
-def _aten_value_selecting_reduction_backward(call: Call) -> str:
+def _aten_value_selecting_reduction_backward(call: Call) -> Tensor:
     """The gradient at the chosen positions of zeros."""
     axis, kept = call.number("a1"), bool(call.number("a4"))
     if axis is None:
         raise call.refuse("an axis that is no constant")
-    element_type = call.element_type("a0")
-    text = "".join(
-        f"{name} = Identity({source})\n" if kept else unsqueeze(name, source, [int(axis)])
-        for name, source in (("terms", "a0"), ("positions", "a2"))
-    )
-    text += "zeros = ConstantOfShape<value = float[1] {0.0}>(a3)\n" + cast("base", "zeros", element_type)
-    return text + f"r0 = ScatterElements<axis = {int(axis)}>(base, positions, terms)\n"
+    operands = (call.typed("a0"), call.tensor("a2"))
+    terms, positions = operands if kept else (each.unsqueeze([int(axis)]) for each in operands)
+    base = zeros(call.tensor("a3"), TensorProto.FLOAT).cast(terms.element_type)
+    return base.op("ScatterElements", positions, terms, axis=int(axis))
 
 
-_ATEN_BODIES: dict[str, Callable[[Call], Body | str]] = {
+_ATEN_BODIES: dict[str, Callable[[Call], Mapping[str, Tensor] | Tensor]] = {
     **dict.fromkeys(
         ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
         lambda call: _products(call, "a0", call.integers("a1") or [], transposed=False),

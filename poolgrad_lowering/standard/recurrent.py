@@ -15,281 +15,220 @@ As in onnxruntime-training's kernels, there is one direction, and the activation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from poolgrad_lowering.standard.definition import Call, Definition
-from poolgrad_lowering.standard.nodes import ints, reduce, reshape, scalar, transpose, unsqueeze
+from poolgrad_lowering.standard.nodes import Tensor, joined
 
 MOST_STEPS = 4096
 """With more steps, the nodes of a sequence would be too many."""
 
 
-class _Sequence(NamedTuple):
-    """The number of steps, the size of a state, and the number of gates."""
+class _Sequence:
+    """A node, its number of steps and the size of its states, W and R as matrices, and the biases of both products."""
 
-    steps: int
-    hidden: int
-    gates: int
+    def __init__(self, call: Call, activations: Sequence[str]) -> None:
+        """Raise `Refuse` for what onnxruntime-training's kernels do not have either."""
+        found = [str(name).lower() for name in call.attribute("activations") or activations]
+        if found != list(activations) or call.attribute("activation_alpha") or call.attribute("activation_beta"):
+            raise call.refuse(f"activations {found}")
+        for name, only in (("direction", "forward"), ("input_forget", 0), ("layout", 0)):
+            if (value := call.attribute(name, only)) != only:
+                raise call.refuse(f"{name} {value}")
+        if call.attribute("clip") is not None:
+            raise call.refuse("clip")
+        for name in ("sequence_lengths", "P"):
+            if call.has(name):
+                raise call.refuse(f"an input {name}")
+        steps, (directions, width, hidden) = call.count("X", 0), call.sizes("R")
+        if not 0 < steps <= MOST_STEPS or directions != 1 or not hidden or width % hidden:
+            what = f"{steps} steps, of which at most {MOST_STEPS} are written out, with R of {call.shape('R')}"
+            raise call.refuse(what)
+        self.call, self.steps, self.hidden, self.width = call, steps, hidden, width
+        self.weight = call.tensor("W").reshape([width, call.count("W", 2)])
+        self.recurrence = call.tensor("R").reshape([width, hidden])
+        self.biases: Sequence[Tensor | None] = (None, None)
+        if call.has("B"):
+            self.biases = [call.tensor("B").part(1, start, start + width) for start in (0, width)]
 
-    @property
-    def width(self) -> int:
-        """The number of elements of all gates."""
-        return self.gates * self.hidden
+    def split(self, *sources: Tensor) -> list[tuple[Tensor, ...]]:
+        """Return the parts of sequences for each step."""
+        return list(zip(*(source.split(0, [1] * self.steps) for source in sources), strict=True))
 
+    def state(self, name: str, like: Tensor) -> Tensor:
+        """Return a state that is an operand, or zeros of the shape of `like`."""
+        return self.call.tensor(name) if self.call.has(name) else like.op("Shape").op("ConstantOfShape")
 
-def _sequence(call: Call, activations: Sequence[str]) -> _Sequence:
-    """Return what a definition covers. Raises `Refuse` for what onnxruntime-training's kernels do not have either."""
-    found = [str(name).lower() for name in call.attribute("activations") or activations]
-    if found != list(activations) or call.attribute("activation_alpha") or call.attribute("activation_beta"):
-        raise call.refuse(f"activations {found}")
-    for name, only in (("direction", "forward"), ("input_forget", 0), ("layout", 0)):
-        if (value := call.attribute(name, only)) != only:
-            raise call.refuse(f"{name} {value}")
-    if call.attribute("clip") is not None:
-        raise call.refuse("clip")
-    for name in ("sequence_lengths", "P"):
-        if call.has(name):
-            raise call.refuse(f"an input {name}")
-    steps, (directions, width, hidden) = call.count("X", 0), call.sizes("R")
-    if not 0 < steps <= MOST_STEPS or directions != 1 or not hidden or width % hidden:
-        raise call.refuse(f"{steps} steps, of which at most {MOST_STEPS} are written out, with R of {call.shape('R')}")
-    return _Sequence(steps, hidden, width // hidden)
-
-
-def _weights(call: Call, shape: _Sequence) -> str:
-    """`weight` and `recurrence`, and `wt` and `rt`, which are transposed."""
-    text = reshape("weight", "W", [shape.width, call.count("W", 2)])
-    text += reshape("recurrence", "R", [shape.width, shape.hidden])
-    return text + transpose("wt", "weight", [1, 0]) + transpose("rt", "recurrence", [1, 0])
-
-
-def _biases(shape: _Sequence) -> str:
-    """`bw` and `br` from B, (1, elements)."""
-    return _part("bw", "B", 1, 0, shape.width) + _part("br", "B", 1, shape.width, 2 * shape.width)
+    def inputs(self, bias: Tensor | None) -> tuple[list[Tensor], Tensor]:
+        """Return what the gates of each step get from X, and a value that has a state's shape."""
+        product = _plus(self.call.tensor("X") @ self.weight.transpose([1, 0]), bias)
+        steps = [step for (step,) in self.split(product)]
+        return steps, steps[0].part(2, 0, self.hidden)
 
 
-def _split(names: Sequence[str], source: str, axis: int, sizes: Sequence[int]) -> str:
-    if len(names) == 1:
-        return f"{names[0]} = Identity({source})\n"
-    label = f"{names[0]}_sizes"
-    return ints(label, sizes) + f"{', '.join(names)} = Split<axis = {axis}>({source}, {label})\n"
+def _plus(value: Tensor, other: Tensor | None) -> Tensor:
+    return value if other is None else value + other
 
 
-def _part(result: str, source: str, axis: int, start: int, end: int) -> str:
-    text = ints(f"{result}_start", [start]) + ints(f"{result}_end", [end]) + ints(f"{result}_axis", [axis])
-    return text + f"{result} = Slice({source}, {result}_start, {result}_end, {result}_axis)\n"
+def _results(hidden: Sequence[Tensor], gates: Sequence[Tensor]) -> dict[str, Tensor]:
+    """The outputs that every forward pass has, from the hidden states and the gates of all steps."""
+    return {"HAll": joined(hidden, 0).unsqueeze([1]), "gates": joined(gates, 0).unsqueeze([1]), "HFinal": hidden[-1]}
 
 
-def _steps(name: str, source: str, steps: int) -> str:
-    """`name` and the number of a step for each step of a sequence."""
-    return _split(_numbered(name, steps), source, 0, [1] * steps)
+def _lstm(call: Call) -> dict[str, Tensor]:
+    sequence = _Sequence(call, ("sigmoid", "tanh", "tanh"))
+    size, rt, (bw, br) = sequence.hidden, sequence.recurrence.transpose([1, 0]), sequence.biases
+    inputs, like = sequence.inputs(None if bw is None else _plus(bw, br))
+    h, c = sequence.state("H0", like), sequence.state("C0", like)
+    hidden, cells, gates = [], [], []
+    for x in inputs:
+        linear, cell = (x + h @ rt).split(2, [3 * size, size])
+        s, g = linear.op("Sigmoid"), cell.op("Tanh")
+        i, o, f = s.split(2, [size] * 3)
+        c = f * c + i * g
+        h = o * c.op("Tanh")
+        hidden.append(h)
+        cells.append(c)
+        gates.append(joined([s, g], 2))
+    return {**_results(hidden, gates), "CAll": joined(cells, 0).unsqueeze([1]), "CFinal": c}
 
 
-def _numbered(name: str, steps: int) -> list[str]:
-    return [f"{name}_{step}" for step in range(steps)]
-
-
-def _joined(result: str, name: str, steps: int) -> str:
-    return f"{result} = Concat<axis = 0>({', '.join(_numbered(name, steps))})\n"
-
-
-def _state(call: Call, name: str, result: str) -> str:
-    """A state that is an operand, or zeros of the shape of `like`."""
-    if call.has(name):
-        return f"{result} = Identity({name})\n"
-    return f"{result}_shape = Shape(like)\n{result} = ConstantOfShape({result}_shape)\n"
-
-
-def _results(shape: _Sequence) -> str:
-    """The outputs that every forward pass has, from `h_0`, … and `gates_0`, …."""
-    text = _joined("h_all", "h", shape.steps) + _joined("all_gates", "gates", shape.steps)
-    text += unsqueeze("HAll", "h_all", [1]) + unsqueeze("gates", "all_gates", [1])
-    return text + f"HFinal = Identity(h_{shape.steps - 1})\n"
-
-
-def _inputs(call: Call, shape: _Sequence, bias: str) -> str:
-    """`x_0`, …: what the gates of each step get from X, with a bias of `bw` and `br`; `like` has a state's shape."""
-    text = "product = MatMul(X, wt)\n"
-    text += _biases(shape) + f"bias = {bias}\n" if call.has("B") else ""
-    text += f"x_gates = {'Add(product, bias)' if call.has('B') else 'Identity(product)'}\n"
-    return text + _steps("x", "x_gates", shape.steps) + _part("like", "x_0", 2, 0, shape.hidden)
-
-
-def _lstm(call: Call) -> str:
-    shape = _sequence(call, ("sigmoid", "tanh", "tanh"))
-    size = shape.hidden
-    text = _weights(call, shape) + _inputs(call, shape, "Add(bw, br)")
-    text += _state(call, "H0", "h") + _state(call, "C0", "c")
-    h, c = "h", "c"
-    for step in range(shape.steps):
-        text += f"p_{step} = MatMul({h}, rt)\na_{step} = Add(x_{step}, p_{step})\n"
-        text += _split((f"linear_{step}", f"cell_{step}"), f"a_{step}", 2, [3 * size, size])
-        text += f"s_{step} = Sigmoid(linear_{step})\ng_{step} = Tanh(cell_{step})\n"
-        text += _split((f"i_{step}", f"o_{step}", f"f_{step}"), f"s_{step}", 2, [size] * 3)
-        text += f"new_{step} = Mul(i_{step}, g_{step})\nkept_{step} = Mul(f_{step}, {c})\n"
-        text += f"c_{step} = Add(kept_{step}, new_{step})\nt_{step} = Tanh(c_{step})\n"
-        text += f"h_{step} = Mul(o_{step}, t_{step})\ngates_{step} = Concat<axis = 2>(s_{step}, g_{step})\n"
-        h, c = f"h_{step}", f"c_{step}"
-    text += _joined("c_all", "c", shape.steps) + unsqueeze("CAll", "c_all", [1])
-    return text + _results(shape) + f"CFinal = Identity({c})\n"
-
-
-def _gru(call: Call) -> str:
-    shape = _sequence(call, ("sigmoid", "tanh"))
-    size, first = shape.hidden, call.attribute("linear_before_reset", 0)
-    text = _weights(call, shape) + _part("rt_zr", "rt", 1, 0, 2 * size) + _part("rt_n", "rt", 1, 2 * size, 3 * size)
-    text += _inputs(call, shape, "Identity(bw)" if first else "Add(bw, br)")
-    text += _state(call, "H0", "h")
-    h = "h"
-    for step in range(shape.steps):
-        text += _split((f"xzr_{step}", f"xn_{step}"), f"x_{step}", 2, [2 * size, size])
+def _gru(call: Call) -> dict[str, Tensor]:
+    sequence = _Sequence(call, ("sigmoid", "tanh"))
+    size, rt, (bw, br) = sequence.hidden, sequence.recurrence.transpose([1, 0]), sequence.biases
+    rt_zr, rt_n = rt.part(1, 0, 2 * size), rt.part(1, 2 * size, 3 * size)
+    first = call.attribute("linear_before_reset", 0)
+    inputs, like = sequence.inputs(bw if first or bw is None else _plus(bw, br))
+    h = sequence.state("H0", like)
+    hidden, gates = [], []
+    for x in inputs:
+        x_zr, x_n = x.split(2, [2 * size, size])
         if first:
-            text += f"q_{step} = MatMul({h}, rt)\n"
-            text += f"p_{step} = {f'Add(q_{step}, br)' if call.has('B') else f'Identity(q_{step})'}\n"
-            text += _split((f"pzr_{step}", f"pn_{step}"), f"p_{step}", 2, [2 * size, size])
+            p_zr, p_n = _plus(h @ rt, br).split(2, [2 * size, size])
         else:
-            text += f"pzr_{step} = MatMul({h}, rt_zr)\n"
-        text += f"azr_{step} = Add(xzr_{step}, pzr_{step})\nzr_{step} = Sigmoid(azr_{step})\n"
-        text += _split((f"z_{step}", f"r_{step}"), f"zr_{step}", 2, [size] * 2)
-        if first:
-            text += f"u_{step} = Mul(r_{step}, pn_{step})\n"
-        else:
-            text += f"rh_{step} = Mul(r_{step}, {h})\nu_{step} = MatMul(rh_{step}, rt_n)\n"
-        text += f"an_{step} = Add(xn_{step}, u_{step})\nn_{step} = Tanh(an_{step})\n"
-        text += f"d_{step} = Sub({h}, n_{step})\nzd_{step} = Mul(z_{step}, d_{step})\n"
-        text += f"h_{step} = Add(n_{step}, zd_{step})\ngates_{step} = Concat<axis = 2>(zr_{step}, n_{step})\n"
-        h = f"h_{step}"
-    return text + _results(shape)
+            p_zr = h @ rt_zr
+        zr = (x_zr + p_zr).op("Sigmoid")
+        z, r = zr.split(2, [size] * 2)
+        n = (x_n + (r * p_n if first else (r * h) @ rt_n)).op("Tanh")
+        h = n + z * (h - n)
+        hidden.append(h)
+        gates.append(joined([zr, n], 2))
+    return _results(hidden, gates)
 
 
-def _saved(call: Call, shape: _Sequence, states: Sequence[str]) -> str:
+class _Saved(_Sequence):
     """The operands of a gradient as sequences.
 
-    For each of the states "h" and "c": `h_all`, the state `h_first` before the first step, and `h_before` each step.
-    For the gates `all_gates`, for the gradients of all hidden states `dh_0`, …, if there are any.
+    `gates` has those of all steps, `after` the states behind each step by "H" and "C", and `before` those before it;
+    `gradients` are those of the last states.
     """
-    text = ints("direction", [1]) + "all_gates = Squeeze(gates, direction)\n"
-    text += scalar("one", 1, call.element_type("X"))
-    for state in states:
-        text += f"{state}_all = Squeeze({state.upper()}All, direction)\n"
-    text += _part("like", "h_all", 0, 0, 1)
-    for state in states:
-        text += _state(call, f"{state.upper()}0", f"{state}_first")
-        text += _state(call, f"d{state.upper()}Final", f"d{state}")
-        text += _part(f"{state}_after", f"{state}_all", 0, 0, shape.steps - 1)
-        text += f"{state}_before = Concat<axis = 0>({state}_first, {state}_after)\n"
-    if call.has("dHAll"):
-        text += "dh_all = Squeeze(dHAll, direction)\n" + _steps("dh", "dh_all", shape.steps)
-    return text
+
+    def __init__(self, call: Call, activations: Sequence[str], states: str) -> None:
+        super().__init__(call, activations)
+        self.gates = self._squeezed("gates")
+        self.after = {state: self._squeezed(f"{state}All") for state in states}
+        like = self.after["H"].part(0, 0, 1)
+        self.gradients = {state: self.state(f"d{state}Final", like) for state in states}
+        self.before = {
+            state: joined([self.state(f"{state}0", like), after.part(0, 0, self.steps - 1)], 0)
+            for state, after in self.after.items()
+        }
+        self._arriving = self.split(self._squeezed("dHAll")) if call.has("dHAll") else [(None,)] * self.steps
+
+    def _squeezed(self, name: str) -> Tensor:
+        """Return a sequence without its axis of directions."""
+        return self.call.typed(name).op("Squeeze", [1])
+
+    def backwards(self, *sources: Tensor) -> Iterator[tuple[Tensor | None, tuple[Tensor, ...]]]:
+        """Yield for each step, from the last one on, the gradient that its hidden state has as an output, and parts."""
+        for (arriving,), parts in zip(self._arriving[::-1], self.split(*sources)[::-1], strict=True):
+            yield arriving, parts
+
+    def of_weights(self, da: Tensor, recurrent: Tensor) -> dict[str, Tensor]:
+        """Return dX, dW and dB, from the gradients of the gates, and of the recurrent products."""
+        biases = [each.reduced("ReduceSum", [0, 1]).unsqueeze([0]) for each in (da, recurrent)]
+        d_w = _product(da, self.width, self.call.tensor("X"), self.call.count("W", 2))
+        return {"dX": da @ self.weight, "dW": d_w, "dB": joined(biases, 1)}
 
 
-def _arriving(call: Call, step: int, gradient: str) -> str:
-    """`e` and the step's number: the gradient of the hidden state after a step."""
-    return f"e_{step} = {f'Add({gradient}, dh_{step})' if call.has('dHAll') else f'Identity({gradient})'}\n"
+def _of_sigmoid(result: Tensor) -> Tensor:
+    """The derivative of a sigmoid by its result."""
+    return result * (1 - result)
 
 
-def _slope(result: str, activation: str, *, of_sigmoid: bool) -> str:
-    """The derivative of a sigmoid or of a tanh by its result."""
-    if of_sigmoid:
-        return f"{result}_rest = Sub(one, {activation})\n{result} = Mul({activation}, {result}_rest)\n"
-    return f"{result}_square = Mul({activation}, {activation})\n{result} = Sub(one, {result}_square)\n"
+def _of_tanh(result: Tensor) -> Tensor:
+    """The derivative of a tanh by its result."""
+    return 1 - result * result
 
 
-def _product(result: str, gradients: str, factors: str, width: int, size: int) -> str:
+def _product(gradients: Tensor, width: int, factors: Tensor, size: int) -> Tensor:
     """Σ gradientsᵀ · factors over all steps and the batch, (1, width, size)."""
-    text = reshape(f"{result}_rows", gradients, [-1, width]) + reshape(f"{result}_columns", factors, [-1, size])
-    text += transpose(f"{result}_turned", f"{result}_rows", [1, 0])
-    text += f"{result}_sum = MatMul({result}_turned, {result}_columns)\n"
-    return text + unsqueeze(result, f"{result}_sum", [0])
+    rows, columns = gradients.reshape([-1, width]), factors.reshape([-1, size])
+    return (rows.transpose([1, 0]) @ columns).unsqueeze([0])
 
 
-def _of_weights(call: Call, shape: _Sequence, recurrent: str) -> str:
-    """dX, dW and dB, from the gradients `da` of the gates; `recurrent` are those of the recurrent products."""
-    text = "dX = MatMul(da, weight)\n" + _product("dW", "da", "X", shape.width, call.count("W", 2))
-    for name, gradients in (("dbw", "da"), ("dbr", recurrent)):
-        text += reduce("ReduceSum", f"{name}_sum", gradients, [0, 1]) + unsqueeze(name, f"{name}_sum", [0])
-    return text + "dB = Concat<axis = 1>(dbw, dbr)\n"
-
-
-def _lstm_grad(call: Call) -> str:
+def _lstm_grad(call: Call) -> dict[str, Tensor]:
     """With e and s the gradients of h' and c': s += e⊙o⊙(1 − tanh²(c')), and each gate's is s or e by a factor."""
-    shape = _sequence(call, ("sigmoid", "tanh", "tanh"))
-    size = shape.hidden
-    text = _weights(call, shape) + _saved(call, shape, ("h", "c"))
-    text += _split(("i", "o", "f", "g"), "all_gates", 2, [size] * 4) + "t = Tanh(c_all)\n"
-    text += "".join(_slope(f"{gate}_slope", gate, of_sigmoid=gate in "iof") for gate in "iofgt")
-    text += "to_cell = Mul(o, t_slope)\ni_factor = Mul(g, i_slope)\no_factor = Mul(t, o_slope)\n"
-    text += "f_factor = Mul(c_before, f_slope)\ng_factor = Mul(i, g_slope)\n"
-    text += "factors = Concat<axis = 2>(i_factor, o_factor, f_factor, g_factor)\n"
-    for name, source in (("factor", "factors"), ("to_cell", "to_cell"), ("f", "f")):
-        text += _steps(name, source, shape.steps)
-    h, c = "dh", "dc"
-    for step in reversed(range(shape.steps)):
-        text += _arriving(call, step, h)
-        text += f"cell_{step} = Mul(e_{step}, to_cell_{step})\ns_{step} = Add({c}, cell_{step})\n"
-        text += f"terms_{step} = Concat<axis = 2>(s_{step}, e_{step}, s_{step}, s_{step})\n"
-        text += f"da_{step} = Mul(terms_{step}, factor_{step})\n"
-        text += f"dc_{step} = Mul(s_{step}, f_{step})\nback_{step} = MatMul(da_{step}, recurrence)\n"
-        h, c = f"back_{step}", f"dc_{step}"
-    text += _joined("da", "da", shape.steps) + f"dH0 = Identity({h})\ndC0 = Identity({c})\n"
-    return text + _product("dR", "da", "h_before", shape.width, size) + _of_weights(call, shape, "da")
+    saved = _Saved(call, ("sigmoid", "tanh", "tanh"), "HC")
+    i, o, f, g = saved.gates.split(2, [saved.hidden] * 4)
+    t = saved.after["C"].op("Tanh")
+    factors = joined([g * _of_sigmoid(i), t * _of_sigmoid(o), saved.before["C"] * _of_sigmoid(f), i * _of_tanh(g)], 2)
+    dh, dc = saved.gradients["H"], saved.gradients["C"]
+    gradients = []
+    for arriving, (factor, to_cell, forget) in saved.backwards(factors, o * _of_tanh(t), f):
+        e = _plus(dh, arriving)
+        s = dc + e * to_cell
+        gradients.append(joined([s, e, s, s], 2) * factor)
+        dc, dh = s * forget, gradients[-1] @ saved.recurrence
+    da = joined(gradients[::-1], 0)
+    d_r = _product(da, saved.width, saved.before["H"], saved.hidden)
+    return {"dH0": dh, "dC0": dc, "dR": d_r, **saved.of_weights(da, da)}
 
 
-def _gru_grad(call: Call) -> str:
-    shape = _sequence(call, ("sigmoid", "tanh"))
-    size = shape.hidden
-    text = _weights(call, shape) + _saved(call, shape, ("h",)) + _split(("z", "r", "n"), "all_gates", 2, [size] * 3)
-    text += "".join(_slope(f"{gate}_slope", gate, of_sigmoid=gate != "n") for gate in "zrn")
-    text += "difference = Sub(h_before, n)\nz_factor = Mul(difference, z_slope)\n"
-    text += "z_rest = Sub(one, z)\nn_factor = Mul(z_rest, n_slope)\n" + _steps("z", "z", shape.steps)
+def _gru_grad(call: Call) -> dict[str, Tensor]:
+    saved = _Saved(call, ("sigmoid", "tanh"), "H")
+    z, r, n = saved.gates.split(2, [saved.hidden] * 3)
+    z_factor = (saved.before["H"] - n) * _of_sigmoid(z)
+    n_factor = (1 - z) * _of_tanh(n)
     walk = _reset_after if call.attribute("linear_before_reset", 0) else _reset_before
-    return text + walk(call, shape)
+    return walk(saved, (z, r), (z_factor, _of_sigmoid(r), n_factor))
 
 
-def _reset_after(call: Call, shape: _Sequence) -> str:
+def _reset_after(saved: _Saved, gates: Sequence[Tensor], factors: Sequence[Tensor]) -> dict[str, Tensor]:
     """The reset gate multiplies h·Rᵀ + b', so each gate's gradient is that of h' by a factor."""
-    size = shape.hidden
-    text = _part("rt_n", "rt", 1, 2 * size, 3 * size) + "linear = MatMul(h_before, rt_n)\n"
-    if call.has("B"):
-        text += _biases(shape) + _part("br_n", "br", 1, 2 * size, 3 * size) + "reset = Add(linear, br_n)\n"
-    else:
-        text += "reset = Identity(linear)\n"
-    text += "reset_factor = Mul(n_factor, reset)\nr_factor = Mul(reset_factor, r_slope)\n"
-    text += "nr_factor = Mul(n_factor, r)\nfactors = Concat<axis = 2>(z_factor, r_factor, nr_factor)\n"
-    text += _steps("factor", "factors", shape.steps)
-    h = "dh"
-    for step in reversed(range(shape.steps)):
-        text += _arriving(call, step, h) + f"terms_{step} = Concat<axis = 2>(e_{step}, e_{step}, e_{step})\n"
-        text += f"dr_{step} = Mul(terms_{step}, factor_{step})\nlast_{step} = MatMul(dr_{step}, recurrence)\n"
-        text += f"kept_{step} = Mul(e_{step}, z_{step})\nback_{step} = Add(kept_{step}, last_{step})\n"
-        h = f"back_{step}"
-    text += _joined("dr", "dr", shape.steps) + _joined("e", "e", shape.steps)
-    text += "dn = Mul(e, n_factor)\n" + _part("dzr", "dr", 2, 0, 2 * size) + "da = Concat<axis = 2>(dzr, dn)\n"
-    text += _product("dR", "dr", "h_before", shape.width, size) + f"dH0 = Identity({h})\n"
-    return text + _of_weights(call, shape, "dr")
+    size, (z, r), (z_factor, r_slope, n_factor) = saved.hidden, gates, factors
+    bias = saved.biases[1]
+    reset = saved.before["H"] @ saved.recurrence.transpose([1, 0]).part(1, 2 * size, 3 * size)
+    reset = _plus(reset, None if bias is None else bias.part(1, 2 * size, 3 * size))
+    dh = saved.gradients["H"]
+    gradients, of_hidden = [], []
+    of_gates = joined([z_factor, n_factor * reset * r_slope, n_factor * r], 2)
+    for arriving, (kept, factor) in saved.backwards(z, of_gates):
+        e = _plus(dh, arriving)
+        of_hidden.append(e)
+        gradients.append(joined([e, e, e], 2) * factor)
+        dh = e * kept + gradients[-1] @ saved.recurrence
+    dr = joined(gradients[::-1], 0)
+    da = joined([dr.part(2, 0, 2 * size), joined(of_hidden[::-1], 0) * n_factor], 2)
+    return {"dH0": dh, "dR": _product(dr, saved.width, saved.before["H"], size), **saved.of_weights(da, dr)}
 
 
-def _reset_before(call: Call, shape: _Sequence) -> str:
+def _reset_before(saved: _Saved, gates: Sequence[Tensor], factors: Sequence[Tensor]) -> dict[str, Tensor]:
     """The reset gate multiplies h, so its gradient is that of the product r⊙h, by a factor."""
-    size = shape.hidden
-    text = _split(("recurrence_zr", "recurrence_n"), "recurrence", 0, [2 * size, size])
-    text += "r_factor = Mul(h_before, r_slope)\nreset = Mul(r, h_before)\n"
-    for name, source in (("z_factor", "z_factor"), ("r_factor", "r_factor"), ("n_factor", "n_factor"), ("r", "r")):
-        text += _steps(name, source, shape.steps)
-    h = "dh"
-    for step in reversed(range(shape.steps)):
-        text += _arriving(call, step, h) + f"dn_{step} = Mul(e_{step}, n_factor_{step})\n"
-        text += f"v_{step} = MatMul(dn_{step}, recurrence_n)\ndr_{step} = Mul(v_{step}, r_factor_{step})\n"
-        text += f"dz_{step} = Mul(e_{step}, z_factor_{step})\ndzr_{step} = Concat<axis = 2>(dz_{step}, dr_{step})\n"
-        text += f"last_{step} = MatMul(dzr_{step}, recurrence_zr)\nreset_{step} = Mul(v_{step}, r_{step})\n"
-        text += f"kept_{step} = Mul(e_{step}, z_{step})\nsum_{step} = Add(kept_{step}, last_{step})\n"
-        text += f"back_{step} = Add(sum_{step}, reset_{step})\n"
-        h = f"back_{step}"
-    text += _joined("dzr", "dzr", shape.steps) + _joined("dn", "dn", shape.steps) + f"dH0 = Identity({h})\n"
-    text += "da = Concat<axis = 2>(dzr, dn)\n" + _product("dR_zr", "dzr", "h_before", 2 * size, size)
-    text += _product("dR_n", "dn", "reset", size, size) + "dR = Concat<axis = 1>(dR_zr, dR_n)\n"
-    return text + _of_weights(call, shape, "da")
+    size, before, (z, r), (z_factor, r_slope, n_factor) = saved.hidden, saved.before["H"], gates, factors
+    recurrence_zr, recurrence_n = saved.recurrence.split(0, [2 * size, size])
+    dh = saved.gradients["H"]
+    of_zr, of_n = [], []
+    for arriving, (kept, of_z, of_r, of_new, reset) in saved.backwards(z, z_factor, before * r_slope, n_factor, r):
+        e = _plus(dh, arriving)
+        of_n.append(e * of_new)
+        v = of_n[-1] @ recurrence_n
+        of_zr.append(joined([e * of_z, v * of_r], 2))
+        dh = e * kept + of_zr[-1] @ recurrence_zr + v * reset
+    dzr, dn = joined(of_zr[::-1], 0), joined(of_n[::-1], 0)
+    da = joined([dzr, dn], 2)
+    d_r = joined([_product(dzr, 2 * size, before, size), _product(dn, size, r * before, size)], 1)
+    return {"dH0": dh, "dR": d_r, **saved.of_weights(da, da)}
 
 
 DEFINITIONS = (

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from onnx import helper
 
 from poolgrad_lowering.model import interpolation
-from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32
-from poolgrad_lowering.standard.nodes import multiply_along
+from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.nodes import Tensor
 
 Positions = npt.NDArray[Any]
 
 
-def _gradient(call: Call) -> Body:
+def _gradient(call: Call) -> Tensor:
     """A Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
     for name, only in (("antialias", 0), ("axes", []), ("keep_aspect_ratio_policy", "stretch")):
         if (value := call.attribute(name, only)) != only:
@@ -35,15 +35,12 @@ def _gradient(call: Call) -> Body:
         counts = [int(np.float32(size) * np.float32(by)) for size, by in zip(sizes, scales[2:], strict=True)]
     if len(scales) != rank or scales[:2] != [1, 1]:
         raise call.refuse(f"scales {scales} for {rank} axes, of which the first two stay")
-    text, source = "", "dY_wide"
-    tensors: dict[str, npt.NDArray[Any]] = {}
-    kind = helper.tensor_dtype_to_np_dtype(call.computed_type("dY"))
+    [result] = call.widened("dY")
     for axis, (size, count, scale) in enumerate(zip(sizes, counts, scales[2:], strict=True), 2):
         call.require_few(size * count)
-        tensors[f"weights_{axis}"] = _weights(call, size, count, scale).astype(kind)
-        nodes, source = multiply_along(axis, rank, source, f"weights_{axis}")
-        text += nodes
-    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), {"dX": "dY"}), tensors)
+        weights = _weights(call, size, count, scale)
+        result = result.along(axis, rank, weights.astype(helper.tensor_dtype_to_np_dtype(result.element_type)))
+    return call.narrowed(result, "dY")
 
 
 def _weights(call: Call, size: int, count: int, scale: float) -> npt.NDArray[np.float64]:

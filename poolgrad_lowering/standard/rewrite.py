@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto
@@ -21,8 +21,9 @@ from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.graphs import domains_used, names_read, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
-from poolgrad_lowering.standard.definition import Body, Call, Definition, operand_names
+from poolgrad_lowering.standard.definition import Call
 from poolgrad_lowering.standard.inline import Inliner
+from poolgrad_lowering.standard.nodes import Tensor
 from poolgrad_lowering.standard.result import NodeLeft, Standardised
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 
@@ -120,10 +121,8 @@ class _GraphPass:
         if definition is None:
             code, reason = _undefined(node.op)
             raise Refuse(code, "{}", reason)
-        inputs = _named("inputs", definition.operands.inputs, node.proto.input)
-        outputs = _named("outputs", definition.operands.outputs, node.proto.output)
-        body = written_body(node, self._facts, definition)
-        written = self._inliner.nodes(body, next(iter(outputs.values()), node.label), inputs, outputs)
+        results = _results(Call(node, self._facts, definition))
+        written = self._inliner.nodes(next(iter(results), node.label), results)
         for new in written:
             new.metadata_props.extend(node.proto.metadata_props)
         return written
@@ -143,27 +142,21 @@ class _GraphPass:
                 declared.type.CopyFrom(given.type)
 
 
-def written_body(node: Node, facts: Facts, definition: Definition) -> Body:
-    """Return the body of a node by its definition. Raises `Refuse`, also for lists whose lengths do not fit."""
+def _results(call: Call) -> dict[str, Tensor]:
+    """Return the outputs of a node by its definition. Raises `Refuse`, also for lists whose lengths do not fit."""
     try:
-        written = definition.write(Call(node, facts, definition))
+        written = call.definition.write(call)
+        results = {call.outputs[0]: written} if isinstance(written, Tensor) else written
+        return {
+            actual: results[name] for name, actual in zip(call.outputs, call.node.proto.output, strict=False) if actual
+        }
     except (ArithmeticError, LookupError, ValueError) as error:
         raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "its attributes and operands do not fit: {}", error) from error
-    return written if isinstance(written, Body) else Body(written)
 
 
 def _is_standard(op: tuple[str, str]) -> bool:
     """Whether a node of the operator stays without a word: one of ONNX without a definition, or of the dialect."""
     return op not in DEFINITIONS and (op[0] == DOMAIN or bool(onnx.defs.has(op[1], op[0])))
-
-
-def _named(kind: str, written: str, actual: Sequence[str]) -> dict[str, str]:
-    """Return the names of operands that are there, by those in the body."""
-    names_in_body = operand_names(written, len(actual))
-    if any(actual[len(names_in_body) :]):
-        what = "{} {}, of which its definition has {}"
-        raise Refuse(DefinitionCode.UNCOVERED_OPERAND, what, len(actual), kind, len(names_in_body))
-    return {name: value for name, value in zip(names_in_body, actual, strict=False) if value}
 
 
 def _left_in_function(scope: Scope, facts: Facts) -> Iterator[NodeLeft]:

@@ -27,10 +27,9 @@ from poolgrad_lowering.model.ir.dims import differ, is_static
 from poolgrad_lowering.model.ir.graphs import names_read, opset_of, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
-from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.inline import Inliner
-from poolgrad_lowering.standard.nodes import ints, scalar
-from poolgrad_lowering.standard.optimizers import FACTORS, SGD, AdamW, Optimizer, clipped
+from poolgrad_lowering.standard.nodes import BodyNode, Tensor, where
+from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer, Tensors, clipped
 
 Array = npt.NDArray[Any]
 
@@ -220,10 +219,16 @@ def _without_sizes(index: ModelIndex, values: Iterable[str]) -> set[str]:
 
 def _reshaped(graph: GraphProto, inliner: Inliner, gradient: str, name: str, shape: Sequence[int]) -> str:
     """Give a gradient of unknown shape that of its parameter: a graph engine has to know the ranks of operands."""
-    text = ints("shape", shape) + "known = Reshape(gradient, shape)\n"
     known = f"update/{name}/known"
-    graph.node.extend(inliner.nodes(Body(text), f"update/{name}", {"gradient": gradient}, {"known": known}))
+    [tensor] = _tensors({"": gradient}).values()
+    graph.node.extend(inliner.nodes(f"update/{name}", {known: tensor.reshape(shape)}))
     return known
+
+
+def _tensors(given: Mapping[str, str]) -> dict[str, Tensor]:
+    """Return float32 tensors of the graph as those of one body."""
+    nodes: list[BodyNode] = []
+    return {name: Tensor(nodes, actual, TensorProto.FLOAT) for name, actual in given.items()}
 
 
 class _Writer:
@@ -251,11 +256,12 @@ class _Writer:
         factors = self._factors()
         for name, shape in shapes.items():
             kept = {slot: names.state(slot, name) for slot in optimizer.slots}
-            inputs = {"weight": names.weight(name), "gradient": gradients[name], **kept, **factors}
-            outputs = {f"new_{each}": names.new(inputs[each]) for each in ("weight", *kept)}
+            inputs = {"weight": names.weight(name), **kept}
+            outputs = {f"new_{each}": names.new(inputs[each]) for each in inputs}
             for value in kept.values():
                 self._state(value, np.zeros(shape, np.float32))
-            self._append(optimizer.update(), f"update/{name}", inputs, outputs)
+            given = _tensors({**inputs, "gradient": gradients[name], **factors, "update": names.UPDATE})
+            self._append(f"update/{name}", given, optimizer.update(given), outputs)
             for output in outputs.values():
                 self._output(output, shape)
 
@@ -263,49 +269,46 @@ class _Writer:
         """Add a gradient to those that are kept; return the sum. After an update the kept ones are zeros."""
         kept, total = names.state(names.ACCUMULATED, name), f"update/{name}/gradient"
         self._state(kept, np.zeros(shape, np.float32))
-        text = scalar("zero", 0) + "total = Add(kept, gradient)\nnew_kept = Where(update, zero, total)\n"
-        inputs = {"kept": kept, "gradient": gradient, "update": names.UPDATE}
-        outputs = {"total": total, "new_kept": names.new(kept)}
-        self._write_nodes(text, f"update/{name}", inputs, outputs)
+        given = _tensors({"kept": kept, "gradient": gradient, "update": names.UPDATE})
+        new = given["kept"] + given["gradient"]
+        self._write_nodes(f"update/{name}", {total: new, names.new(kept): where(given["update"], 0, new)})
         self._output(names.new(kept), shape)
         return total
 
     def _clipped(self, gradients: Mapping[str, str], most: float) -> dict[str, str]:
-        inputs = {f"g{number}": gradient for number, gradient in enumerate(gradients.values())}
-        outputs = {f"c{number}": f"update/{name}/clipped" for number, name in enumerate(gradients)}
-        self._write_nodes(clipped(len(inputs), most), "update/clip", inputs, outputs)
-        return dict(zip(gradients, outputs.values(), strict=True))
+        outputs = {name: f"update/{name}/clipped" for name in gradients}
+        results = clipped([*_tensors(gradients).values()], most)
+        self._write_nodes("update/clip", dict(zip(outputs.values(), results, strict=True)))
+        return outputs
 
     def _factors(self) -> dict[str, str]:
         """Write what all updates share; return its names by those in the body of an update."""
-        optimizer = self._update.optimizer
-        text, inputs = optimizer.factors(), {"rate": names.LEARNING_RATE}
-        outputs = {name: f"update/{name}" for name in FACTORS if f"{name} = " in text}
+        optimizer, inputs = self._update.optimizer, {"rate": names.LEARNING_RATE}
         if optimizer.slots:
             self._state(names.STEPS, np.array(0, np.float32))
-            count = scalar("one", 1) + "new_steps = Add(steps, one)\n"
-            now = {"new_steps": "update/steps"}
-            self._write_nodes(count, "update/count", {"steps": names.STEPS}, now)
-            inputs["steps"] = now["new_steps"]
-            kept = {"counted": now["new_steps"], "steps": names.STEPS}
-            self._append("new_steps = Identity(counted)\n", "update/kept", kept, {"new_steps": names.new(names.STEPS)})
+            inputs["steps"] = "update/steps"
+            given = _tensors({"steps": names.STEPS})
+            self._write_nodes("update/count", {inputs["steps"]: given["steps"] + 1})
+            given = _tensors({"counted": inputs["steps"], "steps": names.STEPS, "update": names.UPDATE})
+            self._append("update/kept", given, {"new_steps": given["counted"]}, {"new_steps": names.new(names.STEPS)})
             self._output(names.new(names.STEPS), [])
-        self._write_nodes(text, "update", inputs, outputs)
-        return outputs
+        factors = optimizer.factors(_tensors(inputs))
+        self._write_nodes("update", {f"update/{name}": factor for name, factor in factors.items()})
+        return {name: f"update/{name}" for name in factors}
 
-    def _append(self, text: str, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+    def _append(self, prefix: str, given: Tensors, results: Tensors, outputs: Mapping[str, str]) -> None:
         """Append an update; with accumulation, one that keeps the old values where `update` is false.
 
         `new_<input>` is the new value of an input.
         """
         if self._accumulate:
-            text += "".join(f"{new}_chosen = Where(update, {new}, {new.removeprefix('new_')})\n" for new in outputs)
-            inputs = {**inputs, "update": names.UPDATE}
-            outputs = {f"{new}_chosen": actual for new, actual in outputs.items()}
-        self._write_nodes(text, prefix, inputs, outputs)
+            results = {
+                new: where(given["update"], result, given[new.removeprefix("new_")]) for new, result in results.items()
+            }
+        self._write_nodes(prefix, {actual: results[new] for new, actual in outputs.items()})
 
-    def _write_nodes(self, text: str, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
-        self._graph.node.extend(self._inliner.nodes(Body(text), prefix, inputs, outputs))
+    def _write_nodes(self, prefix: str, results: Mapping[str, Tensor]) -> None:
+        self._graph.node.extend(self._inliner.nodes(prefix, results))
 
     def _state(self, name: str, first: Array) -> None:
         self._input(name, list(first.shape))

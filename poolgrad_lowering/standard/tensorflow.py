@@ -11,7 +11,7 @@ from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.standard.convolution import Windows, input_gradient, weight_gradient
 from poolgrad_lowering.standard.definition import Call, Definition
 from poolgrad_lowering.standard.elementwise import relu_grad
-from poolgrad_lowering.standard.nodes import transpose
+from poolgrad_lowering.standard.nodes import Tensor
 
 _FILTER_TO_ONNX = [3, 2, 0, 1]
 """The permutation from TensorFlow's filters, (H, W, C, O), to ONNX's weights, (O, C, H, W)."""
@@ -41,7 +41,7 @@ def _windows(call: Call, spatial: slice, x_sizes: list[int], counts: list[int], 
 
 
 def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[int]) -> Windows:
-    """Return the windows with the layouts in ONNX's order; `image` and `outputs` are their names in the body."""
+    """Return the windows with the layouts in ONNX's order."""
     layout = call.attribute("data_format", "NHWC")
     if layout not in ("NHWC", "NCHW"):
         raise call.refuse(f"data_format {layout}")
@@ -53,28 +53,27 @@ def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[i
     if x_shape[channel] % kernel[2]:
         raise call.refuse("a filter whose channels do not divide those of x")
     channels = x_shape[channel]
-    return Windows("image", "outputs", channels, kernel[3], channels // kernel[2], windows, sizes, counts)
+    return Windows(channels, kernel[3], channels // kernel[2], windows, sizes, counts)
 
 
-def _moved(call: Call, result: str, source: str, order: Iterable[int]) -> str:
-    """Return the node that moves the axes of a value if the channels of operands are last, else a copy."""
-    if call.attribute("data_format", "NHWC") == "NHWC":
-        return transpose(result, source, order)
-    return f"{result} = Identity({source})\n"
+def _moved(call: Call, source: Tensor, order: Iterable[int]) -> Tensor:
+    """Return a value with its axes moved if the channels of operands are last."""
+    return source.transpose(order) if call.attribute("data_format", "NHWC") == "NHWC" else source
 
 
-def _backprop_filter(call: Call) -> str:
+def _backprop_filter(call: Call) -> Tensor:
     kernel = call.integers("filter_sizes") or []
     windows = _prepared(call, call.sizes("x"), call.sizes("dY"), kernel)
-    text = _moved(call, "image", "x", _TO_SECOND) + _moved(call, "outputs", "dY", _TO_SECOND)
-    return text + weight_gradient(windows, "dW_onnx") + transpose("dW", "dW_onnx", _FILTER_FROM_ONNX)
+    image, outputs = (_moved(call, call.tensor(name), _TO_SECOND) for name in ("x", "dY"))
+    return weight_gradient(windows, image, outputs).transpose(_FILTER_FROM_ONNX)
 
 
-def _backprop_input(call: Call) -> str:
+def _backprop_input(call: Call) -> Tensor:
     sizes = call.integers("input_sizes") or []
     windows = _prepared(call, sizes, call.sizes("dY"), call.sizes("filter"))
-    text = transpose("weight", "filter", _FILTER_TO_ONNX) + _moved(call, "outputs", "dY", _TO_SECOND)
-    return text + input_gradient(windows, "dX_onnx", "weight") + _moved(call, "dX", "dX_onnx", channels_to_last(4))
+    weight = call.tensor("filter").transpose(_FILTER_TO_ONNX)
+    outputs = _moved(call, call.tensor("dY"), _TO_SECOND)
+    return _moved(call, input_gradient(windows, outputs, weight), channels_to_last(4))
 
 
 DEFINITIONS = (

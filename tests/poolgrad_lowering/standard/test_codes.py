@@ -204,5 +204,5 @@ def test_a_node_is_left_beside_one_that_is_not(code: str, opset: int, text: str)
     assert lowered.report.standard is not None
     assert lowered.report.standard.replaced == {"com.microsoft.ReluGrad": 1}
     assert [node.code for node in lowered.report.standard.left] == [code]
-    assert [tensor.name for tensor in lowered.model.graph.initializer] == ["beside/zero"]
+    assert [tensor.name for tensor in lowered.model.graph.initializer] == ["beside/constant"]
     assert lowered.model.graph.node[0] == model.graph.node[0]

@@ -16,6 +16,8 @@ from onnx import parser
 
 from models.artifact_runs import FOLDERS
 from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.standard.inline import Inliner
+from poolgrad_lowering.standard.nodes import BodyNode, Tensor
 from poolgrad_lowering.standard.optimizers import SGD, AdamW
 from poolgrad_lowering.standard.step import Update, correct_labels, read_update
 
@@ -82,9 +84,12 @@ def test_adamw_is_its_definition(mode: AdamW, step: int) -> None:
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float[5] weight, float[5] gradient, float[5] mean, float[5] square, float rate, float steps)
-            => (float[5] new_weight, float[5] new_mean, float[5] new_square) """
-        f"{{ {mode.factors()} {mode.update()} }}"
+            => (float[5] new_weight, float[5] new_mean, float[5] new_square) {}"""
     )
+    body: list[BodyNode] = []
+    given = {name: Tensor(body, name, onnx.TensorProto.FLOAT) for name in values}
+    results = mode.update({**given, **mode.factors(given)})
+    model.graph.node.extend(Inliner(model.graph, 18, set(values)).nodes("update", results))
     found = onnxruntime.InferenceSession(model.SerializeToString()).run(None, values)
     for result, (name, expected) in zip(found, adamw(values, 0.01, step, mode).items(), strict=True):
         # 1 − βᵗ of the first steps is a small difference of float32 numbers: 6e-8 of 1e-3, of which the root is taken.
