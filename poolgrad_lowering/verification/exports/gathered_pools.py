@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
-from onnx.helper import make_node
 
-from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite, Planes, same_but
-from poolgrad_lowering.verification.exports.zeros import inputs_with_size, zero_nodes
+from poolgrad_lowering.verification.exports.node_rewrite import Context, NodeRewrite, Planes, same_but
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, same_pads, window_places
@@ -30,21 +27,15 @@ def pool_rewrites(node: NodeProto, held: Mapping[str, Any], context: Context) ->
     alone.output[:] = node.output[:1]
     yield NodeRewrite([alone])
     known = context.types.get(node.input[0])
-    windows = None if known is None or known.dims is None else _windows(node.input[0], held, known.dims)
+    rewrite = NodeRewrite()
+    windows = None if known is None or known.dims is None else _windows(rewrite, node.input[0], held, known.dims)
     if windows is None or known is None or known.dims is None:
         return
-    counts = windows.constants.pop("counts")
-    nodes, constants, reads = windows.nodes, windows.constants, tuple[str, ...]()
-    nodes.append(make_node("Reshape", ["maxima", "counts"], node.output[:1]))
-    constants["counts"] = counts
-    if any(node.output[1:]):
-        starts = _starts(known.dims, context)
-        if starts is not None:
-            index = [make_node("Add", ["position", "starts"], ["index"])]
-            nodes += [*starts.nodes, *index, make_node("Reshape", ["index", "counts"], node.output[1:])]
-            constants |= starts.constants
-            reads = starts.reads
-    yield NodeRewrite(nodes, constants, reads=reads)
+    rewrite.add("Reshape", windows.maxima, windows.counts, output=node.output[0])
+    starts = _starts(rewrite, known.dims, context) if any(node.output[1:]) else None
+    if starts is not None:
+        rewrite.add("Reshape", rewrite.add("Add", windows.position, starts), windows.counts, output=node.output[1])
+    yield rewrite
 
 
 def position_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -52,21 +43,20 @@ def position_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -
     planes = context.planes.get(node.output[0])
     if planes is None:
         return
-    held = attribute_values(planes.pool)
-    windows = _windows(OWN + planes.pool.input[0], held, planes.dims)
+    rewrite = NodeRewrite(reads=[planes.pool.input[0]])
+    windows = _windows(rewrite, planes.pool.input[0], attribute_values(planes.pool), planes.dims)
     if windows is not None:
-        reshaped = make_node("Reshape", ["position", "counts"], node.output)
-        yield NodeRewrite([*windows.nodes, reshaped], windows.constants, reads=(planes.pool.input[0],))
+        rewrite.add("Reshape", windows.position, windows.counts, output=node.output[0])
+        yield rewrite
 
 
 def start_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand for a Slice of the Indices of a pool of single elements: the positions of planes."""
-    planes = context.planes.get(node.output[0])
-    starts = None if planes is None else _starts(planes.dims, context)
+    planes, rewrite = context.planes.get(node.output[0]), NodeRewrite()
+    starts = None if planes is None else _starts(rewrite, planes.dims, context)
     if planes is not None and starts is not None:
-        shape = np.array([0, 0, *[1] * (len(planes.dims) - 2)], np.int64)
-        nodes = [*starts.nodes, make_node("Reshape", ["starts", "start shape"], node.output)]
-        yield NodeRewrite(nodes, {**starts.constants, "start shape": shape}, reads=starts.reads)
+        rewrite.add("Reshape", starts, [0, 0, *[1] * (len(planes.dims) - 2)], output=node.output[0])
+        yield rewrite
 
 
 def find_planes(
@@ -97,8 +87,16 @@ def _is_single(pool: NodeProto, ones: Sequence[int]) -> bool:
     return steps == [ones, ones] and not any(held.get("pads", ())) and not held.get("storage_order", 0)
 
 
-def _windows(x: str, held: Mapping[str, Any], dims: Sequence[AxisSize]) -> NodeRewrite | None:
-    """Return the nodes that make "maxima" and "position", of shape (N, C, windows, 1), and their shape as "counts"."""
+class _Gathered(NamedTuple):
+    """Maxima and positions, of shape (N, C, windows, 1), and the shape of the result."""
+
+    maxima: str
+    position: str
+    counts: list[int]
+
+
+def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequence[AxisSize]) -> _Gathered | None:
+    """Add the nodes that gather the windows of a pool; None if these are not known."""
     batch, *others = dims
     sizes = [size for size in others if isinstance(size, int)]
     if len(sizes) != len(others) or len(sizes) < 2 or held.get("storage_order", 0):
@@ -119,47 +117,28 @@ def _windows(x: str, held: Mapping[str, Any], dims: Sequence[AxisSize]) -> NodeR
     *counts, most = places.shape
     leading = [batch if isinstance(batch, int) else -1, channels]
     windows = math.prod(counts)
-    constants: dict[str, AnyArray] = {
-        "table": places.reshape(-1),
-        "planes shape": np.array([*leading, math.prod(spatial)], np.int64),
-        "windows shape": np.array([*leading, windows, most], np.int64),
-        "counts": np.array([*leading, *counts], np.int64),
-        "rows": np.arange(windows, dtype=np.int64).reshape(windows, 1) * most,
-    }
-    nodes = [
-        make_node("Reshape", [x, "planes shape"], ["planes"]),
-        make_node("Gather", ["planes", "table"], ["gathered"], axis=2),
-        make_node("Reshape", ["gathered", "windows shape"], ["windows"]),
-        make_node("ArgMax", ["windows"], ["first"], axis=3, keepdims=1),
-        make_node("GatherElements", ["windows", "first"], ["maxima"], axis=3),
-        make_node("Add", ["first", "rows"], ["place"]),
-        make_node("Gather", ["table", "place"], ["position"], axis=0),
-    ]
-    return NodeRewrite(nodes, constants)
+    table = rewrite.value(places.reshape(-1))
+    planes = rewrite.add("Reshape", x, [*leading, math.prod(spatial)])
+    gathered = rewrite.add("Gather", planes, table, axis=2)
+    elements = rewrite.add("Reshape", gathered, [*leading, windows, most])
+    first = rewrite.add("ArgMax", elements, axis=3, keepdims=1)
+    maxima = rewrite.add("GatherElements", elements, first, axis=3)
+    place = rewrite.add("Add", first, np.arange(windows, dtype=np.int64).reshape(windows, 1) * most)
+    return _Gathered(maxima, rewrite.add("Gather", table, place, axis=0), [*leading, *counts])
 
 
-def _starts(dims: Sequence[AxisSize], context: Context) -> NodeRewrite | None:
-    """Return the nodes that make "starts", the positions of planes, of shape (N, C, 1, 1); None if not known."""
+def _starts(rewrite: NodeRewrite, dims: Sequence[AxisSize], context: Context) -> str | None:
+    """Add the positions of planes, of shape (N, C, 1, 1); None if not known."""
     batch, *others = dims
     sizes = [size for size in others if isinstance(size, int)]
     if len(sizes) != len(others):
         return None
     if isinstance(batch, int):
-        return NodeRewrite([], {"starts": plane_starts([batch, *sizes]).reshape(batch, sizes[0], 1, 1)})
-    source = inputs_with_size(str(batch), context)
+        return rewrite.value(plane_starts([batch, *sizes]).reshape(batch, sizes[0], 1, 1))
+    source = context.input_with_size(str(batch))
     if source is None:
         return None
-    zeros = zero_nodes(0, 4, source, TensorProto.INT64)
-    constants = {
-        "one": np.array([1], np.int64),
-        "axis": np.array(0),
-        "elements": np.array([math.prod(sizes)], np.int64),
-        "channels": plane_starts([1, *sizes]).reshape(1, sizes[0], 1, 1),
-    }
-    nodes = [
-        make_node("Add", ["0 zeros", "one"], ["ones"]),
-        make_node("CumSum", ["ones", "axis"], ["number"], exclusive=1),
-        make_node("Mul", ["number", "elements"], ["batch start"]),
-        make_node("Add", ["batch start", "channels"], ["starts"]),
-    ]
-    return NodeRewrite([*zeros.nodes, *nodes], {**zeros.constants, **constants}, reads=zeros.reads)
+    ones = rewrite.add("Add", rewrite.zeros(0, 4, source, TensorProto.INT64), [1])
+    number = rewrite.add("CumSum", ones, np.array(0), exclusive=1)
+    start = rewrite.add("Mul", number, [math.prod(sizes)])
+    return rewrite.add("Add", start, plane_starts([1, *sizes]).reshape(1, sizes[0], 1, 1))

@@ -4,16 +4,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import integers, replace_entries
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, rank_of
+
+NUMBERS = (
+    *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE),
+    *(TensorProto.INT32, TensorProto.INT64),
+)
+"""The element types of inputs that zeros are made of."""
 
 
 @dataclass(frozen=True)
@@ -24,18 +32,68 @@ class Planes:
     dims: tuple[AxisSize, ...]
 
 
+INNER = "\0"
+"""What the names of values inside a rewrite begin with; other names are those of the graph."""
+
+Operand = str | AnyArray | Sequence[int]
+"""A value by its name, or a constant; integers in a list are a vector of int64."""
+Source = tuple[str, int, Sequence[AxisSize]]
+"""An input of the graph, one of its axes, and its sizes."""
+
+
 @dataclass
 class NodeRewrite:
     """Nodes in place of a node, and the constants that they read, by name.
 
     `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding. `reads`
-    are the inputs of the graph among the values.
+    are the inputs of the graph that they read beside those of the node.
     """
 
-    nodes: list[NodeProto]
+    nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, AnyArray] = field(default_factory=dict)
     rounded: bool = False
-    reads: tuple[str, ...] = ()
+    reads: list[str] = field(default_factory=list)
+    _names: Iterator[str] = field(default_factory=lambda: map(f"{INNER}{{}}".format, itertools.count()))
+
+    def value(self, operand: Operand | None = None) -> str:
+        """Return the name of an operand, of a new value without one."""
+        if isinstance(operand, str):
+            return operand
+        name = next(self._names)
+        if operand is not None:
+            self.constants[name] = operand if isinstance(operand, np.ndarray) else np.array(operand, np.int64)
+        return name
+
+    def add(self, op_type: str, *operands: Operand, output: str = "", **attributes: Any) -> str:
+        """Add a node with one output, and return the output: a new value if none is given."""
+        output = output or self.value()
+        self.nodes.append(helper.make_node(op_type, list(map(self.value, operands)), [output], **attributes))
+        return output
+
+    def copy(self, node: NodeProto, *operands: Operand, output: int | None = None, **attributes: Any) -> str:
+        """Add a node with other operands and attributes, and a new value as one of its outputs, and return this."""
+        copied = same_but(node, list(map(self.value, operands)) or None, **attributes)
+        self.nodes.append(copied)
+        if output is not None:
+            copied.output[output] = self.value()
+        return copied.output[output or 0]
+
+    def reduction(self, op_type: str, value: str, axes: list[int], *, as_attribute: bool, output: str = "") -> str:
+        """Add a reduction that keeps the axes."""
+        if as_attribute:
+            return self.add(op_type, value, output=output, axes=axes, keepdims=1)
+        return self.add(op_type, value, axes, output=output, keepdims=1)
+
+    def zeros(self, axis: int, rank: int, source: Source, element: int) -> str:
+        """Add zeros, of the size that an input has on an axis, for another axis of other ranks, as for graph mode."""
+        name, held_axis, dims = source
+        self.reads.append(name)
+        cut = [other for other, size in enumerate(dims) if other != held_axis and size != 1]
+        if cut:
+            name = self.add("Slice", name, [0] * len(cut), [1] * len(cut), cut)
+        row = self.add("Reshape", name, [-1 if at == axis else 1 for at in range(rank)])
+        false = self.add("Less", row, row)
+        return false if element == TensorProto.BOOL else self.add("Cast", false, to=element)
 
 
 @dataclass(frozen=True)
@@ -65,9 +123,15 @@ class Context:
         """Return the elements of a constant of integers."""
         return integers(self.constants.get(value))
 
-
-OWN = "\0"
-"""What the names of a node's own values begin with in its rewrites; other names are of values inside a rewrite."""
+    def input_with_size(self, name: str) -> Source | None:
+        """Return the input of the graph with the fewest unknown sizes that has this one."""
+        found = []
+        for value in self.inputs:
+            known = self.types.get(value)
+            dims = None if known is None or known.element not in NUMBERS else known.dims
+            if dims is not None and name in dims and 0 not in dims:
+                found.append((value, dims.index(name), dims))
+        return min(found, key=lambda each: sum(not isinstance(size, int) for size in each[2]), default=None)
 
 
 def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:

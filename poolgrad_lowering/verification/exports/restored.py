@@ -23,7 +23,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
 from poolgrad_lowering.verification.exports.gathered_pools import find_planes
-from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite
+from poolgrad_lowering.verification.exports.node_rewrite import INNER, Context, NodeRewrite
 from poolgrad_lowering.verification.exports.rewrites import rewrites_of
 from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
 from poolgrad_lowering.verification.graph import protos
@@ -84,7 +84,7 @@ def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto) -> Iterat
     """Yield the nodes of a rewrite with names of their own, and add its constants to the model."""
 
     def name_of(value: str) -> str:
-        return value.removeprefix(OWN) if not value or value.startswith(OWN) else f"{prefix}/{value}"
+        return f"{prefix}/{value.removeprefix(INNER)}" if value.startswith(INNER) else value
 
     for name, array in rewrite.constants.items():
         model.graph.initializer.append(numpy_helper.from_array(array, name_of(name)))
@@ -170,9 +170,9 @@ def _match(
 ) -> list[NodeProto]:
     """Return the nodes that stand for a node in this rewrite; none if they do not."""
     match = Match(rewrite.nodes, rewrite.constants, producers, stored)
-    match.bound.update((OWN + name, name) for name in (*node.input, *rewrite.reads))
+    match.bound.update((name, name) for name in (*node.input, *rewrite.reads))
     results = [name for name in node.output if name in producers]
-    return match.nodes if results and all(match.computes(OWN + name, name) for name in results) else []
+    return match.nodes if results and all(match.computes(name, name) for name in results) else []
 
 
 def _drop_functions(model: ModelProto, opset: int) -> None:

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.helper import make_node
 
-from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import OWN, Context, NodeRewrite, same_but
-from poolgrad_lowering.verification.exports.zeros import NUMBERS, inputs_with_size, zero_nodes
+from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, NodeRewrite, Operand, same_but
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of
 from poolgrad_lowering.verification.operators.pool import same_pads
@@ -32,22 +29,9 @@ _WIDE_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def rewrites_of(node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
-    """Yield what may stand in place of a node of ONNX's operators; see `OWN` for the names."""
-    if node.domain not in ("", "ai.onnx") or node.op_type not in _REWRITES:
-        return
-    held = attribute_values(node)
-    marked, names = deepcopy(node), {*node.input, *node.output} - {""}
-    for values in (marked.input, marked.output):
-        values[:] = [OWN + name if name else "" for name in values]
-    known = Context(
-        context.opset,
-        {OWN + name: context.types[name] for name in names.union(context.inputs) & context.types.keys()},
-        {OWN + name: context.constants[name] for name in names & context.constants.keys()},
-        context.inputs,
-        {OWN + name: context.measured[name] for name in names & context.measured.keys()},
-        {OWN + name: context.planes[name] for name in names & context.planes.keys()},
-    )
-    yield from _REWRITES[node.op_type](marked, held, known)
+    """Yield what may stand in place of a node of ONNX's operators."""
+    if node.domain in ("", "ai.onnx") and node.op_type in _REWRITES:
+        yield from _REWRITES[node.op_type](node, attribute_values(node), context)
 
 
 def _constant(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
@@ -87,32 +71,28 @@ def _max_pool(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
 
 
 def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
-    bounds = {"starts": held.get("start", 0), "ends": held.get("end", _FAR), "axes": 0}
-    whole = same_but(node, start=None, end=None)
-    whole.output[:] = ["whole"]
-    part = make_node("Slice", ["whole", *bounds], node.output)
-    yield NodeRewrite([whole, part], {name: np.array([number], np.int64) for name, number in bounds.items()})
+    rewrite = NodeRewrite()
+    whole = rewrite.copy(node, output=0, start=None, end=None)
+    rewrite.add("Slice", whole, [held.get("start", 0)], [held.get("end", _FAR)], [0], output=node.output[0])
+    yield rewrite
 
 
 def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A C of −0.0 leaves every sum as it is, zeros of both signs too."""
     known = context.types.get(node.input[0])
     if known is not None and not any(node.input[2:]) and known.element in _FLOATS:
+        rewrite = NodeRewrite()
         zero = np.array([-0.0], helper.tensor_dtype_to_np_dtype(known.element))
-        yield NodeRewrite([same_but(node, [*node.input[:2], "zero"], beta=1.0)], {"zero": zero})
+        rewrite.copy(node, *node.input[:2], zero, beta=1.0)
+        yield rewrite
 
 
 def _global_max_pool(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    rank = context.rank(node.input[0])
+    rank, rewrite = context.rank(node.input[0]), NodeRewrite()
     if rank is not None:
-        yield _reduction("ReduceMax", node.input[0], list(range(2, rank)), node.output[0], context.opset < 18)
-
-
-def _reduction(op_type: str, value: str, axes: list[int], output: str, as_attribute: bool) -> NodeRewrite:
-    if as_attribute:
-        return NodeRewrite([make_node(op_type, [value], [output], axes=axes, keepdims=1)])
-    node = make_node(op_type, [value, "axes"], [output], keepdims=1)
-    return NodeRewrite([node], {"axes": np.array(axes, np.int64)})
+        axes, is_old = list(range(2, rank)), context.opset < 18
+        rewrite.reduction("ReduceMax", node.input[0], axes, as_attribute=is_old, output=node.output[0])
+        yield rewrite
 
 
 def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -121,23 +101,26 @@ def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         return
     axis = held.get("axis", 1)
     yield NodeRewrite([same_but(node, axis=axis)])
-    rows = same_but(node, ["rows"], axis=1)
-    rows.output[:] = ["done"]
-    first, shape = make_node("Flatten", node.input, ["rows"], axis=axis), make_node("Shape", node.input, ["shape"])
-    yield NodeRewrite([first, rows, shape, make_node("Reshape", ["done", "shape"], node.output)])
+    rewrite = NodeRewrite()
+    done = rewrite.copy(node, rewrite.add("Flatten", *node.input, axis=axis), output=0, axis=1)
+    rewrite.add("Reshape", done, rewrite.add("Shape", *node.input), output=node.output[0])
+    yield rewrite
 
 
 def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
     """NaN alone is not equal to itself."""
-    yield NodeRewrite([make_node("Equal", [node.input[0]] * 2, ["equal"]), make_node("Not", ["equal"], node.output)])
+    rewrite = NodeRewrite()
+    rewrite.add("Not", rewrite.add("Equal", *[node.input[0]] * 2), output=node.output[0])
+    yield rewrite
 
 
 def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     known = context.types.get(node.input[0])
     if known is not None and known.element in _FLOATS and not held:
+        rewrite = NodeRewrite()
         infinity = np.array(math.inf, helper.tensor_dtype_to_np_dtype(known.element))
-        nodes = [make_node("Abs", node.input, ["size"]), make_node("Equal", ["size", "infinity"], node.output)]
-        yield NodeRewrite(nodes, {"infinity": infinity})
+        rewrite.add("Equal", rewrite.add("Abs", *node.input), infinity, output=node.output[0])
+        yield rewrite
 
 
 def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -150,15 +133,13 @@ def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Itera
         sizes, element = context.sizes(node.input[0]), known.element
     if sizes is None:
         return
-    numbers = {"flat": [-1], "first": [0], "second": [1], "sizes": sizes}
     kept = {"dtype": element} | {name: value for name, value in held.items() if name != "shape"}
-    nodes = [
-        make_node("Reshape", ["any value", "flat"], ["row"]),
-        make_node("Slice", ["row", "first", "second", "first"], ["element"]),
-        make_node("Expand", ["element", "sizes"], ["like"]),
-    ][: 2 if list(sizes) == [1] else 3]
-    nodes.append(make_node(f"{node.op_type.removesuffix('Like')}Like", nodes[-1].output, node.output, **kept))
-    yield NodeRewrite(nodes, {name: np.array(values, np.int64) for name, values in numbers.items()})
+    rewrite, first = NodeRewrite(), [0]
+    like = rewrite.add("Slice", rewrite.add("Reshape", rewrite.value(), [-1]), first, [1], first)
+    if list(sizes) != [1]:
+        like = rewrite.add("Expand", like, sizes)
+    rewrite.add(f"{node.op_type.removesuffix('Like')}Like", like, output=node.output[0], **kept)
+    yield rewrite
 
 
 def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -188,17 +169,18 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
     value = [name for name in node.input[2:3] if name]
     cut = [axis for axis in range(rank) if min(first[axis], last[axis]) < 0]
     if not cut:
-        yield NodeRewrite([same_but(node, [node.input[0], "widths", *value])], {"widths": widths})
+        rewrite = NodeRewrite()
+        rewrite.copy(node, node.input[0], widths, *value)
+        yield rewrite
     if cut and held.get("mode", b"constant") == b"constant":
-        bounds = {
-            "starts": np.array([max(-first[axis], 0) for axis in cut], np.int64),
-            "ends": np.array([min(last[axis], 0) or _FAR for axis in cut], np.int64),
-            "axes": np.array(cut, np.int64),
-        }
-        inner = make_node("Slice", [node.input[0], *bounds], ["cut"])
-        yield NodeRewrite([inner, same_but(node, ["cut", "widths", *value])], {**bounds, "widths": widths})
+        starts, ends = [max(-first[axis], 0) for axis in cut], [min(last[axis], 0) or _FAR for axis in cut]
+        rewrite = NodeRewrite()
+        rewrite.copy(node, rewrite.add("Slice", node.input[0], starts, ends, cut), widths, *value)
+        yield rewrite
         if not widths.any():
-            yield NodeRewrite([make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
+            rewrite = NodeRewrite()
+            rewrite.add("Slice", node.input[0], starts, ends, cut, output=node.output[0])
+            yield rewrite
 
 
 def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -208,49 +190,31 @@ def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Cont
         return
     x, scale, bias, old_mean, old_variance = node.input
     y, new_mean, new_variance = node.output
-    axes = [axis for axis in range(rank) if axis != 1]
-    as_attribute = context.opset < 18
-    mean, variance = (
-        _reduction("ReduceMean", value, axes, name, as_attribute) for value, name in ((x, "mean"), ("squares", "var"))
-    )
+    axes, as_attribute = [axis for axis in range(rank) if axis != 1], context.opset < 18
     momentum = np.float32(held.get("momentum", 0.9))
-    constants = {
-        **mean.constants,
-        "epsilon": np.array([held.get("epsilon", 1e-5)], np.float32),
-        "column": np.array([-1, *[1] * (rank - 2)], np.int64),
-        "flat": np.array([-1], np.int64),
-        "kept": np.array([momentum], np.float32),
-        "taken": np.array([np.float32(1) - momentum], np.float32),
-    }
-    rows = [
-        ("Sub", [x, "mean"], "centred"),
-        ("Mul", ["centred", "centred"], "squares"),
-        ("Add", ["var", "epsilon"], "shifted"),
-        ("Sqrt", ["shifted"], "deviation"),
-        ("Div", ["centred", "deviation"], "normal"),
-        ("Reshape", [scale, "column"], "scale_column"),
-        ("Mul", ["normal", "scale_column"], "scaled"),
-        ("Reshape", [bias, "column"], "bias_column"),
-        ("Add", ["scaled", "bias_column"], y),
-    ]
-    for old, new, statistic in ((old_mean, new_mean, "mean"), (old_variance, new_variance, "var")):
-        rows += [
-            ("Reshape", [statistic, "flat"], f"flat_{statistic}"),
-            ("Mul", [old, "kept"], f"kept_{statistic}"),
-            ("Mul", [f"flat_{statistic}", "taken"], f"taken_{statistic}"),
-            ("Add", [f"kept_{statistic}", f"taken_{statistic}"], new),
-        ]
-    nodes = [make_node(op_type, inputs, [output]) for op_type, inputs, output in rows]
-    order = [mean.nodes[0], *nodes[:2], variance.nodes[0], *nodes[2:]]
-    yield NodeRewrite(order, constants, rounded=True)
+    kept, taken = (np.array([factor], np.float32) for factor in (momentum, np.float32(1) - momentum))
+    column = [-1, *[1] * (rank - 2)]
+    rewrite = NodeRewrite(rounded=True)
+    add = rewrite.add
+    mean = rewrite.reduction("ReduceMean", x, axes, as_attribute=as_attribute)
+    centred = add("Sub", x, mean)
+    variance = rewrite.reduction("ReduceMean", add("Mul", centred, centred), axes, as_attribute=as_attribute)
+    shifted = add("Add", variance, np.array([held.get("epsilon", 1e-5)], np.float32))
+    normal = add("Div", centred, add("Sqrt", shifted))
+    add("Add", add("Mul", normal, add("Reshape", scale, column)), add("Reshape", bias, column), output=y)
+    for old, new, statistic in ((old_mean, new_mean, mean), (old_variance, new_variance, variance)):
+        flat = add("Reshape", statistic, [-1])
+        add("Add", add("Mul", old, kept), add("Mul", flat, taken), output=new)
+    yield rewrite
 
 
 def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     """For integers, (a mod b + b) mod b is a mod b, whichever sign a remainder has."""
     if not held.get("fmod", 0):
-        operands = ((node.input[0], "first"), ("sum", node.output[0]))
-        first, last = (make_node("Mod", [value, node.input[1]], [result], fmod=0) for value, result in operands)
-        yield NodeRewrite([first, make_node("Add", ["first", node.input[1]], ["sum"]), last])
+        rewrite, (a, b) = NodeRewrite(), node.input
+        total = rewrite.add("Add", rewrite.add("Mod", a, b, fmod=0), b)
+        rewrite.add("Mod", total, b, output=node.output[0], fmod=0)
+        yield rewrite
 
 
 def _loss(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
@@ -263,11 +227,10 @@ def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Nod
     """Indices along an axis are below 2³¹: no tensor has an axis of more elements."""
     position = 1 if node.op_type == "TopK" else 0
     if len(node.output) > position and node.output[position]:
-        wide = same_but(node)
-        wide.output[position] = "wide"
-        narrowed = make_node("Cast", ["wide"], ["narrow"], to=TensorProto.INT32)
-        widened = make_node("Cast", ["narrow"], [node.output[position]], to=TensorProto.INT64)
-        yield NodeRewrite([wide, narrowed, widened])
+        rewrite = NodeRewrite()
+        narrow = rewrite.add("Cast", rewrite.copy(node, output=position), to=TensorProto.INT32)
+        rewrite.add("Cast", narrow, output=node.output[position], to=TensorProto.INT64)
+        yield rewrite
 
 
 def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -290,42 +253,26 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     depth = known.dims[-1] if known is not None and known.dims else None
     if sizes is None or not isinstance(depth, int) or depth > len(sizes):
         return
-    outer, width = np.array(sizes[:depth], np.int64), math.prod(sizes[depth:])
-    constants = {
-        "outer": outer,
-        "zero": np.zeros(1, np.int64),
-        "steps": np.array([math.prod(outer[axis + 1 :]) for axis in range(depth)], np.int64),
-        "column_shape": np.array([-1, 1], np.int64),
-        "updates_shape": np.array([-1, width], np.int64),
-        "data_shape": np.array([math.prod(outer), width], np.int64),
-        "shape": np.array(sizes, np.int64),
-    }
+    outer, width = sizes[:depth], math.prod(sizes[depth:])
     tuples, added = context.sizes(indices), context.sizes(updates)
-    spread = []
+    rewrite = NodeRewrite()
+    add = rewrite.add
+    positions = add("Where", add("Less", indices, [0]), add("Add", indices, outer), indices)
+    terms = add("Mul", positions, [math.prod(outer[axis + 1 :]) for axis in range(depth)])
+    rows = rewrite.reduction("ReduceSum", terms, [-1], as_attribute=context.opset < 13)
+    flat_updates = add("Reshape", updates, [-1, width])
+    spread: Operand
     if tuples is not None:
-        constants["spread"] = np.array([math.prod(tuples[:-1]), width], np.int64)
+        spread = [math.prod(tuples[:-1]), width]
     elif added is not None and width:  # as many rows as tuples
-        constants["spread"] = np.array([math.prod(added) // width, width], np.int64)
+        spread = [math.prod(added) // width, width]
     else:
-        spread = [make_node("Shape", ["flat_updates"], ["spread"])]
-    reduction = held.get("reduction", b"none")
-    total = _reduction("ReduceSum", "terms", [-1], "rows", context.opset < 13)
-    operands = ["flat", "flat_indices", "flat_updates"]
-    nodes = [
-        make_node("Add", [indices, "outer"], ["wrapped"]),
-        make_node("Less", [indices, "zero"], ["below"]),
-        make_node("Where", ["below", "wrapped", indices], ["positions"]),
-        make_node("Mul", ["positions", "steps"], ["terms"]),
-        *total.nodes,
-        make_node("Reshape", ["rows", "column_shape"], ["column"]),
-        make_node("Reshape", [updates, "updates_shape"], ["flat_updates"]),
-        *spread,
-        make_node("Expand", ["column", "spread"], ["flat_indices"]),
-        make_node("Reshape", [data, "data_shape"], ["flat"]),
-        make_node("ScatterElements", operands, ["added"], axis=0, reduction=reduction),
-        make_node("Reshape", ["added", "shape"], node.output),
-    ]
-    yield NodeRewrite(nodes, {**constants, **total.constants})
+        spread = add("Shape", flat_updates)
+    flat_indices = add("Expand", add("Reshape", rows, [-1, 1]), spread)
+    flat, reduction = add("Reshape", data, [math.prod(outer), width]), held.get("reduction", b"none")
+    result = add("ScatterElements", flat, flat_indices, flat_updates, axis=0, reduction=reduction)
+    add("Reshape", result, sizes, output=node.output[0])
+    yield rewrite
 
 
 def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -335,22 +282,23 @@ def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
     if known is None or known.element not in _WIDE_FLOATS or not is_sum:
         return
     axes = held.get("axes")  # an input of ReduceSum before it is one of the others
-    operands = [*node.input[1:], *(["axes"] if axes is not None else [])]
+    operands: list[Operand] = [*node.input[1:], *([axes] if axes is not None else [])]
     given = {name: value for name, value in held.items() if name != "axes"}
-    constants = {} if axes is None else {"axes": np.array(axes, np.int64)}
     sums = "ReduceSumSquare" if node.op_type == "ReduceL2" else "ReduceSum"
+    rewrite = NodeRewrite(rounded=node.op_type != "ReduceL2")
     if node.op_type == "ReduceL1":
-        first = make_node("Abs", node.input[:1], ["part"])
-        last = make_node(sums, ["part", *operands], node.output, **given)
+        rewrite.add(sums, rewrite.add("Abs", node.input[0]), *operands, output=node.output[0], **given)
     else:
-        first = make_node(sums, [node.input[0], *operands], ["part"], **given)
-        last = make_node("Sqrt" if node.op_type == "ReduceL2" else "Log", ["part"], node.output)
-    yield NodeRewrite([first, last], constants, rounded=node.op_type != "ReduceL2")
+        part = rewrite.add(sums, node.input[0], *operands, **given)
+        rewrite.add("Sqrt" if node.op_type == "ReduceL2" else "Log", part, output=node.output[0])
+    yield rewrite
 
 
 def _hard_swish(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
-    slope = make_node("HardSigmoid", node.input, ["slope"], alpha=1 / 6, beta=0.5)
-    yield NodeRewrite([slope, make_node("Mul", [node.input[0], "slope"], node.output)])
+    rewrite = NodeRewrite()
+    slope = rewrite.add("HardSigmoid", *node.input, alpha=1 / 6, beta=0.5)
+    rewrite.add("Mul", node.input[0], slope, output=node.output[0])
+    yield rewrite
 
 
 def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -378,9 +326,10 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
             shape = [1 if isinstance(size, str) and size == of else size for size, of in pairs]
         yield from _filled(node, held, list(result.dims), own, context)
     if all(isinstance(size, int) for size in shape):
-        inputs = [*node.input[:position], "shape", *node.input[position + 1 :]]
+        rewrite = NodeRewrite()
         changes = {"allowzero": 0} if zeros else {}
-        yield NodeRewrite([same_but(node, inputs, **changes)], {"shape": np.array(shape, np.int64)})
+        rewrite.copy(node, *node.input[:position], np.array(shape, np.int64), *node.input[position + 1 :], **changes)
+        yield rewrite
 
 
 def _filled(
@@ -398,40 +347,33 @@ def _filled(
     wanted = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
     if None in sizes or any(own[axis] != 1 for axis in wanted):
         return
+    rewrite = NodeRewrite()
     value = node.input[0]
-    stored, constants = held.get("value"), dict[str, AnyArray]()
     if node.op_type == "ConstantOfShape":
-        value = "value"
-        constants[value] = np.zeros(1, np.float32) if stored is None else numpy_helper.to_array(stored)
+        stored = held.get("value")
+        value = rewrite.value(np.zeros(1, np.float32) if stored is None else numpy_helper.to_array(stored))
         element = TensorProto.FLOAT if stored is None else stored.data_type
     elif (known := context.types.get(value)) is not None:
         element = known.element
-    sources = [inputs_with_size(str(sizes[axis]), context) for axis in wanted]
+    sources = [context.input_with_size(str(sizes[axis])) for axis in wanted]
     if not wanted or None in sources or element not in (*NUMBERS, TensorProto.BOOL):
         return
-    nodes, reads = list[NodeProto](), list[str]()
-    for axis, source in zip(wanted, sources, strict=True):
-        assert source is not None
-        made = zero_nodes(axis, len(sizes), source, element)
-        nodes, constants = nodes + made.nodes, {**constants, **made.constants}
-        reads += made.reads
-    zeros, joins = ("false", "Or") if element == TensorProto.BOOL else ("zeros", "Sub")
-    steps = [(joins, f"{axis} {zeros}") for axis in wanted]
+    joins = "Or" if element == TensorProto.BOOL else "Sub"
+    steps: list[tuple[str, Operand]] = [
+        (joins, rewrite.zeros(axis, len(sizes), source, element))
+        for axis, source in zip(wanted, sources, strict=True)
+        if source is not None
+    ]
     if is_split and set(own) != {1}:
-        constants["axes"] = np.array(_as_numbers(own, -1), np.int64)
-        steps.insert(0, ("Reshape", "axes"))
+        steps.insert(0, ("Reshape", _as_numbers(own, -1)))
     numbers_of_all = _as_numbers(sizes, 1)
     if _as_numbers(own, 1) != numbers_of_all:
-        constants["numbers"] = np.array(numbers_of_all, np.int64)
-        steps.append(("Expand", "numbers"))
+        steps.append(("Expand", numbers_of_all))
     if is_split:
-        constants["shape"] = np.array(_as_numbers(shape, -1), np.int64)
-        steps.append(("Reshape", "shape"))
-    for number, (op_type, operand) in enumerate(steps):
-        output = node.output[0] if number == len(steps) - 1 else f"step {number}"
-        nodes.append(make_node(op_type, [value, operand], [output]))
-        value = output
-    yield NodeRewrite(nodes, constants, reads=tuple(reads))
+        steps.append(("Reshape", _as_numbers(shape, -1)))
+    for number, (op_type, operand) in enumerate(steps, 1):
+        value = rewrite.add(op_type, value, operand, output=node.output[0] if number == len(steps) else "")
+    yield rewrite
 
 
 def _as_numbers(sizes: Sequence[AxisSize], unknown: int) -> list[int]:
