@@ -87,7 +87,7 @@ def _is_single(pool: NodeProto, ones: Sequence[int]) -> bool:
     return steps == [ones, ones] and not any(held.get("pads", ())) and not held.get("storage_order", 0)
 
 
-class _Gathered(NamedTuple):
+class GatheredWindows(NamedTuple):
     """Maxima and positions, of shape (N, C, windows, 1), and the shape of the result."""
 
     maxima: str
@@ -95,7 +95,7 @@ class _Gathered(NamedTuple):
     counts: list[int]
 
 
-def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequence[AxisSize]) -> _Gathered | None:
+def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequence[AxisSize]) -> GatheredWindows | None:
     """Add the nodes that gather the windows of a pool; None if these are not known."""
     batch, *others = dims
     sizes = [size for size in others if isinstance(size, int)]
@@ -124,7 +124,7 @@ def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequen
     first = rewrite.add("ArgMax", elements, axis=3, keepdims=1)
     maxima = rewrite.add("GatherElements", elements, first, axis=3)
     place = rewrite.add("Add", first, np.arange(windows, dtype=np.int64).reshape(windows, 1) * most)
-    return _Gathered(maxima, rewrite.add("Gather", table, place, axis=0), [*leading, *counts])
+    return GatheredWindows(maxima, rewrite.add("Gather", table, place, axis=0), [*leading, *counts])
 
 
 def _starts(rewrite: NodeRewrite, dims: Sequence[AxisSize], context: Context) -> str | None:

@@ -35,9 +35,9 @@ class Planes:
 INNER = "\0"
 """What the names of values inside a rewrite begin with; other names are those of the graph."""
 
-Operand = str | AnyArray | Sequence[int]
+GivenOperand = str | AnyArray | Sequence[int]
 """A value by its name, or a constant; integers in a list are a vector of int64."""
-Source = tuple[str, int, Sequence[AxisSize]]
+SizedInput = tuple[str, int, Sequence[AxisSize]]
 """An input of the graph, one of its axes, and its sizes."""
 
 
@@ -55,7 +55,7 @@ class NodeRewrite:
     reads: list[str] = field(default_factory=list)
     _names: Iterator[str] = field(default_factory=lambda: map(f"{INNER}{{}}".format, itertools.count()))
 
-    def value(self, operand: Operand | None = None) -> str:
+    def value(self, operand: GivenOperand | None = None) -> str:
         """Return the name of an operand, of a new value without one."""
         if isinstance(operand, str):
             return operand
@@ -64,13 +64,13 @@ class NodeRewrite:
             self.constants[name] = operand if isinstance(operand, np.ndarray) else np.array(operand, np.int64)
         return name
 
-    def add(self, op_type: str, *operands: Operand, output: str = "", **attributes: Any) -> str:
+    def add(self, op_type: str, *operands: GivenOperand, output: str = "", **attributes: Any) -> str:
         """Add a node with one output, and return the output: a new value if none is given."""
         output = output or self.value()
         self.nodes.append(helper.make_node(op_type, list(map(self.value, operands)), [output], **attributes))
         return output
 
-    def copy(self, node: NodeProto, *operands: Operand, output: int | None = None, **attributes: Any) -> str:
+    def copy(self, node: NodeProto, *operands: GivenOperand, output: int | None = None, **attributes: Any) -> str:
         """Add a node with other operands and attributes, and a new value as one of its outputs, and return this."""
         copied = same_but(node, list(map(self.value, operands)) or None, **attributes)
         self.nodes.append(copied)
@@ -84,7 +84,7 @@ class NodeRewrite:
             return self.add(op_type, value, output=output, axes=axes, keepdims=1)
         return self.add(op_type, value, axes, output=output, keepdims=1)
 
-    def zeros(self, axis: int, rank: int, source: Source, element: int) -> str:
+    def zeros(self, axis: int, rank: int, source: SizedInput, element: int) -> str:
         """Add zeros, of the size that an input has on an axis, for another axis of other ranks, as for graph mode."""
         name, held_axis, dims = source
         self.reads.append(name)
@@ -123,7 +123,7 @@ class Context:
         """Return the elements of a constant of integers."""
         return integers(self.constants.get(value))
 
-    def input_with_size(self, name: str) -> Source | None:
+    def input_with_size(self, name: str) -> SizedInput | None:
         """Return the input of the graph with the fewest unknown sizes that has this one."""
         found = []
         for value in self.inputs:

@@ -17,7 +17,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.helper import make_node
 
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, NodeRewrite, Operand, same_but
+from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite, same_but
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of
 from poolgrad_lowering.verification.operators.pool import same_pads
@@ -261,7 +261,7 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     terms = add("Mul", positions, [math.prod(outer[axis + 1 :]) for axis in range(depth)])
     rows = rewrite.reduction("ReduceSum", terms, [-1], as_attribute=context.opset < 13)
     flat_updates = add("Reshape", updates, [-1, width])
-    spread: Operand
+    spread: GivenOperand
     if tuples is not None:
         spread = [math.prod(tuples[:-1]), width]
     elif added is not None and width:  # as many rows as tuples
@@ -282,7 +282,7 @@ def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
     if known is None or known.element not in _WIDE_FLOATS or not is_sum:
         return
     axes = held.get("axes")  # an input of ReduceSum before it is one of the others
-    operands: list[Operand] = [*node.input[1:], *([axes] if axes is not None else [])]
+    operands: list[GivenOperand] = [*node.input[1:], *([axes] if axes is not None else [])]
     given = {name: value for name, value in held.items() if name != "axes"}
     sums = "ReduceSumSquare" if node.op_type == "ReduceL2" else "ReduceSum"
     rewrite = NodeRewrite(rounded=node.op_type != "ReduceL2")
@@ -359,7 +359,7 @@ def _filled(
     if not wanted or None in sources or element not in (*NUMBERS, TensorProto.BOOL):
         return
     joins = "Or" if element == TensorProto.BOOL else "Sub"
-    steps: list[tuple[str, Operand]] = [
+    steps: list[tuple[str, GivenOperand]] = [
         (joins, rewrite.zeros(axis, len(sizes), source, element))
         for axis, source in zip(wanted, sources, strict=True)
         if source is not None
