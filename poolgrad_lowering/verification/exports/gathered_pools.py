@@ -31,10 +31,10 @@ def pool_rewrites(node: NodeProto, held: Mapping[str, Any], context: Context) ->
     windows = None if known is None or known.dims is None else _windows(rewrite, node.input[0], held, known.dims)
     if windows is None or known is None or known.dims is None:
         return
-    rewrite.add("Reshape", windows.maxima, windows.counts, output=node.output[0])
+    rewrite.into(node.output[0], "Reshape", windows.maxima, windows.counts)
     starts = _starts(rewrite, known.dims, context) if any(node.output[1:]) else None
     if starts is not None:
-        rewrite.add("Reshape", rewrite.add("Add", windows.position, starts), windows.counts, output=node.output[1])
+        rewrite.into(node.output[1], "Reshape", rewrite.add("Add", windows.position, starts), windows.counts)
     yield rewrite
 
 
@@ -46,8 +46,7 @@ def position_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -
     rewrite = NodeRewrite(reads=[planes.pool.input[0]])
     windows = _windows(rewrite, planes.pool.input[0], attribute_values(planes.pool), planes.dims)
     if windows is not None:
-        rewrite.add("Reshape", windows.position, windows.counts, output=node.output[0])
-        yield rewrite
+        yield rewrite.into(node.output[0], "Reshape", windows.position, windows.counts)
 
 
 def start_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -55,8 +54,7 @@ def start_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> I
     planes, rewrite = context.planes.get(node.output[0]), NodeRewrite()
     starts = None if planes is None else _starts(rewrite, planes.dims, context)
     if planes is not None and starts is not None:
-        rewrite.add("Reshape", starts, [0, 0, *[1] * (len(planes.dims) - 2)], output=node.output[0])
-        yield rewrite
+        yield rewrite.into(node.output[0], "Reshape", starts, [0, 0, *[1] * (len(planes.dims) - 2)])
 
 
 def find_planes(

@@ -64,25 +64,33 @@ class NodeRewrite:
             self.constants[name] = operand if isinstance(operand, np.ndarray) else np.array(operand, np.int64)
         return name
 
-    def add(self, op_type: str, *operands: GivenOperand, output: str = "", **attributes: Any) -> str:
-        """Add a node with one output, and return the output: a new value if none is given."""
-        output = output or self.value()
-        self.nodes.append(helper.make_node(op_type, list(map(self.value, operands)), [output], **attributes))
+    def add(self, op_type: str, *operands: GivenOperand, **attributes: Any) -> str:
+        """Add a node with one output, and return the output, a new value."""
+        output = self.value()
+        self.into(output, op_type, *operands, **attributes)
         return output
 
-    def copy(self, node: NodeProto, *operands: GivenOperand, output: int | None = None, **attributes: Any) -> str:
-        """Add a node with other operands and attributes, and a new value as one of its outputs, and return this."""
-        copied = same_but(node, list(map(self.value, operands)) or None, **attributes)
-        self.nodes.append(copied)
-        if output is not None:
-            copied.output[output] = self.value()
-        return copied.output[output or 0]
+    def into(self, output: str, op_type: str, *operands: GivenOperand, **attributes: Any) -> NodeRewrite:
+        """Add a node with this output, and return the rewrite."""
+        self.nodes.append(helper.make_node(op_type, list(map(self.value, operands)), [output], **attributes))
+        return self
 
-    def reduction(self, op_type: str, value: str, axes: list[int], *, as_attribute: bool, output: str = "") -> str:
+    def same(self, node: NodeProto, *operands: GivenOperand, **attributes: Any) -> NodeRewrite:
+        """Add a copy of a node with other operands, if any are given, and attributes; return the rewrite."""
+        self.nodes.append(same_but(node, list(map(self.value, operands)) or None, **attributes))
+        return self
+
+    def inner(self, position: int, node: NodeProto, *operands: GivenOperand, **attributes: Any) -> str:
+        """As `same`, with a new value as the output at a position, which is returned."""
+        output = self.same(node, *operands, **attributes).nodes[-1].output
+        output[position] = self.value()
+        return output[position]
+
+    def reduction(self, op_type: str, value: str, axes: list[int], *, as_attribute: bool) -> str:
         """Add a reduction that keeps the axes."""
         if as_attribute:
-            return self.add(op_type, value, output=output, axes=axes, keepdims=1)
-        return self.add(op_type, value, axes, output=output, keepdims=1)
+            return self.add(op_type, value, axes=axes, keepdims=1)
+        return self.add(op_type, value, axes, keepdims=1)
 
     def zeros(self, axis: int, rank: int, source: SizedInput, element: int) -> str:
         """Add zeros, of the size that an input has on an axis, for another axis of other ranks, as for graph mode."""

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from onnx.helper import make_node
 
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite, same_but
+from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of
 from poolgrad_lowering.verification.operators.pool import same_pads
@@ -36,7 +35,7 @@ def rewrites_of(node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
 
 def _constant(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     if "value" not in held and (tensor := constant_tensor(node)) is not None:
-        yield NodeRewrite([same_but(node, **dict.fromkeys(held), value=tensor)])
+        yield NodeRewrite().same(node, **dict.fromkeys(held), value=tensor)
 
 
 def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -47,22 +46,22 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         if weight is None:
             return
         written["kernel_shape"] = weight
-        yield NodeRewrite([same_but(node, **written)])
+        yield NodeRewrite().same(node, **written)
     if node.op_type == "Conv" and {"strides", "dilations", "pads"}.isdisjoint(held):
-        yield NodeRewrite([same_but(node, **written, strides=[1] * len({**held, **written}["kernel_shape"]))])
+        yield NodeRewrite().same(node, **written, strides=[1] * len({**held, **written}["kernel_shape"]))
     is_padded = held.get("auto_pad", b"NOTSET") == b"NOTSET" and "output_shape" not in held and "pads" in held
     if is_padded and any(held.get("output_padding", ())):
         axes = len(held["output_padding"])  # a row more at the end is a row less of padding there
         fewer = [pad - more for pad, more in zip(held["pads"][axes:], held["output_padding"], strict=True)]
         moved = {"pads": [*held["pads"][:axes], *fewer], "output_padding": [0] * axes}
-        yield NodeRewrite([same_but(node, **written, **moved)])
+        yield NodeRewrite().same(node, **written, **moved)
     sizes = context.sizes(node.input[0], 2)
     if held.get("auto_pad") != b"SAME_LOWER" or sizes is None:
         return
     kernel = list({**held, **written}["kernel_shape"])
     strides, dilations = (list(held.get(name, [1] * len(kernel))) for name in ("strides", "dilations"))
     begins, ends = same_pads(sizes, kernel, strides, dilations, upper=False)
-    yield NodeRewrite([same_but(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])])
+    yield NodeRewrite().same(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])
 
 
 def _max_pool(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -72,26 +71,23 @@ def _max_pool(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
 
 def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     rewrite = NodeRewrite()
-    whole = rewrite.copy(node, output=0, start=None, end=None)
-    rewrite.add("Slice", whole, [held.get("start", 0)], [held.get("end", _FAR)], [0], output=node.output[0])
-    yield rewrite
+    whole = rewrite.inner(0, node, start=None, end=None)
+    yield rewrite.into(node.output[0], "Slice", whole, [held.get("start", 0)], [held.get("end", _FAR)], [0])
 
 
 def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A C of −0.0 leaves every sum as it is, zeros of both signs too."""
     known = context.types.get(node.input[0])
     if known is not None and not any(node.input[2:]) and known.element in _FLOATS:
-        rewrite = NodeRewrite()
         zero = np.array([-0.0], helper.tensor_dtype_to_np_dtype(known.element))
-        rewrite.copy(node, *node.input[:2], zero, beta=1.0)
-        yield rewrite
+        yield NodeRewrite().same(node, *node.input[:2], zero, beta=1.0)
 
 
 def _global_max_pool(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     rank, rewrite = context.rank(node.input[0]), NodeRewrite()
     if rank is not None:
-        axes, is_old = list(range(2, rank)), context.opset < 18
-        rewrite.reduction("ReduceMax", node.input[0], axes, as_attribute=is_old, output=node.output[0])
+        rewrite.reduction("ReduceMax", node.input[0], list(range(2, rank)), as_attribute=context.opset < 18)
+        rewrite.nodes[-1].output[:] = node.output
         yield rewrite
 
 
@@ -100,18 +96,16 @@ def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     if context.opset >= 13:
         return
     axis = held.get("axis", 1)
-    yield NodeRewrite([same_but(node, axis=axis)])
+    yield NodeRewrite().same(node, axis=axis)
     rewrite = NodeRewrite()
-    done = rewrite.copy(node, rewrite.add("Flatten", *node.input, axis=axis), output=0, axis=1)
-    rewrite.add("Reshape", done, rewrite.add("Shape", *node.input), output=node.output[0])
-    yield rewrite
+    done = rewrite.inner(0, node, rewrite.add("Flatten", *node.input, axis=axis), axis=1)
+    yield rewrite.into(node.output[0], "Reshape", done, rewrite.add("Shape", *node.input))
 
 
 def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
     """NaN alone is not equal to itself."""
     rewrite = NodeRewrite()
-    rewrite.add("Not", rewrite.add("Equal", *[node.input[0]] * 2), output=node.output[0])
-    yield rewrite
+    yield rewrite.into(node.output[0], "Not", rewrite.add("Equal", *[node.input[0]] * 2))
 
 
 def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -119,8 +113,7 @@ def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Itera
     if known is not None and known.element in _FLOATS and not held:
         rewrite = NodeRewrite()
         infinity = np.array(math.inf, helper.tensor_dtype_to_np_dtype(known.element))
-        rewrite.add("Equal", rewrite.add("Abs", *node.input), infinity, output=node.output[0])
-        yield rewrite
+        yield rewrite.into(node.output[0], "Equal", rewrite.add("Abs", *node.input), infinity)
 
 
 def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -138,8 +131,7 @@ def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Itera
     like = rewrite.add("Slice", rewrite.add("Reshape", rewrite.value(), [-1]), first, [1], first)
     if list(sizes) != [1]:
         like = rewrite.add("Expand", like, sizes)
-    rewrite.add(f"{node.op_type.removesuffix('Like')}Like", like, output=node.output[0], **kept)
-    yield rewrite
+    yield rewrite.into(node.output[0], f"{node.op_type.removesuffix('Like')}Like", like, **kept)
 
 
 def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -152,7 +144,7 @@ def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
         mode = node.input[2] if len(node.input) > 2 else ""
         changes = bool(mode) and context.integers(mode) != [0]
     if not changes:
-        yield NodeRewrite([make_node("Identity", node.input[:1], node.output[:1])])
+        yield NodeRewrite().into(node.output[0], "Identity", node.input[0])
 
 
 def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -169,18 +161,13 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
     value = [name for name in node.input[2:3] if name]
     cut = [axis for axis in range(rank) if min(first[axis], last[axis]) < 0]
     if not cut:
-        rewrite = NodeRewrite()
-        rewrite.copy(node, node.input[0], widths, *value)
-        yield rewrite
+        yield NodeRewrite().same(node, node.input[0], widths, *value)
     if cut and held.get("mode", b"constant") == b"constant":
         starts, ends = [max(-first[axis], 0) for axis in cut], [min(last[axis], 0) or _FAR for axis in cut]
         rewrite = NodeRewrite()
-        rewrite.copy(node, rewrite.add("Slice", node.input[0], starts, ends, cut), widths, *value)
-        yield rewrite
+        yield rewrite.same(node, rewrite.add("Slice", node.input[0], starts, ends, cut), widths, *value)
         if not widths.any():
-            rewrite = NodeRewrite()
-            rewrite.add("Slice", node.input[0], starts, ends, cut, output=node.output[0])
-            yield rewrite
+            yield NodeRewrite().into(node.output[0], "Slice", node.input[0], starts, ends, cut)
 
 
 def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -201,10 +188,10 @@ def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Cont
     variance = rewrite.reduction("ReduceMean", add("Mul", centred, centred), axes, as_attribute=as_attribute)
     shifted = add("Add", variance, np.array([held.get("epsilon", 1e-5)], np.float32))
     normal = add("Div", centred, add("Sqrt", shifted))
-    add("Add", add("Mul", normal, add("Reshape", scale, column)), add("Reshape", bias, column), output=y)
+    rewrite.into(y, "Add", add("Mul", normal, add("Reshape", scale, column)), add("Reshape", bias, column))
     for old, new, statistic in ((old_mean, new_mean, mean), (old_variance, new_variance, variance)):
         flat = add("Reshape", statistic, [-1])
-        add("Add", add("Mul", old, kept), add("Mul", flat, taken), output=new)
+        rewrite.into(new, "Add", add("Mul", old, kept), add("Mul", flat, taken))
     yield rewrite
 
 
@@ -213,14 +200,13 @@ def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeR
     if not held.get("fmod", 0):
         rewrite, (a, b) = NodeRewrite(), node.input
         total = rewrite.add("Add", rewrite.add("Mod", a, b, fmod=0), b)
-        rewrite.add("Mod", total, b, output=node.output[0], fmod=0)
-        yield rewrite
+        yield rewrite.into(node.output[0], "Mod", total, b, fmod=0)
 
 
 def _loss(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     """Without ignore_index every label counts, and −1 is none: labels are numbers of classes, from 0 on."""
     if "ignore_index" not in held:
-        yield NodeRewrite([same_but(node, ignore_index=-1)])
+        yield NodeRewrite().same(node, ignore_index=-1)
 
 
 def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
@@ -228,22 +214,23 @@ def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Nod
     position = 1 if node.op_type == "TopK" else 0
     if len(node.output) > position and node.output[position]:
         rewrite = NodeRewrite()
-        narrow = rewrite.add("Cast", rewrite.copy(node, output=position), to=TensorProto.INT32)
-        rewrite.add("Cast", narrow, output=node.output[position], to=TensorProto.INT64)
-        yield rewrite
+        narrow = rewrite.add("Cast", rewrite.inner(position, node), to=TensorProto.INT32)
+        yield rewrite.into(node.output[position], "Cast", narrow, to=TensorProto.INT64)
 
 
 def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     known = context.types.get(node.input[1])
     if known is not None:
-        yield NodeRewrite([make_node("Cast", node.input[:1], node.output, to=known.element)])
+        yield NodeRewrite().into(node.output[0], "Cast", node.input[0], to=known.element)
 
 
 def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     rank = context.rank(node.input[0])
     if rank is not None and "perm" not in held:
-        same = same_but(node, perm=list(range(rank))[::-1]) if rank else make_node("Identity", node.input, node.output)
-        yield NodeRewrite([same])
+        if rank:
+            yield NodeRewrite().same(node, perm=list(range(rank))[::-1])
+        else:
+            yield NodeRewrite().into(node.output[0], "Identity", node.input[0])
 
 
 def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -271,8 +258,7 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     flat_indices = add("Expand", add("Reshape", rows, [-1, 1]), spread)
     flat, reduction = add("Reshape", data, [math.prod(outer), width]), held.get("reduction", b"none")
     result = add("ScatterElements", flat, flat_indices, flat_updates, axis=0, reduction=reduction)
-    add("Reshape", result, sizes, output=node.output[0])
-    yield rewrite
+    yield rewrite.into(node.output[0], "Reshape", result, sizes)
 
 
 def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -287,18 +273,16 @@ def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
     sums = "ReduceSumSquare" if node.op_type == "ReduceL2" else "ReduceSum"
     rewrite = NodeRewrite(rounded=node.op_type != "ReduceL2")
     if node.op_type == "ReduceL1":
-        rewrite.add(sums, rewrite.add("Abs", node.input[0]), *operands, output=node.output[0], **given)
+        yield rewrite.into(node.output[0], sums, rewrite.add("Abs", node.input[0]), *operands, **given)
     else:
         part = rewrite.add(sums, node.input[0], *operands, **given)
-        rewrite.add("Sqrt" if node.op_type == "ReduceL2" else "Log", part, output=node.output[0])
-    yield rewrite
+        yield rewrite.into(node.output[0], "Sqrt" if node.op_type == "ReduceL2" else "Log", part)
 
 
 def _hard_swish(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:
     rewrite = NodeRewrite()
     slope = rewrite.add("HardSigmoid", *node.input, alpha=1 / 6, beta=0.5)
-    rewrite.add("Mul", node.input[0], slope, output=node.output[0])
-    yield rewrite
+    yield rewrite.into(node.output[0], "Mul", node.input[0], slope)
 
 
 def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -328,8 +312,9 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     if all(isinstance(size, int) for size in shape):
         rewrite = NodeRewrite()
         changes = {"allowzero": 0} if zeros else {}
-        rewrite.copy(node, *node.input[:position], np.array(shape, np.int64), *node.input[position + 1 :], **changes)
-        yield rewrite
+        yield rewrite.same(
+            node, *node.input[:position], np.array(shape, np.int64), *node.input[position + 1 :], **changes
+        )
 
 
 def _filled(
@@ -371,8 +356,9 @@ def _filled(
         steps.append(("Expand", numbers_of_all))
     if is_split:
         steps.append(("Reshape", _as_numbers(shape, -1)))
-    for number, (op_type, operand) in enumerate(steps, 1):
-        value = rewrite.add(op_type, value, operand, output=node.output[0] if number == len(steps) else "")
+    for op_type, operand in steps:
+        value = rewrite.add(op_type, value, operand)
+    rewrite.nodes[-1].output[:] = node.output
     yield rewrite
 
 
