@@ -132,19 +132,29 @@ def test_a_wrong_definition_is_found(op_type: str, number: int, change: str) -> 
 def subtracts(model: onnx.ModelProto) -> None:
     """Accumulators subtract gradients from their buffers, which they read only where they are not reset."""
     for node in model.graph.node:
-        if node.op_type == "Add" and node.name.endswith(".accumulation.out/sum"):
+        if node.op_type == "Add" and ".accumulation.out/Add" in node.name:
             node.op_type = "Sub"
+
+
+def constants(model: onnx.ModelProto, values: np.ndarray[Any, Any]) -> list[onnx.TensorProto]:
+    """The initializers with these values."""
+    return [
+        tensor
+        for tensor in model.graph.initializer
+        if tensor.data_type == onnx.helper.np_dtype_to_tensor_dtype(values.dtype)
+        and np.array_equal(onnx.numpy_helper.to_array(tensor), values)
+    ]
 
 
 def other_epsilon(model: onnx.ModelProto) -> None:
     """One per cent more, which counts where variances are small."""
-    [epsilon] = [tensor for tensor in model.graph.initializer if tensor.name.endswith("/epsilon")]
+    [epsilon] = constants(model, np.array(1e-5, np.float32))
     epsilon.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(epsilon) * np.float32(1.01), epsilon.name))
 
 
 def last_class_is_none(model: onnx.ModelProto) -> None:
     """No label is the last class."""
-    [classes] = [tensor for tensor in model.graph.initializer if tensor.name.endswith("/class_numbers")]
+    [classes] = constants(model, np.arange(5)[None])
     numbers = onnx.numpy_helper.to_array(classes).copy()
     numbers.flat[-1] = -1
     classes.CopyFrom(onnx.numpy_helper.from_array(numbers, classes.name))
