@@ -189,11 +189,6 @@ class Call:
             raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the element type of '{}' is not known", value.name)
         return element_type
 
-    def computed_type(self, name: str) -> int:
-        """Return the `TensorProto.DataType` in which a body computes with an input that is `widened`."""
-        element_type = self.element_type(name)
-        return int(TensorProto.FLOAT) if element_type in HALF_TYPES else element_type
-
     def integers(self, name: str) -> list[int] | None:
         """Return the integers of an input, None if it is absent."""
         value = self.operand(name)

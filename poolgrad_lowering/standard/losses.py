@@ -75,8 +75,9 @@ def _result(call: Call, source: Tensor, scores: str) -> Tensor:
 
 
 def _loss_grad(call: Call) -> Tensor:
-    reduction, kind = _reduction(call), call.computed_type("log_prob")
-    unit, log_prob = call.converted("dY", kind), call.converted("log_prob", kind)
+    reduction, [log_prob] = _reduction(call), call.widened("log_prob")
+    kind = log_prob.element_type
+    unit = call.converted("dY", kind)
     weight, bias = _widened(call, "weight", kind), _widened(call, "bias", kind)
     labels = _Labels(call, log_prob.constant(1), weight)
     hot = _one_hot(call, "log_prob", labels.index, kind)
@@ -102,8 +103,8 @@ def _log_softmax(call: Call, x: Tensor) -> Tensor:
 
 
 def _loss(call: Call) -> dict[str, Tensor]:
-    reduction, kind = _reduction(call), call.computed_type("X")
-    x, weight = call.converted("X", kind), _widened(call, "weight", kind)
+    reduction, [x] = _reduction(call), call.widened("X")
+    weight = _widened(call, "weight", x.element_type)
     logarithms = _log_softmax(call, x)
     labels = _Labels(call, logarithms.constant(1), weight)
     chosen = logarithms.op("GatherElements", labels.index.unsqueeze([1]), axis=1)

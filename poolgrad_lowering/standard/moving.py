@@ -116,7 +116,7 @@ def _by_one_hot(call: Call, rows: Tensor, rank: int, axis: int) -> Tensor:
     upright = call.constant(0).op("Range", extent_number, np.array(1)).reshape([-1, 1])
     long = call.tensor("indices").reshape([1, -1]).cast(TensorProto.INT64)
     places = long.op("Less", 0).op("Where", long + extent_number, long)
-    matrix = upright.op("Equal", places).cast(call.computed_type("dY"))
+    matrix = upright.op("Equal", places).cast(rows.element_type)
     leading = rows.transpose(order)
     sums = matrix @ leading.op("Flatten", axis=1)
     whole_shape = joined([extent, leading.op("Shape").op("Slice", [1], [rank])], 0)
@@ -183,13 +183,12 @@ def _flatten_and_unpad(call: Call) -> dict[str, Tensor]:
 
 def _pad_and_unflatten(call: Call) -> Tensor:
     """Zeros with the rows at the indices, and the first axis as two."""
-    rank, kind = call.rank("X"), call.computed_type("X")
-    if kind not in _ADDED:
-        raise call.refuse(f"elements of type {type_name(kind)}")
-    [x] = call.widened("X")
+    rank, [x] = call.rank("X"), call.widened("X")
+    if x.element_type not in _ADDED:
+        raise call.refuse(f"elements of type {type_name(x.element_type)}")
     sizes, rows = call.tensor("unflatten_dims"), x.op("Shape")
     rest = rows.op("Slice", [1], [rank])
-    base = zeros(joined([sizes.op("ReduceProd", [0], keepdims=1), rest], 0), kind)
+    base = zeros(joined([sizes.op("ReduceProd", [0], keepdims=1), rest], 0), x.element_type)
     positions = call.tensor("indices").unsqueeze(range(1, rank)).op("Expand", rows)
     flat = base.op("ScatterElements", positions, x, axis=0)
     return call.narrowed(flat.op("Reshape", joined([sizes, rest], 0)), "X")

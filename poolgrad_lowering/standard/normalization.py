@@ -95,8 +95,8 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> dict[str, Tenso
 def _layer_normalization_grad(call: Call, *, centred: bool = True) -> dict[str, Tensor]:
     dy, x, scale = call.widened("dY", "X", "scale")
     # The mean and the inverse deviation may have another type than X.
-    centre = call.converted("mean", call.computed_type("X")) if centred else None
-    inverse = call.converted("inv_std", call.computed_type("X"))
+    centre = call.converted("mean", x.element_type) if centred else None
+    inverse = call.converted("inv_std", x.element_type)
     normal = (x if centre is None else x - centre) * inverse
     return _of_normal(call, "X", (dy, scale, normal, inverse), centred=centred)
 
@@ -104,7 +104,7 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> dict[str, 
 def _invertible_layer_normalization_grad(call: Call) -> dict[str, Tensor]:
     """x̂ from the result: (Y − B) / scale."""
     dy, y, scale, b = call.widened("dY", "Y", "scale", "B")
-    inverse = call.converted("inv_std", call.computed_type("Y"))
+    inverse = call.converted("inv_std", y.element_type)
     return _of_normal(call, "Y", (dy, scale, (y - b) / scale, inverse))
 
 
