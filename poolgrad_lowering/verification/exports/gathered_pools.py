@@ -18,7 +18,8 @@ from onnx import GraphProto, NodeProto, TensorProto
 from poolgrad_lowering.verification.exports.node_rewrite import Context, NodeRewrite, Planes, same_but
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
-from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, same_pads, window_places
+from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, window_places
+from poolgrad_lowering.verification.operators.pooling import onnx_windows
 
 
 def pool_rewrites(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -100,14 +101,10 @@ def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequen
     if len(sizes) != len(others) or len(sizes) < 2 or held.get("storage_order", 0):
         return None
     channels, *spatial = sizes
-    kernel, ones = list(held["kernel_shape"]), [1] * len(spatial)
-    strides, dilations = (list(held.get(name, ones)) for name in ("strides", "dilations"))
-    pads = list(held.get("pads", [0] * (2 * len(spatial))))
-    begins, ends = pads[: len(spatial)], pads[len(spatial) :]
-    auto_pad = held.get("auto_pad", b"NOTSET")
-    if auto_pad.startswith(b"SAME"):
-        begins, ends = map(list, same_pads(spatial, kernel, strides, dilations, upper=auto_pad == b"SAME_UPPER"))
-    rows = zip(spatial, kernel, strides, dilations, zip(begins, ends, strict=True), strict=True)
+    kernel, auto_pad = held["kernel_shape"], held.get("auto_pad", b"NOTSET").decode(errors="replace")
+    given = {name: held[name] for name in ("strides", "pads", "dilations") if name in held}
+    strides, dilations, pads = onnx_windows(spatial, kernel, auto_pad=auto_pad, **given)
+    rows = zip(spatial, kernel, strides, dilations, zip(*pads, strict=True), strict=True)
     try:
         places = window_places(spatial, [fixed_windows(*row, ceil=bool(held.get("ceil_mode", 0))) for row in rows])
     except ValueError:  # a window without an element

@@ -28,7 +28,7 @@ class MaxPool(OpRun):
     def _run(
         self, x: AnyArray, *, kernel_shape: Sequence[int], ceil_mode: int = 0, storage_order: int = 0, **windows: Any
     ) -> tuple[AnyArray, ...]:
-        strides, dilations, pads = _windows(x.shape[2:], kernel_shape, **windows)
+        strides, dilations, pads = onnx_windows(x.shape[2:], kernel_shape, **windows)
         y, positions = pool.max_pool(x, kernel_shape, strides, dilations, pads, ceil=bool(ceil_mode))
         if storage_order:
             coordinates = np.unravel_index(positions, x.shape[2:])
@@ -50,13 +50,13 @@ class AveragePoolGrad(OpRun):
         **windows: Any,
     ) -> tuple[AnyArray]:
         sizes = shape.tolist()[2:]
-        strides, dilations, pads = _windows(sizes, kernel_shape, **windows)
+        strides, dilations, pads = onnx_windows(sizes, kernel_shape, **windows)
         given, ceil, padded = (sizes, kernel_shape, strides, pads), bool(ceil_mode), bool(count_include_pad)
         fixed = pool.AverageWindows.fixed(*given, dilations=dilations, ceil=ceil, counts_padding=padded)
         return (pool.average_gradient(sizes, dy, fixed),)
 
 
-def _windows(
+def onnx_windows(
     sizes: Sequence[int],
     kernel: Sequence[int],
     *,
@@ -101,7 +101,7 @@ class MaxUnpool(OpRun):
         kernel_shape: Sequence[int],
         **windows: Any,
     ) -> tuple[AnyArray]:
-        strides, _, pads = _windows(dy.shape[2:], kernel_shape, **windows)
+        strides, _, pads = onnx_windows(dy.shape[2:], kernel_shape, **windows)
         rows = zip(dy.shape[2:], kernel_shape, strides, *pads, strict=True)
         sizes = [(count - 1) * stride + taps - begin - end for count, taps, stride, begin, end in rows]
         shape = [*dy.shape[:2], *sizes]
