@@ -53,7 +53,22 @@ class AveragePoolGrad(OpRun):
         strides, dilations, pads = onnx_windows(sizes, kernel_shape, **windows)
         given, ceil, padded = (sizes, kernel_shape, strides, pads), bool(ceil_mode), bool(count_include_pad)
         fixed = pool.AverageWindows.fixed(*given, dilations=dilations, ceil=ceil, counts_padding=padded)
+        self._require_no_dropped_window(dy, sizes, fixed.counts, ceil=ceil)
         return (pool.average_gradient(sizes, dy, fixed),)
+
+    def _require_no_dropped_window(
+        self, dy: AnyArray, sizes: Sequence[int], counts: Sequence[int], *, ceil: bool
+    ) -> None:
+        """Raise `ValueError` if dy has one more window along some axes, which older releases of onnxruntime make."""
+        more = [of_dy - count for of_dy, count in zip(dy.shape[2:], counts, strict=False)]
+        if ceil and any(more) and {*more} <= {0, 1}:
+            found, wanted = ("x".join(map(str, each)) for each in (dy.shape[2:], counts))
+            raise ValueError(
+                f"the gradient of AveragePoolGrad '{self.onnx_node.name or self.onnx_node.output[0]}' has {found} "
+                f"windows over an input of {'x'.join(map(str, sizes))}, of which ONNX has {wanted}: with ceil_mode the "
+                "last window starts in the padding, where onnxruntime-training 1.19.2 has one, newer releases and ONNX "
+                "have none. Make the end padding smaller, or round down (ceil_mode=0)"
+            )
 
 
 def onnx_windows(

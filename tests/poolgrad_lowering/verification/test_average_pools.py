@@ -15,7 +15,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering import verify
+from poolgrad_lowering import lower, verify
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.running import contract
 from poolgrad_lowering.verification.running.data import NO_INFINITE_GRADIENT, ONLY_MULTIPLES
@@ -116,6 +116,19 @@ def test_other_windows_of_named_sizes(spelling: str) -> None:
     mutants = mutants_of(case, model)
     mutants["ceil"] = changed(model, **replace(case, ceil_mode=True).attributes())
     assert [name for name, mutant in mutants.items() if verify(original, mutant).proven] == []
+
+
+def test_windows_that_start_in_the_padding() -> None:
+    """onnxruntime-training 1.19.2 makes them, and onnx infers them; newer releases of onnxruntime drop them."""
+    attributes = "<kernel_shape = [2,2], strides = [2,2], pads = [1,1,1,1], ceil_mode = 1>"
+    original = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> g (float[1,1,7,8] x) => (float[1,1,7,8] dX) {'
+        f" y = AveragePool {attributes} (x) dY = Neg (y) dX = AveragePoolGrad {attributes} (dY) }}"
+    )
+    [site] = verify(original, lower(original).model, whole_model=False).sites
+    assert site.status == "unproven"
+    what = "the gradient of AveragePoolGrad 'dX' has 5x5 windows over an input of 7x8, of which ONNX has 4x5"
+    assert what in str(site.reason)
 
 
 SHAPES = {
