@@ -106,7 +106,7 @@ def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
     measured: list[str] = []
     rows = list(_rows_that_run(model.graph.node, types, results, measured))
     rows = _without_joined(_without_measured(rows, measured, results), types, results)
-    order = session_order(operands_of_names([row.read for row in rows], [row.made for row in rows]))
+    order = _order(rows)
     names = set(chain.from_iterable(chain(row.read, row.made) for row in rows))
     sizes = {name: _size(name, types) for name in names}
     rows = [rows[position] for position in order]
@@ -165,7 +165,8 @@ def _without_measured(rows: list[_Row], measured: list[str], results: Set[str]) 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
     """Return the rows without each Reshape that only the next one reads, if the shape after that is known.
 
-    onnxruntime 1.24 joins no Reshape with allowzero to what follows, unless it is joined to one before it.
+    onnxruntime 1.24 joins no Reshape with allowzero to what follows, unless it is joined to one before it. A joined
+    Reshape is a new node, behind all others, in the order in which the graph ran before.
     """
     reshapes = [row for row in rows if row.node.op_type == "Reshape" and row.place is Place.CANN and row.made]
     views = {row.made[0]: row.read[0] for row in reshapes}
@@ -179,15 +180,22 @@ def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> l
         made, source = row.made[0], row.read[0]
         if times[made] == 1 and (source in joined or not attributes_of(row.node).get("allowzero")):
             joined[made] = source
-    found = []
-    for row in rows:
-        if row.made and row.made[0] in joined:
-            continue
+    found, new = [], {}
+    for position, row in enumerate(rows):
         source = row.read[0] if row.read else ""
         while source in joined:
             source = joined[source]
-        found.append(row._replace(read=[source, *row.read[1:]]) if row.read and source != row.read[0] else row)
-    return found
+        if row.made and row.made[0] in joined:
+            continue
+        if row.read and source != row.read[0]:
+            new[position] = row._replace(read=[source, *row.read[1:]])
+        else:
+            found.append(row)
+    return found + [new[position] for position in _order(rows) if position in new]
+
+
+def _order(rows: Sequence[_Row]) -> list[int]:
+    return session_order(operands_of_names([row.read for row in rows], [row.made for row in rows]))
 
 
 def _named(names: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ Those of steps are compared where the steps are measured, in `test_steps`.
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 
@@ -83,6 +84,16 @@ OTHERS = {
           dx = {GRADIENT} (z, y, argmax)
         }}""",
         {"x": image(2, 2, 4, 4)},
+    ),
+    "joined Reshapes, behind all nodes": (
+        """m (float[4, 3] x, float[4, 3] w, float rate) => (float loss, float[4, 3] new) {
+          p = Mul (x, w)
+          loss = ReduceMean <keepdims = 0> (p)
+          g = Mul (x, p)
+          s = Mul (rate, g)
+          new = Sub (w, s)
+        }""",
+        {"x": image(4, 3), "w": image(4, 3, seed=1), "rate": np.array(0.5, np.float32)},
     ),
 }
 
