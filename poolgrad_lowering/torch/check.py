@@ -285,7 +285,7 @@ class _Eager:
             with drawn:
                 loss = self._module(*(values[name] for name in self._step.examples))
             loss.backward()
-        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
+        gradients = {name: p.grad.to_dense() for name, p in parameters.items() if p.grad is not None}
         with drawn:
             changed = transformed(gradients, self._step.gradient_transform)
         for name, gradient in changed.items():

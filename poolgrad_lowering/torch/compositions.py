@@ -5,11 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import product
+from operator import and_, mul
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from poolgrad_lowering.torch.normalization import wide_type
 
 _NEVER = -1e30
 """The logarithm of a probability of 0 while they are added: with an infinity, gradients would be NaN."""
@@ -65,35 +70,65 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Return the elements of images (N, C, H, W) at the positions of a grid (N, …, 2), x before y, from −1 to 1."""
-    if input.ndim != 4 or mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border"):
+    """Return the elements of images (N, C, axes) at the positions of a grid (N, …), from −1 to 1, the last axis first.
+
+    Between elements, they are interpolated along each axis.
+    """
+    if mode not in ("bilinear", "nearest"):
         return functional.grid_sample(input, grid, mode, padding_mode, align_corners)  # refused by its name
-    height, width = input.shape[-2:]
-    x, y = (
-        (position + 1) / 2 * (size - 1) if align_corners else ((position + 1) * size - 1) / 2
-        for position, size in ((grid[..., 0], width), (grid[..., 1], height))
-    )
-    if padding_mode == "border":
-        x, y = x.clamp(0, width - 1), y.clamp(0, height - 1)
+    positions = []
+    for size, position in zip(input.shape[2:], reversed(grid.unbind(-1)), strict=True):
+        at = (position + 1) / 2 * (size - 1) if align_corners else ((position + 1) * size - 1) / 2
+        if padding_mode == "reflection":
+            at = _reflected(at, 0 if align_corners else -0.5, size - 1 if align_corners else size)
+        positions.append(at if padding_mode == "zeros" else at.clamp(0, size - 1))
     if mode == "nearest":
-        return _elements(input, x.round(), y.round())
-    left, top = x.floor().detach(), y.floor().detach()
-    total = torch.zeros(())
-    for column, across in ((left, left + 1 - x), (left + 1, x - left)):
-        for row, down in ((top, top + 1 - y), (top + 1, y - top)):
-            total = total + _elements(input, column, row) * (across * down)[:, None]
+        return _elements(input, [at.round() for at in positions])
+    total, firsts = torch.zeros(()), [at.floor().detach() for at in positions]
+    for corner in product((0, 1), repeat=len(positions)):
+        parts = (at - low if up else low + 1 - at for at, low, up in zip(positions, firsts, corner, strict=True))
+        found = _elements(input, [low + up for low, up in zip(firsts, corner, strict=True)])
+        total = total + found * reduce(mul, parts)[:, None]
     return total
 
 
-def _elements(images: Tensor, column: Tensor, row: Tensor) -> Tensor:
-    """Return the elements at whole positions, 0 outside of the images."""
-    height, width = images.shape[-2:]
-    is_inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-    place = row.clamp(0, height - 1).long() * width + column.clamp(0, width - 1).long()
-    planes = images.flatten(2)
+def _reflected(position: Tensor, low: float, span: int) -> Tensor:
+    """Return positions from `low` to `low + span`, at both of which those outside are reflected."""
+    if not span:
+        return torch.zeros_like(position)
+    size = torch.where(position < low, low - position, position - low)
+    turns = (size / span).floor().detach()
+    rest = size - turns * span
+    return torch.where((turns / 2).floor() * 2 == turns, rest, span - rest) + low
+
+
+def _elements(images: Tensor, places: Sequence[Tensor]) -> Tensor:
+    """Return the elements at whole positions along the axes, 0 outside of the images."""
+    sizes = images.shape[2:]
+    is_inside = reduce(and_, ((at >= 0) & (at < size) for at, size in zip(places, sizes, strict=True)))
+    place = torch.zeros((), dtype=torch.int64)
+    for at, size in zip(places, sizes, strict=True):
+        place = place * size + at.clamp(0, size - 1).long()
     flat = place.flatten(1)[:, None].expand(-1, images.shape[1], -1)
-    found = planes.gather(2, flat).unflatten(2, column.shape[1:])
+    found = images.flatten(2).gather(2, flat).unflatten(2, place.shape[1:])
     return torch.where(is_inside[:, None], found, 0)
+
+
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:  # noqa: A002 - the name in torch
+    """Return x with each part along an axis scaled to a norm of at most `maxnorm`; torch's gradient is in float64."""
+    axes = [axis for axis in range(input.ndim) if axis != dim % input.ndim]
+    norms = torch.linalg.vector_norm(input.to(wide_type(input)), p, axes, keepdim=True)
+    return input * torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).to(input.dtype)
+
+
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:  # noqa: A002 - the name in torch
+    """Return the first columns of the product of reflections 1 − τ·v·vᵀ, each with v below the diagonal of a column."""
+    vectors = input.tril(-1) + torch.eye(*input.shape[-2:])
+    found = torch.eye(*input.shape[-2:]).expand(input.shape)
+    for number in reversed(range(tau.shape[-1])):
+        vector = vectors[..., number : number + 1]
+        found = found - tau[..., number, None, None] * vector @ (vector.mT @ found)
+    return found
 
 
 def embedding_bag(  # noqa: PLR0917 - the function's signature
@@ -215,7 +250,13 @@ COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     torch.cdist: cdist,
     functional.ctc_loss: ctc_loss,
     functional.embedding_bag: embedding_bag,
+    functional.embedding: lambda *arguments, **named: functional.embedding(
+        *arguments[:6], **{**named, "sparse": False}
+    ),
     functional.grid_sample: grid_sample,
+    torch.linalg.householder_product: householder_product,
+    **dict.fromkeys((torch.renorm, Tensor.renorm), renorm),
+    Tensor.renorm_: lambda x, *arguments, **named: x.copy_(renorm(x.clone(), *arguments, **named)),
     **dict.fromkeys((torch.cov, Tensor.cov), cov),
     **dict.fromkeys((torch.corrcoef, Tensor.corrcoef), corrcoef),
     functional.pdist: pdist,

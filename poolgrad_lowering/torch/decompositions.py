@@ -14,8 +14,10 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution, convolution_backward
 from poolgrad_lowering.torch.elementary import (
+    copysign,
     digamma,
     erfcx,
+    erfinv,
     expm1,
     lgamma,
     log1p,
@@ -42,6 +44,7 @@ from poolgrad_lowering.torch.indexing import (
     masked_scatter_backward,
     masked_select,
     put,
+    searchsorted,
 )
 from poolgrad_lowering.torch.internals.tracing import decompositions_of
 from poolgrad_lowering.torch.lists import OF_LISTS
@@ -101,6 +104,8 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.embedding_renorm_.default: embedding_renorm,
         aten.masked_scatter_backward.default: masked_scatter_backward,
         aten.masked_select.default: masked_select,
+        aten.searchsorted.Tensor: searchsorted,
+        aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
         aten.put.default: put,
         aten.put_.default: in_place(put),
         aten.repeat.default: _repeat,
@@ -124,6 +129,9 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.digamma.default: digamma,
         aten.digamma_.default: in_place(digamma),
         aten.polygamma.default: polygamma,
+        aten.copysign.Tensor: copysign,
+        aten.copysign.Scalar: lambda x, sign: copysign(x, torch.full((), float(sign))),
+        aten.erfinv.default: erfinv,
         aten.special_erfcx.default: erfcx,
         aten.soft_margin_loss_backward.default: soft_margin_loss_backward,
     }

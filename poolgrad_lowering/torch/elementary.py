@@ -44,6 +44,33 @@ def erfcx(x: Tensor) -> Tensor:
     return torch.where(x < 0, 2 * torch.exp(x * x) - right, right)
 
 
+_OF_ERFINV = (
+    (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+     0.246640727, 1.50140941),
+    (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+     1.00167406, 2.83297682),
+)  # fmt: skip
+"""The polynomials of M. Giles, Approximating the erfinv function (2010), for w below 5 and from there on."""
+
+
+def erfinv(x: Tensor) -> Tensor:
+    """Return the number whose erf is x, to some roundings of float32, by w = −ln(1 − x²)."""
+    x = _floating(x)
+    w = -((1 - x) * (1 + x)).log()
+    parts = []
+    for coefficients, at in zip(_OF_ERFINV, (w - 2.5, w.sqrt() - 3), strict=True):
+        parts.append(
+            reduce(lambda total, coefficient, at=at: total * at + coefficient, coefficients[1:], coefficients[0])
+        )
+    return torch.where(x.abs() == 1, x * torch.inf, torch.where(w < 5, *parts) * x)
+
+
+def copysign(x: Tensor, sign: Tensor) -> Tensor:
+    """Return x with the sign of another number; that of a zero is the sign of its reciprocal."""
+    size = _floating(x).abs()
+    return torch.where((sign < 0) | ((sign == 0) & (1 / sign < 0)), -size, size)
+
+
 def lgamma(x: Tensor) -> Tensor:
     """Return ln |Γ(x)|, to some roundings of float32 of the largest term.
 

@@ -132,6 +132,22 @@ def put(x: Tensor, index: Tensor, values: Tensor, accumulate: bool = False) -> T
     return write(x.flatten(), 0, places, values.flatten()).reshape(x.shape)
 
 
+def searchsorted(
+    ordered: Tensor,
+    x: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Return for each number how many of the `ordered` ones in its row are smaller, or on the right side not larger."""
+    ordered = ordered if sorter is None else ordered.gather(-1, sorter)
+    ordered, x = (ordered if ordered.ndim == 1 else ordered[..., None, :]), x[..., None]
+    is_behind = ordered > x if right or side == "right" else ordered >= x
+    return (~is_behind).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
 def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return x with values in place of `x.diagonal(offset, dim1, dim2)`, whose axis is their last one."""
     moved = x.movedim((dim1, dim2), (-2, -1))

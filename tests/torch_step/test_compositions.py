@@ -21,14 +21,18 @@ from poolgrad_lowering.torch.compositions import (
     ctc_loss,
     embedding_bag,
     grid_sample,
+    householder_product,
     multilabel_margin_loss,
     pdist,
+    renorm,
 )
+from tests.torch_step.graph_mode import faults
 
 torch.manual_seed(0)
 ROWS = torch.randn(2, 5, 4)
 OTHERS = torch.cat([ROWS[:, :1], torch.randn(2, 5, 4)], 1)  # a pair of equal rows
 IMAGES, GRID = torch.randn(2, 3, 6, 7), torch.rand(2, 4, 5, 2) * 2.6 - 1.3
+VOLUMES, PLACES = torch.randn(2, 3, 4, 1, 5), torch.rand(2, 2, 3, 2, 3) * 8 - 4
 WORDS, TEXT, BEGINS = torch.randint(10, (3, 5)), torch.randint(10, (12,)), torch.tensor([0, 3, 3, 7])
 WEIGHT, FACTORS = torch.randn(10, 4), torch.rand(3, 5)
 CLASSES = torch.tensor([[3, 0, -1, 1], [1, -1, 0, -1], [2, 3, 0, 1], [-1, 0, 0, 0], [2, 2, -1, -1]])
@@ -51,9 +55,15 @@ def cases() -> dict[str, Case]:
     for name, x in {"rows": ROWS[0], "a row": ROWS[0, 0], "one row": ROWS[0, :1]}.items():
         found[f"covariances, {name}"] = torch.cov, cov, (x,), {"correction": 0}
         found[f"correlations, {name}"] = torch.corrcoef, corrcoef, (x,), {}
-    for mode, padding, corners in product(("bilinear", "nearest"), ("zeros", "border"), (True, False)):
+    for mode, padding, corners in product(("bilinear", "nearest"), ("zeros", "border", "reflection"), (True, False)):
         options = {"mode": mode, "padding_mode": padding, "align_corners": corners}
-        found[f"samples, {mode}, {padding}, {corners}"] = functional.grid_sample, grid_sample, (IMAGES, GRID), options
+        for axes, given in {"samples": (IMAGES, GRID), "samples of volumes": (VOLUMES, PLACES)}.items():
+            found[f"{axes}, {mode}, {padding}, {corners}"] = functional.grid_sample, grid_sample, given, options
+    for order, axis in ((2.0, 0), (1.0, -1), (3.0, 1)):
+        found[f"largest norms of order {order}"] = torch.renorm, renorm, (ROWS, order, axis, 1.9), {}
+    reflections = torch.linalg.householder_product, householder_product
+    for columns in (4, 3):
+        found[f"{columns} reflections"] = *reflections, (ROWS[..., :columns], FACTORS[:2, :columns]), {}
     bag = functional.embedding_bag, embedding_bag
     for mode in ("mean", "sum"):
         found[f"bags, {mode}"] = *bag, (WORDS, WEIGHT), {"mode": mode, "padding_idx": -3}
@@ -116,6 +126,11 @@ def squares(y: Tensor, target: Tensor) -> Tensor:
 STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "distances": lambda x: torch.cdist(x, x + 1),
     "samples": lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2) - 0.5, align_corners=False),
+    "samples of volumes": lambda x: functional.grid_sample(
+        x.view(1, 1, 2, 2, 4), x[None, None, :, None, :3] - 0.5, align_corners=False
+    ),
+    "largest norms": lambda x: torch.renorm(x, 2, 0, 0.5) + (x * 2).renorm_(1, 1, 3),
+    "reflections": lambda x: torch.linalg.householder_product(x[:, :3], x[0, :3]),
     "bags": lambda x: functional.embedding_bag(torch.tensor([[0, 1], [2, 3]]), x),
     "margins of labels": lambda x: nn.MultiLabelMarginLoss()(x, CLASSES[:4]),
     "ctc": lambda x: nn.CTCLoss()(
@@ -126,7 +141,16 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("function", STEPS.values(), ids=STEPS)
 def test_a_step_computes_what_pytorch_computes(function: Callable[[Tensor], Tensor]) -> None:
-    export_training_step(Net(function).train(), squares, (torch.rand(4, 4), torch.zeros(()))).check()
+    step = export_training_step(Net(function).train(), squares, (torch.rand(4, 4), torch.zeros(())))
+    assert faults(step.model) == []
+    step.check()
+
+
+@pytest.mark.parametrize("optimizer", [None, "sgd", "adagrad"])
+def test_an_embedding_with_sparse_gradients(optimizer: Any) -> None:
+    words, wanted = torch.tensor([0, 1, 2, 2]), torch.randn(4, 3)
+    layer = nn.Embedding(6, 3, padding_idx=1, sparse=True)
+    export_training_step(layer, functional.mse_loss, (words, wanted), optimizer=optimizer).check(steps=3)
 
 
 REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from poolgrad_lowering.torch import TorchExportError, elementary, export_training_step
 from poolgrad_lowering.torch.decompositions import _integers, decompositions
-from poolgrad_lowering.torch.elementary import erfcx, expm1, lgamma, log1p
+from poolgrad_lowering.torch.elementary import copysign, erfcx, erfinv, expm1, lgamma, log1p
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")
@@ -54,6 +54,34 @@ def test_negative_pads(pads: tuple[int, ...]) -> None:
     pad = WRITTEN[aten.constant_pad_nd.default]
     assert torch.equal(pad(x, pads, 2.5), torch.nn.functional.pad(x, pads, value=2.5))
     assert pad(x, [1, 0], 2.5) is NotImplemented
+
+
+def test_inverses_of_erf() -> None:
+    x = torch.cat([torch.linspace(-1, 1, 201), 1 - 2.0 ** -torch.arange(3, 24), torch.tensor([1e-20, 1.5])])
+    torch.testing.assert_close(erfinv(x), x.erfinv(), rtol=2e-6, atol=0, equal_nan=True)
+
+
+def test_signs_of_other_numbers() -> None:
+    x = torch.tensor([2.0, -3.0, 0.0, -0.0])
+    for sign in (1, -1, 0.0, -0.0):
+        found, wanted = copysign(x, torch.tensor(sign)), x.copysign(sign)
+        assert torch.equal(found, wanted)
+        assert torch.equal(found.signbit(), wanted.signbit())
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("ordered", [torch.tensor([-1.0, 0, 0, 2]), torch.arange(12.0).reshape(2, 1, 6) - 2])
+def test_places_in_ordered_numbers(ordered: torch.Tensor, right: bool) -> None:
+    x = torch.tensor([[[-3.0, 0, torch.nan]], [[2, 1.5, torch.inf]]])
+    search = WRITTEN[aten.searchsorted.Tensor]
+    sorter = ordered.flip(-1).argsort(-1)
+    for out_int32 in (False, True):
+        wanted = torch.searchsorted(ordered, x, right=right, out_int32=out_int32)
+        for options in ({"right": right}, {"side": "right" if right else "left"}):
+            torch.testing.assert_close(search(ordered, x, out_int32=out_int32, **options), wanted)
+    torch.testing.assert_close(search(ordered.flip(-1), x, right=right, sorter=sorter), wanted.long())
+    if ordered.ndim == 1:
+        torch.testing.assert_close(WRITTEN[aten.bucketize.Tensor](x, ordered, right=right), wanted.long())
 
 
 END = 2**63 - 1
