@@ -27,6 +27,7 @@ from poolgrad_lowering.torch.elementary import (
 from poolgrad_lowering.torch.elementwise import (
     clamp,
     cumprod,
+    fake_quantized,
     in_place,
     kth_value,
     median,
@@ -84,6 +85,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.clamp_.default: in_place(clamp),
         aten.cumprod.default: cumprod,
         aten.cumprod_.default: in_place(cumprod),
+        aten.fake_quantize_per_tensor_affine_cachemask.default: fake_quantized,
         aten.kthvalue.default: kth_value,
         aten.median.default: lambda x: median(x.flatten())[0],
         aten.median.dim: median,
@@ -106,6 +108,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.masked_select.default: masked_select,
         aten.searchsorted.Tensor: searchsorted,
         aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
+        aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: aten.sort(x, dim, descending),  # noqa: ARG005
         aten.put.default: put,
         aten.put_.default: in_place(put),
         aten.repeat.default: _repeat,

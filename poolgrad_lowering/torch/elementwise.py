@@ -133,6 +133,17 @@ def of_numbers(extreme: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., t
     return find
 
 
+def fake_quantized(x: Tensor, scale: float, zero: int, lowest: int, highest: int) -> tuple[Tensor, Tensor]:
+    """Return x as a multiple of a scale, numbered from `lowest` to `highest` with 0 at `zero`, and where it is inside.
+
+    The gradient is that of x where it is inside.
+    """
+    wide = x.to(wide_type(x))
+    number = (wide * torch.full((), scale, dtype=wide.dtype).reciprocal()).round() + zero
+    rounded = (number.clamp(lowest, highest) - zero) * scale
+    return rounded.to(x.dtype), (number >= lowest) & (number <= highest)
+
+
 def trilinear(  # noqa: PLR0917 - the operator's signature
     one: Tensor,
     two: Tensor,

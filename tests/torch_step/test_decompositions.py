@@ -69,6 +69,29 @@ def test_signs_of_other_numbers() -> None:
         assert torch.equal(found.signbit(), wanted.signbit())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_what_is_quantized_and_back(dtype: torch.dtype) -> None:
+    x = torch.linspace(-3, 3, 401).to(dtype)
+    operator = aten.fake_quantize_per_tensor_affine_cachemask.default
+    for numbers in ((0.05, 0, -8, 7), (0.3, 3, 0, 15)):
+        assert all(map(torch.equal, WRITTEN[operator](x, *numbers), operator(x, *numbers)))
+
+
+class InOrder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([[1.0, 3, 1, 2, 3], [0, 0, 2, -1, 0]]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        values, places = torch.sort(self.weight * x, dim=1, descending=True, stable=True)
+        quantized = torch.fake_quantize_per_tensor_affine(self.weight, 0.1, 0, -20, 25)
+        return (values * places).sum() + quantized.square().sum()
+
+
+def test_a_step_that_sorts_and_quantizes() -> None:
+    export_training_step(InOrder(), None, (torch.ones(5),), optimizer="sgd").check(steps=2)
+
+
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("ordered", [torch.tensor([-1.0, 0, 0, 2]), torch.arange(12.0).reshape(2, 1, 6) - 2])
 def test_places_in_ordered_numbers(ordered: torch.Tensor, right: bool) -> None:

@@ -74,3 +74,10 @@ def test_float32_becomes_float64() -> None:
         made[1:].add_(held)
     assert product.dtype == torch.float64
     assert torch.equal(made[1:], (1 / 3 + held.double()).expand(2, 3))
+
+
+def test_new_tensors_of_numbers_are_in_float64() -> None:
+    with InFloat64():
+        part = torch.tensor([0.25])
+        assert part.dtype == torch.float64
+        torch.quantile(torch.ones(3).double(), part)  # takes operands of one type

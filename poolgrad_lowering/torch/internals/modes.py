@@ -55,8 +55,8 @@ _SHORTER = (torch.float32, torch.float16, torch.bfloat16)
 class InFloat64(TorchDispatchMode):
     """While it is active, operators compute in float64 in place of shorter floating-point types.
 
-    Views stay in the type of what they show, and what an operator writes to in its own. New tensors are in float64,
-    so that a model may write to them what it computes.
+    Views stay in the type of what they show, and what an operator writes to in its own. New tensors, of numbers too,
+    are in float64, so that a model may write to them what it computes.
     """
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -69,7 +69,8 @@ class InFloat64(TorchDispatchMode):
             args = tuple(value if name in written else tree_map(_widened, value) for name, value in named)
             kwargs = {name: value if name in written else tree_map(_widened, value) for name, value in kwargs.items()}
         found = operator(*args, **kwargs)
-        return found if any(result.alias_info for result in results) else tree_map(_widened, found)
+        is_new = operator is aten.lift_fresh.default or not any(result.alias_info for result in results)
+        return tree_map(_widened, found) if is_new else found
 
 
 def _widened(value: Any) -> Any:
