@@ -94,6 +94,7 @@ def finish(exported: onnx.ModelProto) -> None:
         raise TorchExportError(f"torch writes a model that is not valid ONNX: {sentence(error)}") from error
 
 
+@expected_logs_are_left_out()
 def translated(
     function: Callable[..., Sequence[Tensor]],
     inputs: Mapping[str, Tensor],
@@ -109,12 +110,7 @@ def translated(
             f"opset is {opset}; torch exports {OLDEST_OPSET} or newer, and onnx has {newest} at most"
         )
     try:
-        with (
-            warnings.catch_warnings(),
-            expected_logs_are_left_out(),
-            torch.autocast("cpu", enabled=False),
-            torch.no_grad(),
-        ):
+        with warnings.catch_warnings(), torch.autocast("cpu", enabled=False), torch.no_grad():
             warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
             program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
     except Exception as error:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
 from typing import Any
 
@@ -102,3 +103,12 @@ def test_unusual_results(function: Any) -> None:
     """They are left to torch's exporter."""
     with pytest.raises(UnusualResultError):
         quick_program(function, {"x": torch.ones(2)}, ["y", "z"])
+
+
+def test_nothing_is_logged_of_the_exporters_own_code(caplog: pytest.LogCaptureFixture) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor]:
+        places = torch.arange(3)
+        return (x.index_put((places, places), torch.sort(torch.tensor([3.0, 1, 2]))[0]),)
+
+    exporter.to_onnx(function, {"x": torch.zeros(3, 3)}, ["y"], opset=18)
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
