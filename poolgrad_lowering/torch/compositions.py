@@ -131,6 +131,40 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:  # noqa: A002 - t
     return found
 
 
+def solve_triangular(
+    A: Tensor,  # noqa: N803 - the name in torch
+    B: Tensor,  # noqa: N803
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+) -> Tensor:
+    """Return the X of A·X = B, row by row, for a triangular A; of X·A = B if it is not `left`."""
+    if not left:
+        return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
+    wanted = B.expand(*torch.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])
+    found = wanted[..., :0, :]
+    for number in reversed(range(A.shape[-1])) if upper else range(A.shape[-1]):
+        factors = A[..., number : number + 1, number + 1 :] if upper else A[..., number : number + 1, :number]
+        row = wanted[..., number : number + 1, :]
+        row = row - factors @ found if found.shape[-2] else row
+        row = row if unitriangular else row / A[..., number : number + 1, number : number + 1]
+        found = torch.cat([row, found] if upper else [found, row], -2)
+    return found
+
+
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:  # noqa: A002 - the name in torch
+    """Return the triangular L of L·Lᵀ, column by column. The gradient of the matrix is symmetric, as in PyTorch."""
+    matrix = (input + input.mT) / 2
+    found, size = matrix[..., :0], matrix.shape[-1]
+    for number in range(size):
+        rest = matrix[..., number:, number : number + 1]
+        rest = rest - found[..., number:, :] @ found[..., number : number + 1, :].mT if number else rest
+        column = functional.pad(rest / rest[..., :1, :].sqrt(), (0, 0, number, 0))
+        found = torch.cat([found, column], -1)
+    return found.mT if upper else found
+
+
 def embedding_bag(  # noqa: PLR0917 - the function's signature
     input: Tensor,  # noqa: A002 - the name in torch
     weight: Tensor,
@@ -255,6 +289,8 @@ COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     ),
     functional.grid_sample: grid_sample,
     torch.linalg.householder_product: householder_product,
+    torch.linalg.solve_triangular: solve_triangular,
+    torch.linalg.cholesky: cholesky,
     **dict.fromkeys((torch.renorm, Tensor.renorm), renorm),
     Tensor.renorm_: lambda x, *arguments, **named: x.copy_(renorm(x.clone(), *arguments, **named)),
     **dict.fromkeys((torch.cov, Tensor.cov), cov),

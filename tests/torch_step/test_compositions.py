@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.nn import functional
 from poolgrad_lowering.torch import TorchExportError, export_training_step
 from poolgrad_lowering.torch.compositions import (
     cdist,
+    cholesky,
     corrcoef,
     cov,
     ctc_loss,
@@ -25,6 +26,7 @@ from poolgrad_lowering.torch.compositions import (
     multilabel_margin_loss,
     pdist,
     renorm,
+    solve_triangular,
 )
 from tests.torch_step.graph_mode import faults
 
@@ -44,6 +46,17 @@ Case = tuple[Callable[..., Tensor], Callable[..., Tensor], tuple[Any, ...], dict
 
 def spoken(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda x, *others, **options: function(x.log_softmax(2), *others, **options)
+
+
+def of_matrices() -> Iterator[tuple[str, Case]]:
+    square = OTHERS[:, :4] + 3 * torch.eye(4)
+    for upper, left, is_one in product((False, True), repeat=3):
+        options = {"upper": upper, "left": left, "unitriangular": is_one}
+        triangular = (square[0].triu() if upper else square[0].tril()), ROWS[:, :4]
+        yield f"triangles, {options}", (torch.linalg.solve_triangular, solve_triangular, triangular, options)
+    positive = square @ square.mT
+    for upper in (False, True):
+        yield f"roots, {upper}", (torch.linalg.cholesky, cholesky, (positive,), {"upper": upper})
 
 
 def cases() -> dict[str, Case]:
@@ -86,7 +99,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-CASES = cases()
+CASES = cases() | dict(of_matrices())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -130,6 +143,8 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
         x.view(1, 1, 2, 2, 4), x[None, None, :, None, :3] - 0.5, align_corners=False
     ),
     "largest norms": lambda x: torch.renorm(x, 2, 0, 0.5) + (x * 2).renorm_(1, 1, 3),
+    "a distribution": lambda x: torch.distributions.MultivariateNormal(x[0], x @ x.T + torch.eye(4)).log_prob(x + 1),
+    "a root": lambda x: torch.linalg.solve_triangular(torch.linalg.cholesky(x @ x.T + torch.eye(4)), x, upper=False),
     "reflections": lambda x: torch.linalg.householder_product(x[:, :3], x[0, :3]),
     "bags": lambda x: functional.embedding_bag(torch.tensor([[0, 1], [2, 3]]), x),
     "margins of labels": lambda x: nn.MultiLabelMarginLoss()(x, CLASSES[:4]),
