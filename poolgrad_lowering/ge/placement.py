@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.dialect.op import DOMAIN
-from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
+from poolgrad_lowering.dialect.op import DOMAIN, Part
+from poolgrad_lowering.dialect.ops import OPS, PROVIDER_OPERATORS
 from poolgrad_lowering.ge.indices import count_checked
 from poolgrad_lowering.ge.registered import is_taken
 from poolgrad_lowering.ge.rewrites import attributes_of
@@ -67,9 +67,10 @@ class Placement:
     """The nodes of the main graph that run in a step, in the order in which onnxruntime runs them.
 
     `copies` is the number of values that are made on the host and read on the device, or the reverse: in each step they
-    are copied; and of indices that the provider reads back to check. The graph's inputs are not counted, nor are its
-    outputs when they are fetched. `unknown_sizes` is the number of values of unknown size. `far_bounds` are
-    nodes of sub-models, each with its operand of `BOUND_OPERANDS` that needs numbers from outside of the sub-model.
+    are copied; and of sizes that the provider reads back, and of indices that it checks. The graph's inputs are not
+    counted, nor are its outputs when they are fetched. `unknown_sizes` is the number of values of unknown size.
+    `far_bounds` are nodes of sub-models, each with its operand of `BOUND_OPERANDS` that needs numbers from outside of
+    the sub-model.
     """
 
     nodes: tuple[PlacedNode, ...]
@@ -114,7 +115,7 @@ def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
     nodes = tuple(_placed(rows, {name: size or 0 for name, size in sizes.items()}))
     return Placement(
         nodes=nodes,
-        copies=_count_copies(rows) + count_checked(model, types),
+        copies=_count_copies(rows) + _count_sizes(rows) + count_checked(model, types),
         unknown_sizes=sum(size is None for size in sizes.values()),
         far_bounds=tuple(_far_bounds(rows, nodes, fed)),
     )
@@ -274,6 +275,14 @@ def _count_copies(rows: Sequence[_Row]) -> int:
         is_host = row.place is Place.CPU
         copied.update(name for name in row.read if is_on_host.get(name, is_host) is not is_host)
     return len(copied)
+
+
+def _count_sizes(rows: Sequence[_Row]) -> int:
+    """Return how many gradients of average pools have sizes of x that a sub-model computes."""
+    computed = {name for row in rows if row.place is Place.CANN for name in row.made}
+    operators = [row for row in rows if row.place is Place.PROVIDER and row.node.op_type in OPS]
+    parts = (zip(OPS[row.node.op_type].inputs, row.node.input, strict=False) for row in operators)
+    return sum(operand.part is Part.SIZES and name in computed for pairs in parts for operand, name in pairs)
 
 
 def _size(name: str, types: ValueTypes) -> int | None:

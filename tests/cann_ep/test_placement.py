@@ -114,3 +114,15 @@ def test_places(name: str) -> None:
     session = measure(model, feeds)
     assert_predicted(model, session)
     assert session.nodes[CANN] == predicted(model).node_count(Place.CANN)
+
+
+def test_sizes_that_the_provider_reads_back() -> None:
+    windows = "<kernel_shape = [2, 2], strides = [2, 2]>"
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> m (float[N, 2, 4, 4] x, float[N, 2, 2, 2] g)'
+        " => (float[N, 2, 4, 4] dx, float[N, 2, 2, 2] y) {"
+        f" r = Relu (x) y = AveragePool {windows} (r) dy = Neg (g) dx = AveragePoolGrad {windows} (dy) }}"
+    )
+    lowered = lower(model, target="ascend950").model
+    assert predicted(lowered).copies == 1
+    assert_predicted(lowered, measure(lowered, {"x": image(2, 2, 4, 4), "g": image(2, 2, 2, 2)}))
