@@ -100,6 +100,10 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "no translation to ONNX of the operator aten.f",
     ),
     "complex numbers": (lambda: Of(lambda y: torch.fft.rfft2(y).abs()), r"complex numbers.* by aten\._fft_r2c"),
+    "complex constants": (
+        lambda: Of(lambda y, turned=torch.tensor(1j): (y * turned).abs()),
+        r"complex numbers.* by aten\.mul\.Tensor",
+    ),
     "a number of Python": (lambda: Of(lambda y: y * random.random()), "outside of its modules, maybe Python's random"),
     "a number of numpy": (lambda: Of(lambda y: y * float(np.random.rand())), "outside of its modules, maybe Python's"),
     "no gradient": (

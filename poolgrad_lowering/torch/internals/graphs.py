@@ -115,7 +115,7 @@ def changes_windows(graph: fx.GraphModule) -> bool:
 def complex_operator(graph: fx.GraphModule) -> str | None:
     """Return the first operator of a traced graph that has a complex result, or None."""
     for node in graph.graph.nodes:
-        results = node.meta.get("val")
+        results = node.meta.get("val") if node.op == "call_function" else None  # inputs have no names of the model
         for value in results if isinstance(results, (list, tuple)) else [results]:
             if isinstance(value, Tensor) and value.is_complex():
                 return str(node.target)
