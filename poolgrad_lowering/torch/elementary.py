@@ -37,10 +37,7 @@ def erfcx(x: Tensor) -> Tensor:
     """Return exp(x²) · erfc(x), to some roundings of float32; both factors by themselves overflow and vanish."""
     x = _floating(x)
     t = 1 / (1 + x.abs() / 2)
-    exponent = torch.full_like(t, _OF_ERFCX[-1])
-    for coefficient in reversed(_OF_ERFCX[:-1]):
-        exponent = exponent * t + coefficient
-    right = t * torch.exp(exponent)
+    right = t * torch.exp(_polynomial(_OF_ERFCX[::-1], t))
     return torch.where(x < 0, 2 * torch.exp(x * x) - right, right)
 
 
@@ -57,12 +54,17 @@ def erfinv(x: Tensor) -> Tensor:
     """Return the number whose erf is x, to some roundings of float32, by w = −ln(1 − x²)."""
     x = _floating(x)
     w = -((1 - x) * (1 + x)).log()
-    parts = []
-    for coefficients, at in zip(_OF_ERFINV, (w - 2.5, w.sqrt() - 3), strict=True):
-        parts.append(
-            reduce(lambda total, coefficient, at=at: total * at + coefficient, coefficients[1:], coefficients[0])
-        )
-    return torch.where(x.abs() == 1, x * torch.inf, torch.where(w < 5, *parts) * x)
+    near, far = _OF_ERFINV
+    found = torch.where(w < 5, _polynomial(near, w - 2.5), _polynomial(far, w.sqrt() - 3))
+    return torch.where(x.abs() == 1, x * torch.inf, found * x)
+
+
+def _polynomial(coefficients: Sequence[float], x: Tensor) -> Tensor:
+    """Return the polynomial in x with these coefficients, that of the highest power first."""
+    total = torch.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        total = total * x + coefficient
+    return total
 
 
 def copysign(x: Tensor, sign: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ def export(model: nn.Module, loss: Any = lambda output, _: output.pow(2).mean())
     return export_training_step(model, loss, (X, torch.zeros(1)), optimizer="sgd")
 
 
+TURN = torch.tensor(1j)
 REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "an if": (
         lambda: Of(lambda y: y if y.sum() > 0 else -y),
@@ -101,7 +102,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "complex numbers": (lambda: Of(lambda y: torch.fft.rfft2(y).abs()), r"complex numbers.* by aten\._fft_r2c"),
     "complex constants": (
-        lambda: Of(lambda y, turned=torch.tensor(1j): (y * turned).abs()),
+        lambda: Of(lambda y: (y * TURN).abs()),
         r"complex numbers.* by aten\.mul\.Tensor",
     ),
     "a number of Python": (lambda: Of(lambda y: y * random.random()), "outside of its modules, maybe Python's random"),
