@@ -8,7 +8,8 @@ sub-model: one graph that GE builds.
 
 What onnxruntime does before it assigns nodes is followed where most models have it. A node of constants is computed
 once, when the session is made, and so is a Shape whose input has a known shape; neither runs in a step, nor does what
-only such a Shape reads. An Identity is removed, one Reshape after the other is joined, and a CastLike is a Cast.
+only such a Shape reads. An Identity is removed, one Reshape after the other is joined, a product of matrices and what
+is added to it are a Gemm, and a CastLike is a Cast.
 
 Other rewrites are not followed: onnxruntime joins equal nodes, removes others without effect, moves Transposes and
 makes them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by their
@@ -106,7 +107,8 @@ def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
     results = {value.name for value in model.graph.output}
     measured: list[str] = []
     rows = list(_rows_that_run(model.graph.node, types, results, measured))
-    rows = _without_joined(_without_measured(rows, measured, results), types, results)
+    rows = _with_gemms(_without_measured(rows, measured, results), types, results)
+    rows = _without_joined(rows, types, results)
     order = _order(rows)
     names = set(chain.from_iterable(chain(row.read, row.made) for row in rows))
     sizes = {name: _size(name, types) for name in names}
@@ -161,6 +163,41 @@ def _without_measured(rows: list[_Row], measured: list[str], results: Set[str]) 
             times.subtract(maker[name].read)
             measured += maker[name].read
     return [row for row in rows if not (row.made and row.made[0] in removed)]
+
+
+def _with_gemms(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
+    """Return the rows with each product of two matrices as a part of the sum that alone reads it: onnxruntime's Gemm.
+
+    Such a Gemm is a new node, behind all others.
+    """
+    times = Counter(chain.from_iterable(row.read for row in rows))
+    products = {
+        row.made[0]: row
+        for row in rows
+        if row.node.op_type == "MatMul" and row.made and times[row.made[0]] == 1 and row.made[0] not in results
+    }
+    gemms: dict[int, _Row] = {}
+    for position, row in enumerate(rows):
+        names = [name for name in row.read if name in products] if row.node.op_type == "Add" else []
+        if names and _is_bias(next((name for name in row.read if name != names[0]), ""), names[0], products, types):
+            product = products.pop(names[0])
+            node = helper.make_node("Gemm", [], [], name=product.node.name)
+            read = [*product.read, *(name for name in row.read if name != names[0])]
+            gemms[position] = row._replace(node=node, read=read)
+            times[names[0]] = 0
+    kept = [row for at, row in enumerate(rows) if at not in gemms and not (row.made and times.get(row.made[0]) == 0)]
+    return kept + [gemms[position] for position in _order(rows) if position in gemms]
+
+
+def _is_bias(name: str, product: str, products: Mapping[str, _Row], types: ValueTypes) -> bool:
+    """Whether a value is one of matrices, and is added to the product of matrices by rows or columns of it."""
+    shape, sizes = types.shapes.get(product, ()), types.shapes.get(name, ())
+    are_matrices = all(len(types.shapes.get(operand, ())) == _AXES_OF_A_MATRIX for operand in products[product].read)
+    fits = all(size in (1, own) for size, own in zip(reversed(sizes), reversed(shape), strict=False))
+    return are_matrices and 1 <= len(sizes) <= _AXES_OF_A_MATRIX and sizes[-1] == shape[-1] and fits
+
+
+_AXES_OF_A_MATRIX = 2
 
 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:

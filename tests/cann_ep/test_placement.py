@@ -85,6 +85,15 @@ OTHERS = {
         }}""",
         {"x": image(2, 2, 4, 4)},
     ),
+    "a product and a sum, as one node behind all others": (
+        """m (float[4, 3] x, float[3, 2] w, float[1, 2] b, float rate) => (float[4, 2] y, float[4, 2] again) {
+          p = MatMul (x, w)
+          s = Add (b, p)
+          y = Mul (s, rate)
+          again = Neg (y)
+        }""",
+        {"x": image(4, 3), "w": image(3, 2, seed=1), "b": image(1, 2, seed=2), "rate": np.array(0.5, np.float32)},
+    ),
     "joined Reshapes, behind all nodes": (
         """m (float[4, 3] x, float[4, 3] w, float rate) => (float loss, float[4, 3] new) {
           p = Mul (x, w)

@@ -198,3 +198,14 @@ def test_elements_of_every_type_have_a_width() -> None:
     assert found["FLOAT16"] == found["BFLOAT16"] == 2
     assert found["BOOL"] == found["FLOAT8E4M3FN"] == 1
     assert {name for name, width in found.items() if width is None} >= {"STRING", "UNDEFINED", "INT4", "UINT4"}
+
+
+@pytest.mark.parametrize(
+    ("bias", "is_joined"), [("[2]", True), ("[1, 2]", True), ("[4, 1]", False), ("[3, 4, 2]", False)]
+)
+def test_a_product_and_a_sum_are_one_node_behind_all_others(bias: str, is_joined: bool) -> None:
+    found = parts(
+        f"m (float[4, 3] x, float[3, 2] w, float{bias} b) => (float[] y, float[] z) {{"
+        " p = MatMul (x, w) s = Add (b, p) n = Neg (b) y = Exp (s) z = Add (n, s) }"
+    )
+    assert found == [["Gemm", "Neg", "Add", "Exp"] if is_joined else ["Neg", "MatMul", "Add", "Add", "Exp"]]
