@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_786,
     "dialect": 2_280,
     "entry": 4_010,
-    "ge": 3_295,
+    "ge": 3_349,
     "model": 6_867,
     "report": 2_040,
     "standard": 3_057,
-    "torch": 6_853,
-    "verification": 6_971,
+    "torch": 7_004,
+    "verification": 6_986,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
