@@ -17,6 +17,7 @@ from benchmarks.measuring import Timing
 from benchmarks.page import _SECTIONS, headline, write_page
 from benchmarks.page_runtime import artifact_step, eager_step, overhead, steps_sentence, training_step
 from benchmarks.pool_cases import CASES, STEM
+from benchmarks.rewriters import POOLGRAD
 from benchmarks.run import QUESTIONS, measured_earlier
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -36,6 +37,12 @@ def test_the_readme_has_the_numbers() -> None:
     readme = " ".join((DOCS.parent / "README.md").read_text(encoding="utf-8").split())
     for sentence in (headline(results), steps_sentence(results["eager_step"])):
         assert sentence in readme, f"write in README.md: {sentence}"
+
+
+def test_the_headline_names_the_machine_that_measured_it() -> None:
+    case = {"nodes": 10, "sites": 1, "rows": [row(POOLGRAD.name, 1000, 2)]}
+    machines = {"machine": {"processor": "B", "cores": "4"}, "earlier": {"pass": {"processor": "A", "cores": "2"}}}
+    assert "(A, 2 cores)" in headline({**machines, "pass": {"cases": [case]}})
 
 
 def test_plots_are_wellformed() -> None:
