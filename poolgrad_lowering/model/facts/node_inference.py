@@ -295,11 +295,11 @@ def may_drop_windows(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> b
 def has_ignored_pads(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> bool:
     """Whether runtimes ignore the `pads` of a pool, as `auto_pad` says another thing; ONNX's inference reads them.
 
-    Runtimes refuse a Conv with both.
+    onnxruntime refuses a convolution with both; onnx's newer evaluators ignore the pads of a Conv.
     """
     auto_pad = held.get("auto_pad")
     is_given = auto_pad is not None and not auto_pad.ref_attr_name and auto_pad.s not in (b"", b"NOTSET")
-    return is_given and op_type in COUNTED and "pads" in held
+    return is_given and op_type in (*COUNTED, "Conv", "ConvTranspose") and "pads" in held
 
 
 def without_ignored_pads(node: onnx.NodeProto) -> onnx.NodeProto:

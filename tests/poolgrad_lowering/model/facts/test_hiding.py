@@ -187,6 +187,14 @@ def test_no_size_behind_ignored_pads_is_false(name: str) -> None:
     assert inferred != size  # else nothing needs to be hidden
 
 
+def test_a_convolution_with_pads_beside_auto_pad() -> None:
+    """onnxruntime refuses it; ONNX's inference reads the pads, newer evaluators do not."""
+    convolution = 'y = Conv <auto_pad = "VALID", pads = [1, 1]> (x, w)'
+    model = parse(f"g (float[1,1,5] x, float[1,1,3] w) => (float[1,1,n] z) {{ {convolution} z = Elu (y) }}", opset=18)
+    facts, z = main_value(model, "z")
+    assert [dim.static for dim in facts.shape(z) or ()] == [1, 1, 5 - 3 + 1]
+
+
 def test_functions_that_call_the_next_one_twice() -> None:
     """The time does not double with each function."""
     depth = 60
