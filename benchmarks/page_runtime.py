@@ -88,7 +88,11 @@ def training_step(result: dict[str, Any], plots: Path) -> str:
 
 
 def _network(step: dict[str, Any]) -> str:
-    return f"{step['name']}: {step['remarks']}; input {'×'.join(map(str, step['shape']))}"
+    return f"{step['name']}: {step['remarks']}; input {_shape(step)}"
+
+
+def _shape(step: dict[str, Any]) -> str:
+    return "×".join(map(str, step["shape"]))
 
 
 def eager_step(result: dict[str, Any], plots: Path) -> str:
@@ -113,7 +117,6 @@ def eager_step(result: dict[str, Any], plots: Path) -> str:
 
 
 def _eager_cells(step: dict[str, Any]) -> tuple[str, ...]:
-    shape = "×".join(map(str, step["shape"]))
     found = placements().get(step["name"])
     placed = ("–", "–") if found is None else (f"no: {why}" if (why := flaws(found)) else "yes", str(found["parts"]))
     timed = (
@@ -121,7 +124,15 @@ def _eager_cells(step: dict[str, Any]) -> tuple[str, ...]:
         for row in step["rows"]
         if row["name"] in (EAGER, "provider")
     )
-    return (step["name"], shape, step["optimizer"], f"{step['nodes']:,}", *placed, f"{step['export']:.1f}", *timed)
+    return (
+        step["name"],
+        _shape(step),
+        step["optimizer"],
+        f"{step['nodes']:,}",
+        *placed,
+        f"{step['export']:.1f}",
+        *timed,
+    )
 
 
 def placements() -> dict[str, dict[str, Any]]:
@@ -160,7 +171,7 @@ def artifact_step(result: dict[str, Any], plots: Path) -> str:
     ]
     (plots / "artifact_steps.svg").write_text(bars("Time of a step, × onnxruntime-training", entries), encoding="utf-8")
     rows = (
-        (f"{step['name']}, {'×'.join(map(str, step['shape']))}", row["name"], seconds(row, MILLI, 1),
+        (f"{step['name']}, {_shape(step)}", row["name"], seconds(row, MILLI, 1),
          f"{row['ratio']:.2f}")
         for step in result["steps"]
         for row in step["rows"]

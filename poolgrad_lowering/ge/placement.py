@@ -40,6 +40,8 @@ from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_kn
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
+_AXES_OF_A_MATRIX = 2
+
 
 class Place(Enum):
     """Where a node runs. The values are those of the report."""
@@ -177,27 +179,27 @@ def _with_gemms(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[
         if row.node.op_type == "MatMul" and row.made and times[row.made[0]] == 1 and row.made[0] not in results
     }
     gemms: dict[int, _Row] = {}
+    joined: set[str] = set()
     for position, row in enumerate(rows):
-        names = [name for name in row.read if name in products] if row.node.op_type == "Add" else []
-        if names and _is_bias(next((name for name in row.read if name != names[0]), ""), names[0], products, types):
-            product = products.pop(names[0])
+        name = next((name for name in row.read if name in products), "") if row.node.op_type == "Add" else ""
+        if not name:
+            continue
+        product, others = products[name], [other for other in row.read if other != name]
+        if _is_gemm(product, others, types):
             node = helper.make_node("Gemm", [], [], name=product.node.name)
-            read = [*product.read, *(name for name in row.read if name != names[0])]
-            gemms[position] = row._replace(node=node, read=read)
-            times[names[0]] = 0
-    kept = [row for at, row in enumerate(rows) if at not in gemms and not (row.made and times.get(row.made[0]) == 0)]
-    return kept + [gemms[position] for position in _order(rows) if position in gemms]
+            gemms[position] = row._replace(node=node, read=[*product.read, *others])
+            joined.add(name)
+    kept = [row for at, row in enumerate(rows) if at not in gemms and joined.isdisjoint(row.made)]
+    return _with_new(kept, gemms, rows)
 
 
-def _is_bias(name: str, product: str, products: Mapping[str, _Row], types: ValueTypes) -> bool:
-    """Whether a value is one of matrices, and is added to the product of matrices by rows or columns of it."""
-    shape, sizes = types.shapes.get(product, ()), types.shapes.get(name, ())
-    are_matrices = all(len(types.shapes.get(operand, ())) == _AXES_OF_A_MATRIX for operand in products[product].read)
+def _is_gemm(product: _Row, added: Sequence[str], types: ValueTypes) -> bool:
+    """Whether a product is one of two matrices, and what is added to it is as wide, and a matrix or a row."""
+    if len(added) != 1 or any(len(types.shapes.get(operand, ())) != _AXES_OF_A_MATRIX for operand in product.read):
+        return False
+    shape, sizes = (types.shapes.get(name, ()) for name in (product.made[0], *added))
     fits = all(size in (1, own) for size, own in zip(reversed(sizes), reversed(shape), strict=False))
-    return are_matrices and 1 <= len(sizes) <= _AXES_OF_A_MATRIX and sizes[-1] == shape[-1] and fits
-
-
-_AXES_OF_A_MATRIX = 2
+    return 1 <= len(sizes) <= _AXES_OF_A_MATRIX and sizes[-1] == shape[-1] and fits
 
 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
@@ -229,7 +231,12 @@ def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> l
             new[position] = row._replace(read=[source, *row.read[1:]])
         else:
             found.append(row)
-    return found + [new[position] for position in _order(rows) if position in new]
+    return _with_new(found, new, rows)
+
+
+def _with_new(kept: list[_Row], new: Mapping[int, _Row], rows: Sequence[_Row]) -> list[_Row]:
+    """Return the rows that are kept and, behind them, the new ones in the order of those whose position they have."""
+    return kept + [new[position] for position in _order(rows) if position in new] if new else kept
 
 
 def _order(rows: Sequence[_Row]) -> list[int]:

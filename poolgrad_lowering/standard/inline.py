@@ -42,7 +42,7 @@ _NEW_ATTRIBUTES = {
 """Attributes that say nothing for the nodes of bodies, or only for tensors without elements, and the first opset that
 has them."""
 
-_INFERRED_CHECK_OPSET = 11
+_FIRST_OPSET = 11
 """The first opset for which bodies are written: below it, Pad and others have other operands."""
 
 
@@ -155,6 +155,6 @@ def _require(node: NodeProto, opset: int) -> None:
     except onnx.defs.SchemaError:
         raise Refuse(DefinitionCode.OLD_OPSET, "opset {} has no {}", opset, node.op_type) from None
     strange = [attribute.name for attribute in node.attribute if attribute.name not in schema.attributes]
-    if strange or len(node.input) > schema.max_input or opset < _INFERRED_CHECK_OPSET:
+    if strange or len(node.input) > schema.max_input or opset < _FIRST_OPSET:
         what = "{} of opset {} has no {}"
         raise Refuse(DefinitionCode.OLD_OPSET, what, node.op_type, opset, *(strange or ["such operands"]))

@@ -268,6 +268,7 @@ def _tensors(kind: onnx.TypeProto) -> Iterator[onnx.TypeProto.Tensor | onnx.Type
 
 COUNTED = ("AveragePool", "LpPool", "MaxPool")
 """Pools of ONNX, whose windows `ceil_mode` counts."""
+_PADDED = (*COUNTED, "Conv", "ConvTranspose")
 
 
 def may_drop_windows(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> bool:
@@ -293,13 +294,13 @@ def may_drop_windows(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> b
 
 
 def has_ignored_pads(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> bool:
-    """Whether runtimes ignore the `pads` of a pool, as `auto_pad` says another thing; ONNX's inference reads them.
+    """Whether the `pads` of a pool or a convolution say nothing beside its `auto_pad`; ONNX's inference reads them.
 
-    onnxruntime refuses a convolution with both; onnx's newer evaluators ignore the pads of a Conv.
+    Runtimes ignore those of pools. onnxruntime refuses a convolution with both; onnx's newer evaluators ignore them.
     """
     auto_pad = held.get("auto_pad")
     is_given = auto_pad is not None and not auto_pad.ref_attr_name and auto_pad.s not in (b"", b"NOTSET")
-    return is_given and op_type in (*COUNTED, "Conv", "ConvTranspose") and "pads" in held
+    return is_given and op_type in _PADDED and "pads" in held
 
 
 def without_ignored_pads(node: onnx.NodeProto) -> onnx.NodeProto:
