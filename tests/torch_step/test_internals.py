@@ -81,3 +81,5 @@ def test_new_tensors_of_numbers_are_in_float64() -> None:
         part = torch.tensor([0.25])
         assert part.dtype == torch.float64
         torch.quantile(torch.ones(3).double(), part)  # takes operands of one type
+        least = torch.finfo(part.dtype).min
+        assert torch.full((), least).item() == least

@@ -68,6 +68,8 @@ class InFloat64(TorchDispatchMode):
             named = zip((argument.name for argument in arguments), args, strict=False)
             args = tuple(value if name in written else tree_map(_widened, value) for name, value in named)
             kwargs = {name: value if name in written else tree_map(_widened, value) for name, value in kwargs.items()}
+        if operator is aten.full.default and isinstance(args[1], float):  # a number of any size, such as the least one
+            kwargs["dtype"] = kwargs.get("dtype") or torch.float64
         found = operator(*args, **kwargs)
         is_new = operator is aten.lift_fresh.default or not any(result.alias_info for result in results)
         return tree_map(_widened, found) if is_new else found

@@ -48,8 +48,9 @@ _OF_FIRST_INPUT = (
 """Operators whose result has elements of the first input; the others are sizes and positions."""
 
 _OF_ALL_INPUTS = (
-    *("Add", "And", "Clip", "Concat", "Div", "Equal", "Gather", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
-    *("Mod", "Mul", "Or", "Range", "Sub", "Where", "Xor"),
+    *("Abs", "Add", "And", "Clip", "Concat", "Div", "Equal", "Gather", "GatherElements", "Greater", "GreaterOrEqual"),
+    *("Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Or", "Pad", "Range", "Sign", "Sub", "Where"),
+    "Xor",
 )
 _CONSTANTS = ("Constant", "ConstantOfShape", "Shape", "Size")
 """Operators whose result does not depend on the elements of a tensor."""

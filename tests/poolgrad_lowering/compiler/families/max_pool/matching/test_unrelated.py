@@ -47,6 +47,12 @@ UNRELATED = {
         n = Concat <axis=1> (a, a) m = Add (n, n) r = Sub (m, n)""",
         updates="u = ConstantOfShape (column)",
     ),
+    "labels_of_the_next_word": one_hot(
+        """ends = Constant <value_ints = [0, 1]> () five = Constant <value_ints = [5]> ()
+        p = Pad (t, ends, none) n = Slice (p, one, five)
+        q = Abs (n) w = Neg (q) a = Sign (w) b = Max (a, n) d = Min (b, n)
+        f = GatherElements (d, ids) r = Unsqueeze (f, one)""",
+        inputs=f"{LABELS}, int64[4] ids", updates="u = ConstantOfShape (column)"),
     "labels_of_an_image": one_hot(
         "r = Unsqueeze (t, one)", inputs="float[4,3,9] x, float[4,1] dy, int64[4,5,6] t",
         scatter="f = Shape (r) v = Expand (minus, f) g0 = ConstantOfShape (f) s = ScatterElements <axis=1> (g0, r, v)"),
