@@ -49,7 +49,8 @@ def explanation(error: BaseException, failed: str) -> str:
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
                 return explain(found, causes)
-    return f"{failed}: {sentence(causes[-1])}"
+    where = f", in {_place(causes)}" if any(Path(frame.filename) == _CALL for frame in _frames(causes)) else ""
+    return f"{failed}{where}: {sentence(causes[-1])}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -58,6 +59,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while cause is not None:
         yield cause
         cause = cause.__cause__
+
+
+def _frames(causes: list[BaseException]) -> list[traceback.FrameSummary]:
+    """Return what was running, from the outermost call to the innermost."""
+    return [frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__)]
 
 
 def _value_of_a_tensor(causes: list[BaseException]) -> str:
@@ -102,15 +108,14 @@ _KNOWN: tuple[tuple[str, Callable[[re.Match[str], list[BaseException]], str]], .
 
 def _of_functions(causes: list[BaseException]) -> str | None:
     """Return the operator of functions, such as torch.cond, in which an exception was raised, or None."""
-    frames = (frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__))
-    names = (Path(frame.filename).stem for frame in frames if Path(frame.filename).parent == _OF_FUNCTIONS)
+    paths = [Path(frame.filename) for frame in _frames(causes)]
+    names = (path.stem for path in paths if path.parent == _OF_FUNCTIONS)
     return next((f"torch's {name}" for name in names if name in _OPERATORS_OF_FUNCTIONS), None)
 
 
 def _place(causes: list[BaseException]) -> str:
     """Return the innermost function of the model, or of a layer of torch, that was running."""
-    frames = [frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__)]
-    for frame in reversed(frames):
+    for frame in reversed(_frames(causes)):
         file = Path(frame.filename)
         if (file.is_relative_to(_LAYERS) and file != _CALL) or is_of_a_model(frame):
             return function_of(frame)
