@@ -64,12 +64,14 @@ def interleaved(variants: Variants, rounds: int, *, unmeasured: float = 0.0) -> 
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name in names:
         variants[name]()
+    frozen_before = gc.get_freeze_count() > 0  # by others: gc can only release all frozen objects at once
     gc.freeze()  # later collections skip the existing objects
     for number in range(rounds):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             seconds[name].append(_time(variants[name], unmeasured))
-    gc.unfreeze()
+    if not frozen_before:
+        gc.unfreeze()
     return {name: Timing(tuple(times)) for name, times in seconds.items()}
 
 
