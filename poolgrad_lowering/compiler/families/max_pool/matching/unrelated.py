@@ -6,11 +6,12 @@
     s = ScatterElements(data, positions, updates)    # or ScatterND
 
 A pool's indices are computed from a float tensor, so no pool of this graph computes these. An input or a constant could
-still hold indices that were recorded elsewhere: by a forward graph that is another model, or by a tracer. So one of
-these must hold too: the updates are a constant, which is no incoming gradient; the scatter writes slices, while the
-gradient of a pool writes single elements; or an Expand repeats the indices for several rows, while each plane of a pool
-has its own; or the inputs have one axis at most, or rows of them are picked that do, while recorded indices have the
-axes of the pooled tensor; or a node compares them with a negative number, which stands for no label and is no position.
+still hold indices, or a mask, that were recorded elsewhere: by a forward graph that is another model, or by a tracer.
+So one of these must hold too: the updates are a constant, which is no incoming gradient; the scatter writes slices,
+while the gradient of a pool writes single elements; or an Expand or a Tile repeats the indices for several rows, while
+each plane of a pool has its own; or the inputs have one axis at most, or rows of them are picked that do, while what is
+recorded has the axes of the pooled tensor; or a node compares them with a negative number, which stands for no label
+and is no position.
 
 Whatever the indices come from, one that names several elements is none of a pool, whose windows differ from one another
 in the elements that they select. Some positions no max pool records either:
@@ -42,15 +43,15 @@ from poolgrad_lowering.model.ir.dims import size
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 
 _OF_FIRST_INPUT = (
-    *(*VIEW_OPS, "Cast", "CumSum", "Expand", "Not", "ReduceMax", "ReduceMin", "ReduceSum", "Slice", "Tile"),
+    *(*VIEW_OPS, "Cast", "CumSum", "Expand", "NonZero", "Not", "ReduceMax", "ReduceMin", "ReduceSum", "Slice", "Tile"),
     "Transpose",
 )
 """Operators whose result has elements of the first input; the others are sizes and positions."""
 
 _OF_ALL_INPUTS = (
-    *("Abs", "Add", "And", "Clip", "Concat", "Div", "Equal", "Gather", "GatherElements", "Greater", "GreaterOrEqual"),
-    *("Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Or", "Pad", "Range", "Sign", "Sub", "Where"),
-    "Xor",
+    *("Abs", "Add", "And", "Clip", "Concat", "Div", "Equal", "Gather", "GatherElements", "GatherND", "Greater"),
+    *("GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Or", "Pad", "Range", "Sign", "Sub"),
+    *("Where", "Xor"),
 )
 _CONSTANTS = ("Constant", "ConstantOfShape", "Shape", "Size")
 """Operators whose result does not depend on the elements of a tensor."""
@@ -73,7 +74,7 @@ def check_can_be_of_a_pool(facts: Facts, scatter: Scatter) -> None:
         _is_constant(scatter.updates)
         or _writes_slices(facts, scatter)
         or _is_of_all_planes(facts, scatter)
-        or _are_labels(facts, inputs)
+        or _are_labels(facts, indices, inputs)
     ):
         names = ", ".join(f"'{value.name}'" for value in inputs)
         sources = " and ".join(filter(None, (names, "constants")))
@@ -143,9 +144,9 @@ def _writes_slices(facts: Facts, scatter: Scatter, *, of_several: bool = False) 
 
 
 def _is_repeated(facts: Facts, value: Value, axes: Sequence[int]) -> bool:
-    """Whether a value has equal elements along these axes: an Expand repeats them, or it is a constant."""
+    """Whether a value has equal elements along these axes: an Expand or a Tile repeats them, or it is a constant."""
     node, shape = value.producer, facts.shape(value) or ()
-    if node is not None and node.is_a("Expand"):
+    if node is not None and node.is_a("Expand", "Tile"):
         sizes = facts.shape(node.input(0))
         added = 0 if sizes is None else len(shape) - len(sizes)
         return sizes is not None and all(axis < added or sizes[axis - added].static == 1 for axis in axes)
@@ -154,28 +155,34 @@ def _is_repeated(facts: Facts, value: Value, axes: Sequence[int]) -> bool:
 
 
 def _is_of_all_planes(facts: Facts, scatter: Scatter) -> bool:
-    """Whether an Expand repeats the indices along an axis before the one along which a ScatterElements scatters."""
+    """Whether indices are repeated along an axis before the one along which a ScatterElements scatters."""
     node, indices = scatter.node, scatter.node.input(1)
     entries, axis = facts.shape(indices), integer(node, "axis")
     maker = None if indices is None else indices.producer
-    if indices is None or maker is None or not maker.is_a("Expand") or not entries or axis is None:
+    if indices is None or maker is None or not maker.is_a("Expand", "Tile") or not entries or axis is None:
         return False
     before = range(axis % len(entries))
     return any((entries[number].static or 0) > 1 and _is_repeated(facts, indices, [number]) for number in before)
 
 
-def _are_labels(facts: Facts, inputs: Sequence[Value]) -> bool:
-    """Whether there are inputs, and each of them has one axis at most, or holds negative numbers for no label."""
-    return bool(inputs) and all(_is_narrow(facts, value) or has_no_label(facts, value) for value in inputs)
+def _are_labels(facts: Facts, indices: Value, inputs: Sequence[Value]) -> bool:
+    """Whether indices come from inputs, each of which holds labels of one axis at most, or negative ones for no label.
+
+    Rows of an input that are picked are labels too, if they have one axis at most.
+    """
+    reached = set(indices.ancestors(lambda node: () if _picks_a_row(facts, node) else _sources(node)))
+    wide = [value for value in reached.intersection(inputs) if not _is_narrow(facts, value)]
+    return bool(inputs) and all(has_no_label(facts, value) for value in wide)
 
 
-def _is_narrow(facts: Facts, value: Value) -> bool:
-    """Whether a value has one axis at most, or all that reads it picks rows of it that do."""
-    nodes = [use.scope.node(use.position) for use in value.uses if use.position >= 0]
-    picked = [node.output(0) for node in nodes if node.is_a("Gather") and node.input(0) == value]
-    is_picked = len(picked) == len(value.uses) > 0
-    shapes = [facts.shape(each) for each in (picked if is_picked else [value])]
-    return all(shape is not None and len(shape) <= 1 for shape in shapes)
+def _picks_a_row(facts: Facts, node: Node) -> bool:
+    index = node.input(1) if node.is_a("Gather") else None
+    return index is not None and facts.shape(index) == () and _is_narrow(facts, node.output(0))
+
+
+def _is_narrow(facts: Facts, value: Value | None) -> bool:
+    shape = None if value is None else facts.shape(value)
+    return shape is not None and len(shape) <= 1
 
 
 _MOVED = (*VIEW_OPS, "Cast", "Transpose")

@@ -64,6 +64,16 @@ UNRELATED = {
         "q = Clip (t, low, high) w = Reshape (q, column14) r = Expand (w, rows14)",
         inputs="float[4,3,9] x, float[14,3] dy, int64[2,7] t", updates="u = Neg (dy)",
         scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
+    "rows_of_tokens_by_a_tile": one_hot(
+        "q = Clip (t, low, high) w = Reshape (q, column14) n = Constant <value_ints = [1, 3]> () r = Tile (w, n)",
+        inputs="float[4,3,9] x, float[14,3] dy, int64[2,7] t", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
+    "ends_of_edges_that_are_no_loops": one_hot(
+        """a = Gather (t, first) b = Gather (t, high) m = Equal (a, b) k = Not (m) p = NonZero (k)
+        w = Transpose <perm=[1, 0]> (p) q = Transpose <perm=[1, 0]> (t) g0 = GatherND (q, w)
+        n = Transpose <perm=[1, 0]> (g0) c = Concat <axis=1> (n, t) e = Gather (c, first) r = Unsqueeze (e, one)""",
+        inputs="float[4,3,9] x, float[4,1] dy, int64[4,2] t", updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
     "rows_of_an_upsampling": one_hot(
         "r = Identity (pairs)", inputs="float[4,3,9] x, float[8,3] dy", updates="u = Neg (dy)",
         scatter='s = ScatterElements <axis=-2, reduction="add"> (z, r, u)'),
@@ -166,7 +176,7 @@ REFUSED = {
     **MAY_BE_MAXIMA,
     "floats": one_hot("q = Unsqueeze (t, one) r = Cast <to=7> (q)", inputs=LABELS.replace("int64", "float")),
     "through_floats": one_hot("f = Cast <to=1> (t) q = Unsqueeze (f, one) r = Cast <to=7> (q)"),
-    "positions_of_elements": one_hot("r = NonZero (t)"),
+    "positions_of_elements": one_hot("r = NonZero (t)", inputs=LABELS.replace("[4] t", "[4,3] t"), updates=COMPUTED),
     "one_of_two_sources_is_a_tensor": one_hot("q = Unsqueeze (t, one) m = ArgMax <axis=1> (dy) r = Add (q, m)"),
     "a_random_number": one_hot("q = RandomUniform <shape=[4,1]> () r = Cast <to=7> (q)"),
     "unknown_operator": one_hot("q = Unsqueeze (t, one) r = other.Op (q)"),
