@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS
 from poolgrad_lowering.torch.errors import NumbersDecideError
-from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, unknown_sizes
+from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.recurrent import RECURRENT
 
 
@@ -34,6 +34,8 @@ class Rewritten(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the function, or what is written for it."""
+        if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
+            return known
         try:
             found = _WRITTEN.get(function, function)(*args, **(kwargs or {}))
         except NUMBERS_DECIDE as error:
@@ -149,6 +151,11 @@ def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     count = x.shape[axis] // size
     return x.narrow(axis, 0, count * size).unflatten(axis, (count, size)).movedim(axis + 1, -1)
 
+
+_ASKING = frozenset(
+    (Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__, Tensor.item, Tensor.numpy, Tensor.tolist)
+)
+"""Functions that give Python the numbers in a tensor."""
 
 _PARAMETERS_OF_A_POOL = 7
 """Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""

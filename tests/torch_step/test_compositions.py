@@ -151,6 +151,8 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "ctc": lambda x: nn.CTCLoss()(
         x[:, None].log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])
     ),
+    "axes out of a constant": lambda x: x.sum(torch.arange(1, x.ndim).tolist()),
+    "a condition on constants": lambda x: 2 * x if (torch.linspace(0, 1, 4).diff() > 0).all() else x,
 }
 
 
@@ -159,6 +161,20 @@ def test_a_step_computes_what_pytorch_computes(function: Callable[[Tensor], Tens
     step = export_training_step(Net(function).train(), squares, (torch.rand(4, 4), torch.zeros(())))
     assert faults(step.model) == []
     step.check()
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        lambda z, x: (z[1].copy_(x.detach()[0, 0]), z.sum().item())[1],
+        lambda z, _: (v := z[1:], z.add_(2), v[0].item())[2],
+        lambda z, _: torch.rand_like(z)[0].item(),
+    ],
+    ids=["written to", "shown by a view", "drawn"],
+)
+def test_numbers_of_a_tensor_that_is_no_constant(number: Callable[[Tensor, Tensor], float]) -> None:
+    net = Net(lambda x: x * number(torch.zeros(3), x))
+    export_training_step(net.train(), squares, (torch.rand(4, 4), torch.zeros(()))).check()
 
 
 @pytest.mark.parametrize("optimizer", [None, "sgd", "adagrad"])

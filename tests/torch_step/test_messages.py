@@ -96,8 +96,8 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: torch.zeros(2, 3).index_put_((torch.tensor([1]),), y[0, :, 0, 0].bfloat16())),
         r"values of torch\.bfloat16 are put into a tensor of torch\.float32",
     ),
-    "sizes that do not fit in a trace alone": (
-        lambda: Of(lambda y: torch._grouped_mm(y[0, 0], y[0, 0].expand(1, 4, 4), offs=torch.tensor([4], dtype=torch.int32))),
+    "types that a trace does not take": (
+        lambda: Of(lambda y: torch._grouped_mm(y[0, 0], y[0, 0][None], offs=torch.ones(1, dtype=torch.int32))),
         r"cannot trace the training step, in <lambda> \(test_messages.py, line \d+\): Expected inputs of BF16",
     ),
     "no operator": (

@@ -8,6 +8,7 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import getitem
 from typing import Any
 
 import torch
@@ -15,14 +16,21 @@ from torch import Tensor, fx
 from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensorMode,
+    unset_fake_temporarily,
 )
 from torch.distributions import Distribution
 from torch.fx import traceback
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import (
+    disable_proxy_modes_tracing,
+    get_proxy_mode,
+    get_proxy_slot,
+    make_fx,
+)
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
@@ -82,6 +90,52 @@ NUMBERS_DECIDE = (
     PendingUnbackedSymbolNotFound,
 )
 """What torch raises if a trace depends on the numbers in a tensor."""
+
+
+def of_constants(function: Callable[..., Any], x: Tensor) -> Any:
+    """Return what a function gives of a tensor whose numbers only constants decide; of others `NotImplemented`.
+
+    A trace knows no numbers. Those of constants are computed from the graph that it has so far.
+    """
+    mode = get_proxy_mode()
+    slot = None if mode is None else get_proxy_slot(x, mode.tracer, None)
+    if mode is None or slot is None:
+        return NotImplemented
+    needed = {slot.proxy.node}
+    for node in reversed(mode.tracer.graph.nodes):
+        if node in needed:
+            if not _is_constant(node):
+                return NotImplemented
+            needed.update(node.all_input_nodes)
+    values: dict[fx.Node, Any] = {}
+    with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch.no_grad():
+        for node in filter(needed.__contains__, mode.tracer.graph.nodes):
+            if node.op == "get_attr":
+                values[node] = getattr(mode.tracer.root, node.target)
+            else:
+                args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
+                values[node] = node.target(*args, **kwargs)
+        return function(values[slot.proxy.node])
+
+
+def _is_constant(node: fx.Node) -> bool:
+    """Whether a node gives the same for the same operands, and nothing writes to that."""
+    operator = node.target
+    draws = isinstance(operator, OpOverload) and torch.Tag.nondeterministic_seeded in operator.tags
+    return node.op in {"get_attr", "call_function"} and not draws and not _is_written(node)
+
+
+def _is_written(node: fx.Node) -> bool:
+    """Whether an operator writes to the value of a node, or to a view of it."""
+    for user in node.users:
+        if isinstance(user.target, OpOverload):
+            schema = user.target._schema  # noqa: SLF001 - there is no other way
+            is_view = any(result.alias_info for result in schema.returns)
+            if schema.is_mutable or (is_view and _is_written(user)):
+                return True
+        elif user.target is getitem and _is_written(user):
+            return True
+    return False
 
 
 def unknown_sizes(result: Any) -> set[Any]:
