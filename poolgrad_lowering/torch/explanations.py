@@ -23,6 +23,8 @@ _OF_FUNCTIONS = _INSIDE / "_higher_order_ops"
 _OPERATORS_OF_FUNCTIONS = ("cond", "map", "scan", "while_loop")
 _CALL = _LAYERS / "modules" / "module.py"
 _OWN = Path(__file__).parents[1]
+_MADE = ("<string>", "<eval_with_key>")
+"""The files of code that torch writes for a graph."""
 
 
 def sentence(error: BaseException) -> str:
@@ -123,8 +125,9 @@ def _place(causes: list[BaseException]) -> str:
 
 
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame runs code that is neither torch's nor of this package."""
-    return not any(Path(frame.filename).is_relative_to(folder) for folder in (_INSIDE, _OWN))
+    """Whether a frame runs code that is neither torch's nor of this package, and that no program has written."""
+    is_made = frame.filename.startswith(_MADE)
+    return not is_made and not any(Path(frame.filename).is_relative_to(folder) for folder in (_INSIDE, _OWN))
 
 
 def function_of(frame: traceback.FrameSummary) -> str:

@@ -55,14 +55,17 @@ class Rewritten(TorchFunctionMode):
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
 
 
-def _in_order(pool: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return a function that gives a pool its input with the axes in order.
+def _in_order(pool: Callable[..., Tensor], rank: int) -> Callable[..., Tensor]:
+    """Return a function that gives an adaptive pool its input with the axes in order; a mean, where it has one window.
 
-    Of others it sets the strides of its result, and the gradient of that is about the memory of a tensor.
+    Of others torch sets the strides of the result, and the gradient of that is about the memory of a tensor.
     """
 
-    def run(input: Tensor, *sizes: Any, **named: Any) -> Tensor:  # noqa: A002 - the name in torch
-        return pool(input.contiguous(), *sizes, **named)
+    def run(input: Tensor, output_size: Any) -> Tensor:  # noqa: A002 - the name in torch
+        sizes = [output_size] * rank if isinstance(output_size, int) else output_size
+        if all(isinstance(size, int) and size == 1 for size in sizes):
+            return input.mean([*range(-1, -rank - 1, -1)], keepdim=True)
+        return pool(input.contiguous(), output_size)
 
     return run
 
@@ -171,12 +174,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.batch_norm: _batch_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,
-    **{
-        pool: _in_order(pool)
-        for pool in (
-            functional.adaptive_avg_pool1d,
-            functional.adaptive_avg_pool2d,
-            functional.adaptive_avg_pool3d,
-        )
-    },
+    functional.adaptive_avg_pool1d: _in_order(functional.adaptive_avg_pool1d, 1),
+    functional.adaptive_avg_pool2d: _in_order(functional.adaptive_avg_pool2d, 2),
+    functional.adaptive_avg_pool3d: _in_order(functional.adaptive_avg_pool3d, 3),
 }

@@ -151,6 +151,7 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "ctc": lambda x: nn.CTCLoss()(
         x[:, None].log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])
     ),
+    "the means of single elements": lambda x: functional.adaptive_avg_pool1d(x[:, None].transpose(1, 2), 1),
     "axes out of a constant": lambda x: x.sum(torch.arange(1, x.ndim).tolist()),
     "a condition on constants": lambda x: 2 * x if (torch.linspace(0, 1, 4).diff() > 0).all() else x,
 }

@@ -14,6 +14,7 @@ import torch
 import poolgrad_lowering.torch
 from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS
 from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
+from poolgrad_lowering.torch.internals.graphs import run_annotated
 from poolgrad_lowering.torch.internals.modes import Draws, InFloat64
 from poolgrad_lowering.torch.internals.tracing import trace
 
@@ -83,3 +84,9 @@ def test_new_tensors_of_numbers_are_in_float64() -> None:
         torch.quantile(torch.ones(3).double(), part)  # takes operands of one type
         least = torch.finfo(part.dtype).min
         assert torch.full((), least).item() == least
+
+
+def test_a_graph_runs_on_other_strides_than_it_was_traced_with() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    graph = trace(lambda value: (value.view(6),), {"x": x}, {}, {}, {})
+    assert torch.equal(run_annotated(graph, [x.t().contiguous().t()])[0], x.flatten())

@@ -16,7 +16,17 @@ from torch.fx import traceback
 def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Run a traced graph. If that is traced again, its nodes keep their annotations."""
     with traceback.preserve_node_meta():
-        return tuple(fx.Interpreter(graph).run(*values))
+        return tuple(_OfAnyStrides(graph).run(*values))
+
+
+class _OfAnyStrides(fx.Interpreter):
+    """Runs a graph whose results may have other strides than in its trace: those of what a view shows then copy it."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator, or one that may copy."""
+        if target is torch.ops.aten.view.default and not args[0].is_contiguous():
+            target = torch.ops.aten.reshape.default
+        return super().call_function(target, args, kwargs)
 
 
 annotate = traceback.annotate
