@@ -44,8 +44,8 @@ def explanation(error: BaseException, failed: str) -> str:
         return _value_of_a_tensor(causes)
     if (operator := _of_functions(causes)) is not None:
         return (
-            f"the model calls {operator}, an operator of functions, which no step has: write this part with torch.where, "
-            "or with a loop of Python"
+            f"the model calls {operator}, an operator of functions, which no step has: write this part with "
+            "torch.where, or with a loop of Python"
         )
     for message, explain in _KNOWN:
         for cause in causes:
