@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS
@@ -68,6 +69,15 @@ def _in_order(pool: Callable[..., Tensor], rank: int) -> Callable[..., Tensor]:
         return pool(input.contiguous(), output_size)
 
     return run
+
+
+def _attention(*arguments: Any, **named: Any) -> Tensor:
+    """Return the attention by its formula: the gradient of a fused one has no translation to ONNX.
+
+    A model may ask for such a kernel.
+    """
+    with sdpa_kernel(SDPBackend.MATH):
+        return functional.scaled_dot_product_attention(*arguments, **named)
 
 
 def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> Any:
@@ -171,6 +181,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
+    functional.scaled_dot_product_attention: _attention,
     functional.batch_norm: _batch_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,

@@ -177,6 +177,8 @@ CASES = {
     "as wrong as eager PyTorch": (ONE * 1.07, [ONE * 0.99], ONE.astype(float), True),
     "as wrong as a moved eager PyTorch": (ONE * 1.07, [ONE, ONE * 1.01], ONE.astype(float), True),
     "more wrong": (ONE * 1.09, [ONE * 0.99], ONE.astype(float), False),
+    "the square of noise": (np.float32([6e-9]), [np.float32([1e-10])], np.array([1e-20]), True),
+    "no square of noise": (np.float32([7e-9]), [np.float32([1e-10])], np.array([1e-20]), False),
     "rounding": (ONE + 2 * np.float32(ROUNDING), [ONE], ONE.astype(float), True),
     "a difference beside zeros": (np.float32([1e-9]), [np.float32([0])], np.array([0.0]), False),
     "less than a normal number beside zeros": (np.float32([1e-39]), [np.float32([0])], np.array([0.0]), True),

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from poolgrad_lowering.torch import TorchExportError, export_training_step
 from poolgrad_lowering.torch.compositions import (
@@ -136,6 +137,11 @@ def squares(y: Tensor, target: Tensor) -> Tensor:
     return ((y - target) ** 2).mean()
 
 
+def fused_attention(x: Tensor) -> Tensor:
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        return functional.scaled_dot_product_attention(x[None, None], 2 * x[None, None], x[None, None])
+
+
 STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "distances": lambda x: torch.cdist(x, x + 1),
     "samples": lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2) - 0.5, align_corners=False),
@@ -152,6 +158,7 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
         x[:, None].log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])
     ),
     "the means of single elements": lambda x: functional.adaptive_avg_pool1d(x[:, None].transpose(1, 2), 1),
+    "a fused attention": fused_attention,
     "axes out of a constant": lambda x: x.sum(torch.arange(1, x.ndim).tolist()),
     "a condition on constants": lambda x: 2 * x if (torch.linspace(0, 1, 4).diff() > 0).all() else x,
 }
