@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from poolgrad_lowering import export_atc, lower, verify
+from poolgrad_lowering.runtime import create_session
 from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
 from poolgrad_lowering.torch.pools import (
     adaptive_average_pool,
@@ -273,3 +274,22 @@ def test_windows_that_no_pool_of_onnx_has() -> None:
     pool = nn.MaxPool2d((4, 1), (4, 3), (2, 0), (2, 1), ceil_mode=True)
     with pytest.raises(TorchExportError, match="a max pool in ceil_mode"):
         export_forward(pool, (drawn(2, 3, 8, 6),))
+
+
+@pytest.mark.parametrize("pool", [nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d])
+@pytest.mark.parametrize("dynamic_batch", [False, True])
+def test_more_windows_than_elements(pool: Any, dynamic_batch: bool) -> None:
+    """No node is written that the provider does not run, or refuses in a Run once the batch is known."""
+    step = export_training_step(
+        nn.Sequential(nn.Conv2d(3, 4, 1), pool((7, 9))),
+        lambda y, target: (y - target).pow(2).mean(),
+        (drawn(4, 3, 4, 3), torch.zeros(4, 1, 1, 1)),
+        dynamic_batch=dynamic_batch,
+    )
+    step.check()
+    lowered = lower(step.model)
+    codes = {anchor.code for anchor in lowered.report.anchors}
+    assert codes == {"window-tables" if dynamic_batch and pool is nn.AdaptiveMaxPool2d else "more-windows"}
+    with pytest.warns(RuntimeWarning, match="no node of the session"):
+        session = create_session(lowered.model, backend="host")
+    session.run(None, {**step.values, **step.examples})

@@ -177,6 +177,11 @@ class Code(Diagnostic):
         "another package).",
         "Report it to the package that provides the form. The docstring of the gradient's class defines the fields.",
     )
+    MORE_WINDOWS = (
+        "An adaptive pool in ONNX's own operators has more windows along an axis than elements. aclnn takes such "
+        "sizes, but CANN's own tests have none, so the provider would not run the lowered node.",
+        "Nothing: the gradient stays as it is. To lower it, pool to no more positions than there are.",
+    )
     NOT_SELECTED = (
         "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
         "Unset POOLGRAD_ONLY, or add the site or its form to it.",

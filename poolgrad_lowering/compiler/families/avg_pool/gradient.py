@@ -44,7 +44,7 @@ class AveragePoolGradient(Gradient):
     @property
     def selected_by(self) -> Hashable:
         """The windows, how they count, the shapes, the element type, and whether there is a value of x's shape."""
-        counting = self.count_include_pad, self.divisor
+        counting = self.count_include_pad, self.divisor, self.spelled
         return repr(self.windows), counting, self.x_shape, self.pooled_shape, self.element_type, self.x is None
 
     @property

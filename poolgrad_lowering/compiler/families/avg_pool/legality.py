@@ -108,6 +108,8 @@ _OLDEST_OPSET_OF_2D = 12
 def select_op(gradient: AveragePoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
     """Return the operator for a gradient on a target, `operator` if it is given. Raises `Refuse` if there is none."""
     shared.check_lowerable(gradient, gradient.grad.value)
+    if gradient.in_onnx:
+        shared.check_adaptive(gradient)
     able = operators_for(gradient)
     if operator is not None and operator not in able:
         raise shared.inexpressible(operator, gradient)
