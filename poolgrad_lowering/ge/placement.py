@@ -8,11 +8,11 @@ sub-model: one graph that GE builds.
 
 What onnxruntime does before it assigns nodes is followed where most models have it. A node of constants is computed
 once, when the session is made, and so is a Shape whose input has a known shape; neither runs in a step, nor does what
-only such a Shape reads. An Identity is removed, one Reshape after the other is joined, a product of matrices and what
-is added to it are a Gemm, and a CastLike is a Cast.
+only such a Shape reads. An Identity is removed, equal nodes are joined, one Reshape after the other is joined, a product
+of matrices and what is added to it are a Gemm, and a CastLike is a Cast.
 
-Other rewrites are not followed: onnxruntime joins equal nodes, removes others without effect, moves Transposes and
-makes them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by their
+Other rewrites are not followed: onnxruntime joins nodes of equal constants, removes others without effect, moves
+Transposes and makes them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by their
 definitions. So a session may have fewer nodes of the CANN provider than predicted, or more after a Transpose moved,
 and another order of them, which moves the cuts. What is on the CPU may turn out constant. A node with a subgraph runs
 on the CPU; what is in it is not counted.
@@ -133,7 +133,8 @@ def _rows_that_run(
     Adds the values to `measured` of which only the shape is read, by a Shape that does not run.
     """
     constants = set(types.constants)
-    sources: dict[str, str] = {}  # of the results of Identity nodes
+    sources: dict[str, str] = {}  # of the results of Identity nodes, and of nodes that are equal to an earlier one
+    seen: dict[tuple[object, ...], Sequence[str]] = {}
     for node in nodes:
         has_graphs = node.op_type in HOLDERS or node.domain
         read, made = _named(names_read([node]) if has_graphs else node.input), _named(node.output)
@@ -147,7 +148,14 @@ def _rows_that_run(
             constants.update(made)
             if not has_constants:
                 measured += read
+            continue
+        operands = [sources.get(name, name) for name in node.input]
+        key = (node.op_type, *operands, len(made), *sorted(each.SerializeToString() for each in node.attribute))
+        is_plain = is_standard(node) and node.op_type not in DRAWN and not any(inner_graphs(node))
+        if is_plain and key in seen and results.isdisjoint(made):
+            sources.update(zip(made, seen[key], strict=True))
         else:
+            seen[key] = made
             yield _Row(node, read, made, _place(node, has_constants=has_constants))
 
 

@@ -21,13 +21,25 @@ _NEVER = -1e30
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """Return the distances of all pairs of rows; that of equal rows has the gradient 0, as in PyTorch."""
-    if not 1 <= p < float("inf"):
-        return torch.cdist(x1, x2, p, compute_mode)  # refused by its name
+    """Return the distances of all pairs of rows; that of equal rows has the gradient 0, as in PyTorch.
+
+    That of order 0 is the number of elements that differ, and has the gradient 0. Of an infinite order, the gradient
+    goes to each of the largest differences; of an order below 1, equal elements have the gradient 0.
+    """
+    if p < 0:
+        return torch.cdist(x1, x2, p, compute_mode)  # which says that it takes none
     sizes = (x1[..., :, None, :] - x2[..., None, :, :]).abs()
+    if p == 0:
+        return sizes.sign().sum(-1)
     if p == 1:
         return sizes.sum(-1)
-    powers = (sizes * sizes if p == 2 else sizes**p).sum(-1)
+    if p == float("inf"):
+        largest = sizes.detach().amax(-1, keepdim=True)
+        return largest[..., 0] + torch.where(sizes == largest, sizes - sizes.detach(), 0).sum(-1)
+    if p < 1:
+        powers = torch.where(sizes == 0, 0, torch.where(sizes == 0, 1, sizes) ** p).sum(-1)
+    else:
+        powers = (sizes * sizes if p == 2 else sizes**p).sum(-1)
     is_zero = powers == 0
     roots = torch.where(is_zero, 1, powers) ** (1 / p) if p != 2 else torch.where(is_zero, 1, powers).sqrt()
     return torch.where(is_zero, 0, roots)

@@ -17,6 +17,9 @@ from tests.harness.sessions.mixed_sessions import CANN
 
 PROVIDERS = {Place.PROVIDER: get_ep_name(), Place.CANN: CANN, Place.CPU: "CPUExecutionProvider"}
 
+MOST_ADDED = 6
+"""Transposes and Unsqueezes that onnxruntime adds where it moves Transposes, in the steps of these tests."""
+
 
 def predicted(model: onnx.ModelProto) -> Placement:
     """Where the nodes of a lowered model run; the model stays as it is."""
@@ -36,7 +39,8 @@ def copies_inside(model: onnx.ModelProto, session: Coverage) -> int:
 def assert_predicted(model: onnx.ModelProto, session: Coverage) -> None:
     """Require the parts, the copies, and the nodes of the provider and of the CPU that are predicted of a model.
 
-    onnxruntime removes and joins nodes of the CANN provider in ways that are not followed, but adds none.
+    onnxruntime removes and joins nodes of the CANN provider in ways that are not followed, and adds some where it moves
+    Transposes.
     """
     assert not session.error
     found = predicted(model)
@@ -51,4 +55,4 @@ def assert_predicted(model: onnx.ModelProto, session: Coverage) -> None:
         "on the CPU": found.node_count(Place.CPU),
         "provider": found.node_count(Place.PROVIDER),
     }
-    assert session.nodes.get(CANN, 0) <= found.node_count(Place.CANN)
+    assert session.nodes.get(CANN, 0) <= found.node_count(Place.CANN) + MOST_ADDED

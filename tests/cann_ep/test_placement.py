@@ -94,6 +94,21 @@ OTHERS = {
         }""",
         {"x": image(4, 3), "w": image(3, 2, seed=1), "b": image(1, 2, seed=2), "rate": np.array(0.5, np.float32)},
     ),
+    "equal nodes, as the first of them": (
+        f"""m (float[2, 2, 4, 4] x, float[2] s) => (float[2, 2, 2, 2] y, float[2, 2, 4, 4] dx, float[1] z) {{
+          r = Relu (x)
+          a = Exp (s)
+          c = Neg (a)
+          y, argmax = {POOL} (r)
+          b = Exp (s)
+          d = Neg (b)
+          g = Neg (y)
+          dx = {GRADIENT} (r, g, argmax)
+          e = Mul (c, d)
+          z = ReduceSum (e)
+        }}""",
+        {"x": image(2, 2, 4, 4), "s": image(2)},
+    ),
     "joined Reshapes, behind all nodes": (
         """m (float[4, 3] x, float[4, 3] w, float rate) => (float loss, float[4, 3] new) {
           p = Mul (x, w)

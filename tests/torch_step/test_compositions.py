@@ -62,7 +62,7 @@ def of_matrices() -> Iterator[tuple[str, Case]]:
 
 def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
-    for p in (1.0, 2.0, 3.0):
+    for p in (0.0, 0.5, 1.0, 2.0, 3.0, float("inf")):
         exact = "donot_use_mm_for_euclid_dist"
         found[f"distances of order {p}"] = torch.cdist, cdist, (ROWS, OTHERS, p), {"compute_mode": exact}
         found[f"distances of pairs of order {p}"] = torch.pdist, pdist, (ROWS[0], p), {}
@@ -144,6 +144,7 @@ def fused_attention(x: Tensor) -> Tensor:
 
 STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "distances": lambda x: torch.cdist(x, x + 1),
+    "distances of other orders": lambda x: sum(torch.cdist(x, 2 * x, p) for p in (0.0, 0.5, float("inf"))),  # type: ignore[return-value]
     "samples": lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2) - 0.5, align_corners=False),
     "samples of volumes": lambda x: functional.grid_sample(
         x.view(1, 1, 2, 2, 4), x[None, None, :, None, :3] - 0.5, align_corners=False
@@ -193,7 +194,6 @@ def test_an_embedding_with_sparse_gradients(optimizer: Any) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
-    "distances": (lambda x: torch.cdist(x, x + 1, float("inf")), "cdist"),
     "samples": (lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2), mode="bicubic"), "grid_sampler"),
     "bags": (lambda x: functional.embedding_bag(torch.tensor([[0, 1]]), x, mode="max"), "embedding_bag"),
     "the median without NaN": (lambda x: x.nanmedian(), "nanmedian"),
