@@ -32,6 +32,7 @@ from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
+from poolgrad_lowering.torch.explanations import sentence
 from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import element_types, has_halves, in_float32, rounded_like_torch
@@ -254,7 +255,10 @@ class _Eager:
         self._step, self._module, self._in_float64 = step, step.module, in_float64
 
     def step(self, inputs: Arrays, draws: Sequence[Tensor] | None = None) -> tuple[Arrays, list[Tensor]]:
-        """Return the outputs of a step by name, and the random numbers that were drawn, or are given."""
+        """Return the outputs of a step by name, and the random numbers that were drawn, or are given.
+
+        Raises `TorchExportError` if eager PyTorch cannot run the step, of which a trace computes nothing.
+        """
         values = {name: to_tensor(value) for name, value in inputs.items()}
         if self._in_float64:
             values = {name: value.double() if value.is_floating_point() else value for name, value in values.items()}
@@ -267,7 +271,13 @@ class _Eager:
                 torch.autocast("cpu", enabled=False),  # but the module's own
                 InFloat64() if self._in_float64 else nullcontext(),
             ):
-                found = self._found(values, parameters, drawn)
+                try:
+                    found = self._found(values, parameters, drawn)
+                except (RuntimeError, TypeError, ValueError, IndexError) as error:  # all of torch's
+                    where = " in float64" if self._in_float64 else ""
+                    raise TorchExportError(
+                        f"the step cannot be compared, since eager PyTorch cannot run it{where}: {sentence(error)}"
+                    ) from error
         return {name: to_array(value) for name, value in found.items()}, drawn.values
 
     def _set(self, values: Mapping[str, Tensor]) -> dict[str, nn.Parameter]:

@@ -204,3 +204,10 @@ def test_a_model_that_onnxruntime_alone_refuses() -> None:
     step.model.graph.node.append(onnx.helper.make_node("Neg", ["input"], ["y"], step.model.graph.node[0].name))
     with pytest.raises(SessionError, match=f"same node name .{step.model.graph.node[0].name}"):
         step.check()
+
+
+def test_what_eager_pytorch_cannot_run() -> None:
+    """A trace has no numbers, so the export of a label that is no class succeeds."""
+    step = export(lambda x: functional.cross_entropy(x, torch.tensor([1, 7, 2])), torch.rand(3, 4))
+    with pytest.raises(TorchExportError, match="cannot be compared, since eager PyTorch cannot run it: Target 7 is"):
+        step.check()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
-from poolgrad_lowering import lower
+from poolgrad_lowering import export_cann, lower
 from poolgrad_lowering.torch import TorchExportError, TrainingStep, export_forward, export_training_step
 from poolgrad_lowering.torch.arguments import find_arguments
 from poolgrad_lowering.torch.arrays import to_array
@@ -240,3 +240,10 @@ def test_shapes_that_are_refused(name: str) -> None:
     shapes, error, message = WRONG[name]
     with pytest.raises(error, match=re.escape(message)):
         export(dynamic_shapes=shapes)
+
+
+def test_masks_of_a_symbolic_size_are_no_obstacle() -> None:
+    """Each mask computes its size for itself; onnxruntime joins what is equal, so no part needs numbers of another."""
+    model = nn.Sequential(nn.Linear(4, 4), Function(lambda x: ((x @ x.T).triu(1) + torch.eye(len(x))).mean()))
+    step = export_training_step(model, None, (torch.randn(6, 4),), dynamic_batch=True, optimizer="sgd")
+    assert not export_cann(step.model).report.obstacles
