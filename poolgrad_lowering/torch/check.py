@@ -310,6 +310,8 @@ class _Eager:
             load_state(self._step.groups, values, optimizer, parameters)
             optimizer.step()
             after |= state_of(self._step.groups, optimizer, parameters)
+            if isinstance(optimizer, torch.optim.SGD) and names.STEPS in after:
+                after[names.STEPS] = values[names.STEPS] + 1  # SGD counts none
         return found | {names.new(name): value for name, value in after.items()}
 
 

@@ -21,9 +21,6 @@ AnyOptimizer: TypeAlias = Optimizer | OptimizerName | torch.optim.Optimizer
 _BY_NAME = {kind.__name__.lower(): kind() for kind in KINDS}
 _BY_CLASS = {kind.IN_TORCH: kind for kind in KINDS}
 
-_NOT_TAKEN = ("dampening",)
-"""Settings of torch's optimizers that change what they compute, and that the classes above lack."""
-
 
 @dataclass(frozen=True)
 class Group:
@@ -73,11 +70,6 @@ def _groups_of_torch(
     by_tensor = {parameter: name for name, parameter in parameters.items()}
     groups = []
     for number, group in enumerate(optimizer.param_groups):
-        for setting in _NOT_TAKEN:
-            if group.get(setting):
-                raise ValueError(
-                    f"group {number} of the optimizer has {setting}={group[setting]!r}, which is not taken"
-                )
         if not all(parameter in by_tensor for parameter in group["params"]):
             raise ValueError(f"group {number} of the optimizer has a parameter that neither model nor loss have")
         held = tuple(name for parameter in group["params"] if (name := by_tensor[parameter]) in trained)
@@ -88,7 +80,7 @@ def _groups_of_torch(
 
 def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Tensors:
     """Return the state before the first step, by input name."""
-    state = {names.STEPS: torch.zeros(())} if any(group.optimizer.COUNTS_STEPS for group in groups) else {}
+    state = {names.STEPS: torch.zeros(())} if any(group.optimizer.counts_steps for group in groups) else {}
     for group in groups:
         for name in group.parameters:
             state |= {
@@ -99,7 +91,7 @@ def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Ten
 
 def update_names(groups: Sequence[Group]) -> list[str]:
     """Return the input names of what `update` returns a new value of."""
-    found = [names.STEPS] if any(group.optimizer.COUNTS_STEPS for group in groups) else []
+    found = [names.STEPS] if any(group.optimizer.counts_steps for group in groups) else []
     for group in groups:
         for name in group.parameters:
             found += [names.weight(name), *(names.state(slot, name) for slot in group.optimizer.slots)]
@@ -151,7 +143,8 @@ def state_of(groups: Sequence[Group], optimizer: object, parameters: Mapping[str
     for group in groups:
         for name in group.parameters:
             kept = optimizer.state.get(parameters[name], {})
-            counted.add(float(kept.get("step", 0)))
+            if group.optimizer.counts_steps:
+                counted.add(float(kept.get("step", bool(kept))))  # SGD counts none
             for slot, theirs in group.optimizer.slots.items():
                 if kept.get(theirs) is not None:
                     state[names.state(slot, name)] = kept[theirs]
@@ -174,4 +167,6 @@ def load_state(
             kept = {theirs: state[names.state(slot, name)] for slot, theirs in group.optimizer.slots.items()}
             if names.STEPS in state:
                 kept["step"] = state[names.STEPS].clone()
+                if isinstance(optimizer, torch.optim.SGD) and not kept["step"]:
+                    kept = {}  # with a momentum, the first step would be a later one
             optimizer.state[parameters[name]] = kept

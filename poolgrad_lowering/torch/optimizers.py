@@ -35,8 +35,12 @@ class Optimizer(ABC):
     maximize: bool = field(default=False, kw_only=True)
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]]
-    COUNTS_STEPS: ClassVar[bool] = True
     THEIR_NAMES: ClassVar[Mapping[str, str]] = {"epsilon": "eps"}
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether an update depends on the number of steps."""
+        return True
 
     @property
     @abstractmethod
@@ -82,9 +86,19 @@ class SGD(Optimizer):
     momentum: float = 0.9
     weight_decay: float = 0.0
     nesterov: bool = False
+    dampening: float = 0.0
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.SGD
-    COUNTS_STEPS: ClassVar[bool] = False
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether there is dampening, which the first step has not."""
+        return bool(self.momentum and self.dampening)
+
+    def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
+        """Return the rate, and what the gradient is multiplied with before it is added to the momentum."""
+        part = {"part": torch.where(steps == 1, 1, 1 - self.dampening)} if self.counts_steps else {}
+        return {"rate": rate, **part}
 
     @property
     def slots(self) -> Mapping[str, str]:
@@ -97,7 +111,7 @@ class SGD(Optimizer):
         step = _decayed(gradient, weight, self.weight_decay)
         if not self.momentum:
             return {"weight": weight - rate * step}
-        momentum = self.momentum * kept["momentum"] + step
+        momentum = self.momentum * kept["momentum"] + (step * factors["part"] if self.counts_steps else step)
         step = step + self.momentum * momentum if self.nesterov else momentum
         return {"weight": weight - rate * step, "momentum": momentum}
 
@@ -385,7 +399,11 @@ class Lion(Optimizer):
     weight_decay: float = 0.0
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = EagerLion
-    COUNTS_STEPS: ClassVar[bool] = False
+
+    @property
+    def counts_steps(self) -> bool:
+        """No."""
+        return False
 
     @property
     def slots(self) -> Mapping[str, str]:

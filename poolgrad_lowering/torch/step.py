@@ -116,7 +116,7 @@ def export_training_step(
             then `<argument>.<position or key>`. What is no tensor is a constant.
         optimizer: "sgd" (momentum 0.9), "adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "radam",
             "rmsprop" (torch's defaults), one with other settings, such as `SGD(…)`, or an object of these classes of
-            `torch.optim`, with its groups and its state; torch has no Lion, `EagerLion` is one; SGD has no dampening.
+            `torch.optim`, with its groups and its state; torch has no Lion, `EagerLion` is one.
             The learning rate is an input in any case. None: the outputs are the gradients, for an optimizer elsewhere
             (`export_update`).
         gradient_transform: a function of the gradients, by parameter name, that returns them changed, e.g. clipped.

@@ -127,7 +127,7 @@ def _renamed(graph: GraphProto, wanted: Collection[str]) -> dict[str, str]:
 def _template(group: Group, examples: Mapping[str, Tensor], export: Export) -> _Template:
     """Return the update of one weight of a group. The examples are weight, gradient and state."""
     scalars = {group.rate: torch.zeros(())}
-    if group.optimizer.COUNTS_STEPS:
+    if group.optimizer.counts_steps:
         scalars[names.STEPS] = torch.zeros(())
     inputs = {**examples, **scalars}
     one = [replace(group, parameters=(_ONE,))]
