@@ -8,12 +8,12 @@ sub-model: one graph that GE builds.
 
 What onnxruntime does before it assigns nodes is followed where most models have it. A node of constants is computed
 once, when the session is made, and so is a Shape whose input has a known shape; neither runs in a step, nor does what
-only such a Shape reads. An Identity is removed, equal nodes are joined, one Reshape after the other is joined, a product
-of matrices and what is added to it are a Gemm, and a CastLike is a Cast.
+only such a Shape reads. An Identity is removed, equal nodes are joined, one Reshape after the other is joined, a
+product of matrices and what is added to it are a Gemm, and a CastLike is a Cast.
 
 Other rewrites are not followed: onnxruntime joins nodes of equal constants, removes others without effect, moves
-Transposes and makes them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by their
-definitions. So a session may have fewer nodes of the CANN provider than predicted, or more after a Transpose moved,
+Transposes and makes them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by
+their definitions. So a session may have fewer nodes of the CANN provider than predicted, or more after a Transpose moved,
 and another order of them, which moves the cuts. What is on the CPU may turn out constant. A node with a subgraph runs
 on the CPU; what is in it is not counted.
 """

@@ -43,6 +43,7 @@ from poolgrad_lowering.torch.model_state import (
     random_numbers_restored,
     replace,
 )
+from poolgrad_lowering.torch.quantization import QUANTIZATIONS
 
 LEARNING_RATE = 0.01
 """That of the steps that are compared."""
@@ -269,7 +270,7 @@ class _Eager:
             with (
                 without_one_dnn() if is_short else nullcontext(),
                 torch.autocast("cpu", enabled=False),  # but the module's own
-                InFloat64() if self._in_float64 else nullcontext(),
+                InFloat64(QUANTIZATIONS) if self._in_float64 else nullcontext(),
             ):
                 try:
                     found = self._found(values, parameters, drawn)

@@ -269,6 +269,21 @@ def ctc_loss(  # noqa: PLR0917 - the function's signature
     return loss.sum() if reduction == "sum" else loss
 
 
+def index_reduce(
+    input: Tensor,  # noqa: A002 - the name in torch
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """Return the reduction of x with the parts of a source along an axis, each into the part that an index says."""
+    shape = [-1 if at == dim % input.ndim else 1 for at in range(input.ndim)]
+    places = index.long().reshape(shape).expand(source.shape)
+    return input.scatter_reduce(dim, places, source, reduce, include_self=include_self)
+
+
 def multilabel_margin_loss(
     input: Tensor,  # noqa: A002 - the name in torch
     target: Tensor,
@@ -309,6 +324,8 @@ COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     **dict.fromkeys((torch.corrcoef, Tensor.corrcoef), corrcoef),
     functional.pdist: pdist,
     torch.pdist: pdist,
+    **dict.fromkeys((torch.index_reduce, Tensor.index_reduce), index_reduce),
+    Tensor.index_reduce_: lambda x, *arguments, **named: x.copy_(index_reduce(x.clone(), *arguments, **named)),
     functional.multilabel_margin_loss: multilabel_margin_loss,
 }
 """The functions by those of torch that they compute."""

@@ -27,10 +27,10 @@ from poolgrad_lowering.torch.elementary import (
 from poolgrad_lowering.torch.elementwise import (
     clamp,
     cumprod,
-    fake_quantized,
     in_place,
     kth_value,
     median,
+    nanmedian,
     of_numbers,
     running,
     trilinear,
@@ -52,6 +52,7 @@ from poolgrad_lowering.torch.lists import OF_LISTS
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
 from poolgrad_lowering.torch.padding import PADS
 from poolgrad_lowering.torch.pools import POOLS
+from poolgrad_lowering.torch.quantization import QUANTIZATIONS
 
 Decompositions = dict[Any, Callable[..., Any]]
 """Functions that compute operators, by the overload of the operator."""
@@ -78,6 +79,7 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **PADS,
         **{operator: _refused(operator) for operator in _WITHOUT_TRANSLATION},
         **OF_LISTS,
+        **QUANTIZATIONS,
         **OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
         aten._efficientzerotensor.default: torch.zeros,  # noqa: SLF001
@@ -85,10 +87,11 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.clamp_.default: in_place(clamp),
         aten.cumprod.default: cumprod,
         aten.cumprod_.default: in_place(cumprod),
-        aten.fake_quantize_per_tensor_affine_cachemask.default: fake_quantized,
         aten.kthvalue.default: kth_value,
         aten.median.default: lambda x: median(x.flatten())[0],
         aten.median.dim: median,
+        aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
+        aten.nanmedian.dim: nanmedian,
         aten.cummax.default: running(torch.gt),
         aten.cummin.default: running(torch.lt),
         aten.fmax.default: lambda x, y: torch.where((x >= y) | y.isnan(), x, y),
@@ -283,6 +286,7 @@ _ALONG_AN_AXIS = (
     aten.linalg_vector_norm.default,
     aten.max.dim,
     aten.median.dim,
+    aten.nanmedian.dim,
     aten.min.dim,
     aten.prod.dim_int,
     aten.scatter.src,

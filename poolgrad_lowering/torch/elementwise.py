@@ -87,6 +87,18 @@ def median(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Ten
     return torch.where(has_nan, torch.nan, values), torch.where(has_nan, first, positions)
 
 
+def nanmedian(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the lower one of the values in the middle along an axis among those that are no NaN, and its position."""
+    if not x.is_floating_point():
+        return median(x, dim, keepdim)
+    is_nan = x.ne(x)
+    values, positions = aten.topk(torch.where(is_nan, torch.inf, x), x.shape[dim], dim, False)
+    count = (~is_nan).to(torch.int64).sum(dim, keepdim=True)
+    middle = ((count - 1) // 2).clamp(min=0)
+    value, position = torch.where(count > 0, values.gather(dim, middle), torch.nan), positions.gather(dim, middle)
+    return (value, position) if keepdim else (value.squeeze(dim), position.squeeze(dim))
+
+
 def running(is_beyond: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return the function that finds the extreme of each element and those before it along an axis, and its position.
 
@@ -131,17 +143,6 @@ def of_numbers(extreme: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., t
         return values.to(torch.bool), positions
 
     return find
-
-
-def fake_quantized(x: Tensor, scale: float, zero: int, lowest: int, highest: int) -> tuple[Tensor, Tensor]:
-    """Return x as a multiple of a scale, numbered from `lowest` to `highest` with 0 at `zero`, and where it is inside.
-
-    The gradient is that of x where it is inside.
-    """
-    wide = x.to(wide_type(x))
-    number = (wide * torch.full((), scale, dtype=wide.dtype).reciprocal()).round() + zero
-    rounded = (number.clamp(lowest, highest) - zero) * scale
-    return rounded.to(x.dtype), (number >= lowest) & (number <= highest)
 
 
 def trilinear(  # noqa: PLR0917 - the operator's signature

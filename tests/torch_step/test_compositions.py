@@ -24,6 +24,7 @@ from poolgrad_lowering.torch.compositions import (
     embedding_bag,
     grid_sample,
     householder_product,
+    index_reduce,
     multilabel_margin_loss,
     pdist,
     renorm,
@@ -58,6 +59,12 @@ def of_matrices() -> Iterator[tuple[str, Case]]:
     positive = square @ square.mT
     for upper in (False, True):
         yield f"roots, {upper}", (torch.linalg.cholesky, cholesky, (positive,), {"upper": upper})
+
+
+def of_parts() -> Iterator[tuple[str, Case]]:
+    for reduce, others in product(("amax", "amin", "mean", "prod"), (True, False)):
+        into = OTHERS[0], 0, torch.tensor([4, 0, 4, 1, 0]), ROWS[0], reduce
+        yield f"parts, {reduce}, {others}", (torch.index_reduce, index_reduce, into, {"include_self": others})
 
 
 def cases() -> dict[str, Case]:
@@ -100,7 +107,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-CASES = cases() | dict(of_matrices())
+CASES = cases() | dict(of_matrices()) | dict(of_parts())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -154,6 +161,8 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "a root": lambda x: torch.linalg.solve_triangular(torch.linalg.cholesky(x @ x.T + torch.eye(4)), x, upper=False),
     "reflections": lambda x: torch.linalg.householder_product(x[:, :3], x[0, :3]),
     "bags": lambda x: functional.embedding_bag(torch.tensor([[0, 1], [2, 3]]), x),
+    "parts": lambda x: (x * 2).index_reduce_(1, torch.tensor([1, 0, 1, 3]), x, "mean"),
+    "the median without NaN": lambda x: (y := torch.where(x > 1, torch.nan, x)).nanmedian(0)[0] + y.nanmedian(),
     "margins of labels": lambda x: nn.MultiLabelMarginLoss()(x, CLASSES[:4]),
     "ctc": lambda x: nn.CTCLoss()(
         x[:, None].log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])
@@ -196,7 +205,6 @@ def test_an_embedding_with_sparse_gradients(optimizer: Any) -> None:
 REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "samples": (lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2), mode="bicubic"), "grid_sampler"),
     "bags": (lambda x: functional.embedding_bag(torch.tensor([[0, 1]]), x, mode="max"), "embedding_bag"),
-    "the median without NaN": (lambda x: x.nanmedian(), "nanmedian"),
     "the most frequent": (lambda x: x.mode(0)[0], "mode"),
 }
 

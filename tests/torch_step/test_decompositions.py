@@ -15,6 +15,7 @@ from torch.nn import functional
 from poolgrad_lowering.torch import TorchExportError, elementary, export_training_step
 from poolgrad_lowering.torch.decompositions import _integers, decompositions
 from poolgrad_lowering.torch.elementary import copysign, erfcx, erfinv, expm1, lgamma, log1p
+from poolgrad_lowering.torch.elementwise import nanmedian
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")
@@ -67,6 +68,15 @@ def test_signs_of_other_numbers() -> None:
         found, wanted = copysign(x, torch.tensor(sign)), x.copysign(sign)
         assert torch.equal(found, wanted)
         assert torch.equal(found.signbit(), wanted.signbit())
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_medians_without_nan(axis: int) -> None:
+    x = torch.tensor([[1, torch.nan, 3, 2], [torch.nan] * 4, [torch.inf, -1, torch.nan, -torch.inf]])
+    for found, wanted in zip(nanmedian(x, axis), x.nanmedian(axis), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
+    numbers = torch.arange(12).reshape(3, 4)
+    assert torch.equal(nanmedian(numbers, axis)[0], numbers.nanmedian(axis)[0])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])

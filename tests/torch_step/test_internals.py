@@ -68,7 +68,7 @@ def test_random_numbers_are_kept_and_given_again() -> None:
 def test_float32_becomes_float64() -> None:
     """Of what is made, converted and held, and in views that are written to."""
     held = torch.full((3,), 1 / 3, dtype=torch.float64).float()
-    with InFloat64(), torch.autocast("cpu", torch.bfloat16):
+    with InFloat64({}), torch.autocast("cpu", torch.bfloat16):
         made = torch.full((3, 3), 1 / 3, dtype=torch.float32)
         assert made.half().bfloat16().float()[0, 0].item() == 1 / 3
         product = made @ held
@@ -78,7 +78,7 @@ def test_float32_becomes_float64() -> None:
 
 
 def test_new_tensors_of_numbers_are_in_float64() -> None:
-    with InFloat64():
+    with InFloat64({}):
         part = torch.tensor([0.25])
         assert part.dtype == torch.float64
         torch.quantile(torch.ones(3).double(), part)  # takes operands of one type

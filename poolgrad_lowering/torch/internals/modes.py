@@ -56,8 +56,13 @@ class InFloat64(TorchDispatchMode):
     """While it is active, operators compute in float64 in place of shorter floating-point types.
 
     Views stay in the type of what they show, and what an operator writes to in its own. New tensors, of numbers too,
-    are in float64, so that a model may write to them what it computes.
+    are in float64, so that a model may write to them what it computes. Operators of `written`, which take no float64,
+    are computed by these functions.
     """
+
+    def __init__(self, written: Mapping[Any, Callable[..., Any]]) -> None:
+        super().__init__()
+        self._written = written
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator on operands in float64, and with float64 as the type that it asks for."""
@@ -70,6 +75,8 @@ class InFloat64(TorchDispatchMode):
             kwargs = {name: value if name in written else tree_map(_widened, value) for name, value in kwargs.items()}
         if operator is aten.full.default and isinstance(args[1], float):  # a number of any size, such as the least one
             kwargs["dtype"] = kwargs.get("dtype") or torch.float64
+        if operator in self._written:
+            return self._written[operator](*args, **kwargs)
         found = operator(*args, **kwargs)
         is_new = operator is aten.lift_fresh.default or not any(result.alias_info for result in results)
         return tree_map(_widened, found) if is_new else found
