@@ -13,9 +13,9 @@ product of matrices and what is added to it are a Gemm, and a CastLike is a Cast
 
 Other rewrites are not followed: onnxruntime joins nodes of equal constants, removes others without effect, moves
 Transposes and makes them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by
-their definitions. So a session may have fewer nodes of the CANN provider than predicted, or more after a Transpose moved,
-and another order of them, which moves the cuts. What is on the CPU may turn out constant. A node with a subgraph runs
-on the CPU; what is in it is not counted.
+their definitions. So a session may have fewer nodes of the CANN provider than predicted, or more after a Transpose
+moved, and another order of them, which moves the cuts. What is on the CPU may turn out constant. A node with a subgraph
+runs on the CPU; what is in it is not counted.
 """
 
 from __future__ import annotations
