@@ -272,13 +272,7 @@ class _Eager:
                 torch.autocast("cpu", enabled=False),  # but the module's own
                 InFloat64(QUANTIZATIONS) if self._in_float64 else nullcontext(),
             ):
-                try:
-                    found = self._found(values, parameters, drawn)
-                except (RuntimeError, TypeError, ValueError, IndexError) as error:  # all of torch's
-                    where = " in float64" if self._in_float64 else ""
-                    raise TorchExportError(
-                        f"the step cannot be compared, since eager PyTorch cannot run it{where}: {sentence(error)}"
-                    ) from error
+                found = self._found(values, parameters, drawn)
         return {name: to_array(value) for name, value in found.items()}, drawn.values
 
     def _set(self, values: Mapping[str, Tensor]) -> dict[str, nn.Parameter]:
@@ -294,10 +288,16 @@ class _Eager:
         self, values: Mapping[str, Tensor], parameters: dict[str, nn.Parameter], drawn: Draws
     ) -> dict[str, Tensor]:
         torch.clear_autocast_cache()  # of the weights before the last update
-        with torch.enable_grad():
-            with drawn:
-                loss = self._module(*(values[name] for name in self._step.examples))
-            loss.backward()
+        try:
+            with torch.enable_grad():
+                with drawn:
+                    loss = self._module(*(values[name] for name in self._step.examples))
+                loss.backward()
+        except Exception as error:
+            where = " in float64" if self._in_float64 else ""
+            raise TorchExportError(
+                f"the step cannot be compared, since eager PyTorch cannot run it{where}: {sentence(error)}"
+            ) from error
         gradients = {name: p.grad.to_dense() for name, p in parameters.items() if p.grad is not None}
         with drawn:
             changed = transformed(gradients, self._step.gradient_transform)

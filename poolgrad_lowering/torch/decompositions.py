@@ -37,6 +37,7 @@ from poolgrad_lowering.torch.elementwise import (
     vector_norm,
 )
 from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.explanations import untranslated
 from poolgrad_lowering.torch.indexing import (
     diagonal_backward,
     diagonal_scatter,
@@ -185,7 +186,7 @@ def _refused(operator: Any) -> Callable[..., Any]:
     """
 
     def run(*_: Any, **__: Any) -> Any:
-        raise TorchExportError(f"torch has no translation to ONNX of the operator {operator}")
+        raise TorchExportError(untranslated(operator))
 
     return run
 

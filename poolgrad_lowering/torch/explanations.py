@@ -27,6 +27,29 @@ _MADE = ("<string>", "<eval_with_key>")
 """The files of code that torch writes for a graph."""
 
 
+_INSTEAD = {
+    "fractional_max_pool": "use a MaxPool or an AdaptiveMaxPool, or draw the windows outside of the step",
+    "grid_sampler": "use mode='bilinear' or 'nearest'",
+    "_embedding_bag": "use mode='mean' or 'sum' without max_norm and scale_grad_by_freq",
+    "aten.mode": "compute it outside of the step",
+    "_linalg_eigh": "compute the decomposition outside of the step, and give its result as an input",
+    "_linalg_svd": "compute the decomposition outside of the step, or use power iterations, as spectral_norm does",
+    "linalg_qr": "compute the decomposition outside of the step, or use torch.linalg.householder_product",
+    "_linalg_solve_ex": "for a positive definite matrix use torch.linalg.cholesky and solve_triangular",
+    "linalg_inv_ex": "for a positive definite matrix use torch.linalg.cholesky and solve_triangular",
+    "_linalg_slogdet": "for a positive definite matrix sum the logarithms of the diagonal of torch.linalg.cholesky",
+    "_linalg_det": "for a positive definite matrix multiply the diagonal of torch.linalg.cholesky",
+    "_fake_quantize_learnable": "multiply by a scale, and round with x + (x.round() - x).detach()",
+}
+"""What a model can have in place of operators, by parts of their names."""
+
+
+def untranslated(operator: object) -> str:
+    """Return the sentence on an operator that torch does not translate, with what to do if something is known."""
+    advice = next((f": {text}" for name, text in _INSTEAD.items() if name in str(operator)), "")
+    return f"torch has no translation to ONNX of the operator {operator}{advice}"
+
+
 def sentence(error: BaseException) -> str:
     """Return the first line of a message, without codes for terminals and without the heading of a list.
 
@@ -77,6 +100,15 @@ def _value_of_a_tensor(causes: list[BaseException]) -> str:
     )
 
 
+def _packed(causes: list[BaseException]) -> str:
+    return (
+        f"a sequence is packed by the numbers in a tensor, its lengths, in {_place(causes)}: a graph is the same for "
+        "all numbers. Give the layer the padded sequences: in a layer of one direction, what is behind the end of one "
+        "changes no output before it. Take the last outputs with gather, and leave others out of the loss with "
+        "torch.where"
+    )
+
+
 def _no_gradient(_: re.Match[str], causes: list[BaseException]) -> str:
     return (
         f"a gradient is computed in {_place(causes)} of what does not depend on a tensor with requires_grad: give the "
@@ -87,16 +119,14 @@ def _no_gradient(_: re.Match[str], causes: list[BaseException]) -> str:
 _KNOWN: tuple[tuple[str, Callable[[re.Match[str], list[BaseException]], str]], ...] = (
     (
         r"OpOverload\(op='([^']+)', overload='([^']+)'\)",
-        lambda found, _: f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}",
+        lambda found, _: untranslated(f"{found[1]}.{found[2]}"),
     ),
     (
         r"Error when translating node .*target=torch\.ops\.([\w.]+)\]",
         lambda found, causes: f"torch's translation to ONNX of the operator {found[1]} fails: {sentence(causes[-1])}",
     ),
-    (  # the latter two of packed sequences
-        r"data-dependent|_local_scalar_dense|unbacked symbols|'lengths' argument|failed to unpack .* got FakeTensor",
-        lambda _, causes: _value_of_a_tensor(causes),
-    ),
+    (r"'lengths' argument|failed to unpack .* got FakeTensor", lambda _, causes: _packed(causes)),
+    (r"data-dependent|_local_scalar_dense|unbacked symbols", lambda _, causes: _value_of_a_tensor(causes)),
     (
         r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,",
         lambda found, _: (

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.modules.adaptive import _ASMoutput
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from poolgrad_lowering.model.ir import step_names as names
@@ -176,15 +178,27 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
 def _prepare_layers(model: nn.Module) -> None:
     """Let layers whose statistics are the averages of all batches take the weight of a batch from their buffer.
 
+    An AdaptiveLogSoftmaxWithLoss computes all clusters for all rows, since no graph chooses rows by their targets: a
+    cluster without a target has the gradient 0, where that of eager PyTorch is None.
+
     Raises `TorchExportError` for a layer that computes with the memory of its input.
     """
     for name, part in model.named_modules():
         if isinstance(part, _BatchNorm) and part.training and part.track_running_stats and part.momentum is None:
             part.momentum = OneByCount(part)
+        if isinstance(part, nn.AdaptiveLogSoftmaxWithLoss):
+            part.forward = partial(_adaptive_log_softmax, part)  # type: ignore[method-assign]
         if isinstance(part, nn.CrossMapLRN2d):
             raise TorchExportError(
                 f"the CrossMapLRN2d '{name}' computes in PyTorch's memory, which no graph can: use a LocalResponseNorm"
             )
+
+
+def _adaptive_log_softmax(layer: nn.AdaptiveLogSoftmaxWithLoss, x: Tensor, target: Tensor) -> Any:
+    """Return the logarithms of the probabilities of targets, and minus their mean."""
+    logarithms = layer.log_prob(x if target.ndim else x.unsqueeze(0))
+    found = logarithms.gather(-1, target.reshape(-1, 1)).reshape(target.shape)
+    return _ASMoutput(found, -found.mean())
 
 
 class _Step:

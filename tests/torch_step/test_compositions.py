@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from poolgrad_lowering import export_cann
 from poolgrad_lowering.torch import TorchExportError, export_training_step
 from poolgrad_lowering.torch.compositions import (
     cdist,
@@ -213,3 +214,20 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 def test_other_forms_are_refused_by_name(function: Callable[[Tensor], Tensor], name: str) -> None:
     with pytest.raises(TorchExportError, match=name):
         export_training_step(Net(function).train(), squares, (torch.rand(4, 4), torch.zeros(())))
+
+
+class Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.classes = nn.Linear(6, 16), nn.AdaptiveLogSoftmaxWithLoss(16, 12, [4, 8])
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        found: Tensor = self.classes(self.body(x), target).loss
+        return found
+
+
+@pytest.mark.parametrize("target", [torch.tensor([0, 5, 9, 3, 11]), torch.tensor(9)], ids=["rows", "one row"])
+def test_an_adaptive_softmax(target: Tensor) -> None:
+    step = export_training_step(Words(), None, (torch.randn(*target.shape, 6), target), optimizer="sgd")
+    assert not export_cann(step.model).report.obstacles
+    step.check(steps=3)

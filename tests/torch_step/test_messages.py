@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "packed sequences": (
         lambda: Of(lambda y: pack_padded_sequence(y.flatten(2), torch.tensor([3, 1]), batch_first=True).data),
-        "depends on the numbers in a tensor, in",
+        "a sequence is packed by the numbers in a tensor, its lengths, in .*Give the layer the padded sequences",
     ),
     "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
     "an older layer": (
@@ -102,7 +102,11 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "no operator": (
         lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)),
-        "no translation to ONNX of the operator aten.f",
+        r"no translation to ONNX of the operator aten\.fractional_max_pool2d\.default: use a MaxPool",
+    ),
+    "a decomposition": (
+        lambda: Of(torch.linalg.svdvals),
+        r"aten\._linalg_svd\.default: compute the decomposition outside",
     ),
     "complex numbers": (lambda: Of(lambda y: torch.fft.rfft2(y).abs()), r"complex numbers.* by aten\._fft_r2c"),
     "complex constants": (
