@@ -20,6 +20,7 @@ from poolgrad_lowering.torch.compositions import COMPOSITIONS
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.recurrent import RECURRENT
+from poolgrad_lowering.torch.spectra import SPECTRA
 
 
 class Rewritten(TorchFunctionMode):
@@ -185,6 +186,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.batch_norm: _batch_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,
+    **SPECTRA,
     functional.adaptive_avg_pool1d: _in_order(functional.adaptive_avg_pool1d, 1),
     functional.adaptive_avg_pool2d: _in_order(functional.adaptive_avg_pool2d, 2),
     functional.adaptive_avg_pool3d: _in_order(functional.adaptive_avg_pool3d, 3),

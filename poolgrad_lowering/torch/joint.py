@@ -162,7 +162,10 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         )
     check_second_pass(module, examples)
     if (operator := complex_operator(graph)) is not None:
-        raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
+        raise TorchExportError(
+            f"the step computes complex numbers, which no operator of ONNX takes, by {operator}: make them of real "
+            "tensors in the model's forward, by torch.complex, view_as_complex, polar, fft or stft"
+        )
     scopes.complete(graph)
     trained = tuple(map(_in_model, step.trained))
     first = 1 + len(trained)

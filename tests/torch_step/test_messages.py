@@ -108,7 +108,6 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(torch.linalg.svdvals),
         r"aten\._linalg_svd\.default: compute the decomposition outside",
     ),
-    "complex numbers": (lambda: Of(lambda y: torch.fft.rfft2(y).abs()), r"complex numbers.* by aten\._fft_r2c"),
     "complex constants": (
         lambda: Of(lambda y: (y * TURN).abs()),
         r"complex numbers.* by aten\.mul\.Tensor",

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Fourier transforms as products with constant matrices, and complex numbers as two tensors: ONNX has none.
+
+A model computes what it trains in real numbers: the absolute values of a spectrum, or a signal transformed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from poolgrad_lowering.torch.errors import TorchExportError
+
+
+class Complex:
+    """A complex tensor: its real and its imaginary part. Functions of torch take it by `compute`."""
+
+    def __init__(self, real: Tensor, imag: Tensor) -> None:
+        self.real, self.imag = real, imag
+        self.shape, self.ndim, self.dtype = real.shape, real.ndim, torch.complex64
+
+    @classmethod
+    def __torch_function__(cls, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute a function of torch."""
+        return compute(function.__name__, *args, **(kwargs or {}))
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method of tensors."""
+        if not callable(getattr(Tensor, name, None)):
+            raise AttributeError(name)  # noqa: TRY004 - as of any object
+        return partial(compute, name, self)
+
+    def __getitem__(self, places: Any) -> Complex:
+        return Complex(self.real[places], self.imag[places])
+
+    def __neg__(self) -> Complex:
+        return Complex(-self.real, -self.imag)
+
+    def __add__(self, other: Any) -> Complex:
+        real, imag = _parts(other)
+        return Complex(self.real + real, self.imag + imag)
+
+    def __sub__(self, other: Any) -> Complex:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Complex:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Complex:
+        if not isinstance(other, (Complex, complex)):
+            return Complex(self.real * other, self.imag * other)
+        real, imag = _parts(other)
+        return Complex(self.real * real - self.imag * imag, self.real * imag + self.imag * real)
+
+    def __truediv__(self, other: Any) -> Complex:
+        if not isinstance(other, (Complex, complex)):
+            return Complex(self.real / other, self.imag / other)
+        real, imag = _parts(other)
+        return self * Complex(torch.as_tensor(real), torch.as_tensor(-imag)) / (real * real + imag * imag)
+
+    def __matmul__(self, other: Any) -> Complex:
+        return _bilinear(torch.matmul, self, other)
+
+    def __abs__(self) -> Tensor:
+        return _abs(self)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _parts(value: Any) -> tuple[Any, Any]:
+    return (value.real, value.imag) if isinstance(value, (Complex, complex)) else (value, 0)
+
+
+def _abs(x: Complex) -> Tensor:
+    """Return the absolute values, of which that of 0 has the gradient 0, as in PyTorch."""
+    squares = x.real * x.real + x.imag * x.imag
+    return torch.where(squares == 0, 0, torch.where(squares == 0, 1, squares).sqrt())
+
+
+def _bilinear(product: Callable[[Any, Any], Tensor], one: Any, other: Any) -> Complex:
+    """Return the product of two tensors, of which one is complex."""
+    (a, b), (c, d) = (_parts(x) if isinstance(x, Complex) else (x, torch.zeros_like(x)) for x in (one, other))
+    return Complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
+
+
+_OF_PARTS = frozenset(
+    """
+    __getitem__ cat chunk clone contiguous detach expand flatten flip index_select mean movedim narrow permute repeat
+    reshape roll squeeze stack sum swapaxes t transpose unflatten unsqueeze view
+    """.split()  # noqa: SIM905 - as a list it has many lines
+)
+"""Functions of each part."""
+
+_OF_COMPLEX: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("abs", "absolute"), _abs),
+    "angle": lambda x: torch.atan2(x.imag, x.real),
+    **dict.fromkeys(("conj", "conj_physical"), lambda x: Complex(x.real, -x.imag)),
+    **dict.fromkeys(("resolve_conj", "resolve_neg"), lambda x: x),
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
+    "view_as_real": lambda x: torch.stack([x.real, x.imag], -1),
+    "is_complex": lambda _: True,
+    "size": lambda x, *axis: x.real.size(*axis),
+    "dim": lambda x: x.ndim,
+    **dict.fromkeys(("neg", "negative"), lambda x: -x),
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    **dict.fromkeys(("mul", "multiply"), lambda x, y: x * y),
+    **dict.fromkeys(("div", "true_divide"), lambda x, y: x / y),
+    **dict.fromkeys(("matmul", "bmm"), partial(_bilinear, torch.matmul)),
+    "einsum": lambda equation, one, other: _bilinear(partial(torch.einsum, equation), one, other),
+}
+"""The functions of complex numbers by the name in torch."""
+
+
+def compute(name: str, *arguments: Any, **options: Any) -> Any:
+    """Return what a function of torch returns. Raises `TorchExportError` if there is none of complex numbers here."""
+    if name in _OF_COMPLEX:
+        return _OF_COMPLEX[name](*arguments, **options)
+    if name not in _OF_PARTS:
+        raise TorchExportError(
+            f"the model computes `{name}` of complex numbers, which no operator of ONNX takes: steps have their sums, "
+            "products, abs, angle, real, imag and Fourier transforms"
+        )
+    first, *others = arguments
+    each = first if isinstance(first, (list, tuple)) else [first]
+    halves = ([_parts(value)[half] for value in each] for half in (0, 1))
+    function = getattr(torch, name, None) or getattr(Tensor, name)
+    real, imag = (
+        function(half if isinstance(first, (list, tuple)) else half[0], *others, **options) for half in halves
+    )
+    return Complex(real, imag) if isinstance(real, Tensor) else tuple(map(Complex, real, imag))
+
+
+def _powers(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return cosines and sines of 2π·j·k/n for j below the size n and k below a count."""
+    turns = 2 * np.pi * (np.outer(np.arange(size), np.arange(count)) % size) / size
+    return np.cos(turns), np.where(np.isin(turns, (0, np.pi)), 0, np.sin(turns))
+
+
+def _times(x: Tensor, matrix: np.ndarray) -> Tensor:
+    return x @ torch.tensor(matrix.tolist(), dtype=x.dtype)
+
+
+def _scale(norm: str | None, size: int, *, is_inverse: bool) -> float:
+    if norm == "ortho":
+        return float(size**-0.5)
+    return 1 / size if (norm == "forward") is not is_inverse else 1.0
+
+
+def _of_size(x: Any, size: int, axis: int) -> Any:
+    """Return x with a size along an axis, which is cut or filled with zeros, as its last axis."""
+    if isinstance(x, Complex):
+        return Complex(_of_size(x.real, size, axis), _of_size(x.imag, size, axis))
+    x = x.movedim(axis, -1)
+    return x[..., :size] if size <= x.shape[-1] else functional.pad(x, (0, size - x.shape[-1]))
+
+
+def _real(x: Any) -> Any:
+    """Return x in floating point. Raises `TorchExportError` for complex numbers of torch."""
+    if isinstance(x, Complex):
+        return x
+    if x.is_complex():
+        raise TorchExportError(
+            "the model transforms complex numbers that it makes or has: hold them as two real tensors"
+        )
+    return x if x.is_floating_point() else x.to(torch.get_default_dtype())
+
+
+def transform(
+    input: Any,  # noqa: A002 - the name in torch
+    n: int | None = None,
+    dim: int = -1,
+    norm: str | None = None,
+    *,
+    one_sided: bool = False,
+    is_inverse: bool = False,
+) -> Complex:
+    """Return the discrete Fourier transform along an axis, of which half if it is `one_sided`, or its inverse."""
+    x = _real(input)
+    size = x.shape[dim] if n is None else n
+    x = _of_size(x, size, dim)
+    cosines, sines = (
+        each * _scale(norm, size, is_inverse=is_inverse) for each in _powers(size, size // 2 + 1 if one_sided else size)
+    )
+    sines = sines if is_inverse else 0 - sines  # no -0, of which an angle depends
+    if isinstance(x, Complex):
+        real = _times(x.real, cosines) - _times(x.imag, sines)
+        imag = _times(x.real, sines) + _times(x.imag, cosines)
+    else:
+        real, imag = _times(x, cosines), _times(x, sines)
+    return Complex(real.movedim(-1, dim), imag.movedim(-1, dim))
+
+
+def to_signal(
+    input: Any,  # noqa: A002 - the name in torch
+    n: int | None = None,
+    dim: int = -1,
+    norm: str | None = None,
+) -> Tensor:
+    """Return the real signal of which a spectrum is the half: torch.fft.irfft."""
+    x = _real(input)
+    size = 2 * (x.shape[dim] - 1) if n is None else n
+    half = size // 2 + 1
+    x = _of_size(x, half, dim)
+    factors = np.array([1 if at in (0, size / 2) else 2 for at in range(half)])[:, None]
+    cosines, sines = (each.T * factors * _scale(norm, size, is_inverse=True) for each in _powers(size, half))
+    found = _times(x.real, cosines) - _times(x.imag, sines) if isinstance(x, Complex) else _times(x, cosines)
+    return found.movedim(-1, dim)
+
+
+def _along_axes(last: Callable[..., Any], other: Callable[..., Any], axes: Sequence[int] | None) -> Callable[..., Any]:
+    """Return a transform along axes, of which the last one may be another one. It is the first to be computed."""
+
+    def run(input: Any, s: Any = None, dim: Any = axes, norm: str | None = None) -> Any:  # noqa: A002 - as in torch
+        own = list(range(-len(s) if s else -input.ndim, 0)) if dim is None else [dim] if isinstance(dim, int) else dim
+        sizes = [None if size == -1 else size for size in s] if s else [None] * len(own)
+        pairs = [*zip(sizes, own, strict=True)]
+        if last is to_signal:
+            for size, axis in pairs[:-1]:
+                input = other(input, size, axis, norm)  # noqa: A001
+            return last(input, *pairs[-1], norm)
+        found = last(input, *pairs[-1], norm)
+        for size, axis in pairs[-2::-1]:
+            found = other(found, size, axis, norm)
+        return found
+
+    return run
+
+
+def stft(  # noqa: PLR0917 - the function's signature
+    input: Tensor,  # noqa: A002 - the name in torch
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Any:
+    """Return the Fourier transforms of the frames of signals, (batch, frequencies, frames)."""
+    if align_to_window:
+        raise TorchExportError("the model calls torch.stft with align_to_window, which no step has: cut the signal")
+    length = win_length or n_fft
+    own = torch.ones(length, dtype=input.dtype) if window is None else window
+    before = (n_fft - length) // 2
+    own = functional.pad(own, (before, n_fft - length - before))
+    rows = input.reshape(-1, 1, input.shape[-1])
+    rows = functional.pad(rows, (n_fft // 2, n_fft // 2), mode=pad_mode) if center else rows
+    frames = rows.squeeze(1).unfold(-1, n_fft, hop_length or n_fft // 4) * own
+    norm = "ortho" if normalized else None
+    found = transform(frames, norm=norm, one_sided=onesided is not False).transpose(1, 2)
+    found = found if input.ndim > 1 else found.squeeze(0)
+    return found if return_complex else torch.view_as_real(found)
+
+
+_half, _back = partial(transform, one_sided=True), partial(transform, is_inverse=True)
+SPECTRA: dict[Any, Callable[..., Any]] = {
+    torch.complex: Complex,
+    torch.polar: lambda size, angle: Complex(size * angle.cos(), size * angle.sin()),
+    torch.view_as_complex: lambda x: Complex(x[..., 0], x[..., 1]),
+    torch.stft: stft,
+    torch.fft.fft: transform,
+    torch.fft.ifft: _back,
+    torch.fft.rfft: _half,
+    torch.fft.irfft: to_signal,
+    torch.fft.fft2: _along_axes(transform, transform, (-2, -1)),
+    torch.fft.ifft2: _along_axes(_back, _back, (-2, -1)),
+    torch.fft.rfft2: _along_axes(_half, transform, (-2, -1)),
+    torch.fft.irfft2: _along_axes(to_signal, _back, (-2, -1)),
+    torch.fft.fftn: _along_axes(transform, transform, None),
+    torch.fft.ifftn: _along_axes(_back, _back, None),
+    torch.fft.rfftn: _along_axes(_half, transform, None),
+    torch.fft.irfftn: _along_axes(to_signal, _back, None),
+}
+"""The functions by those of torch that they compute."""

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Fourier transforms and what models do with complex numbers, as training steps beside eager PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from poolgrad_lowering import export_cann
+from poolgrad_lowering.torch import TorchExportError, export_training_step
+
+X = torch.randn(2, 48, generator=torch.Generator().manual_seed(0))
+WINDOW = torch.hann_window(12)
+
+
+class Net(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.weight, self._function = nn.Parameter(torch.rand(48) + 0.5), function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self._function(x * self.weight) ** 2).mean()
+
+
+def turned(x: Tensor) -> Tensor:
+    """Rotary positions, as they are often written."""
+    pairs = torch.view_as_complex(x.view(2, 8, 3, 2))
+    turns = torch.polar(torch.ones(8, 3), torch.outer(torch.arange(8.0), torch.tensor([1.0, 0.1, 0.01])))
+    return torch.view_as_real(pairs * turns).flatten(2)
+
+
+def operator(x: Tensor) -> Tensor:
+    """A layer of a Fourier neural operator, with products of complex matrices."""
+    modes = torch.fft.rfft2(x.view(2, 2, 4, 6), norm="ortho")[..., :3]
+    weights = torch.complex(x[0, :8].view(2, 2, 2), x[1, :8].view(2, 2, 2))
+    mixed = torch.einsum("bixy,iox->boxy", modes[:, :, :2], weights)
+    return torch.fft.irfft2(torch.cat([mixed, -mixed], 2), s=(4, 6))
+
+
+STEPS: dict[str, Callable[[Tensor], Tensor]] = {
+    "magnitudes": lambda x: torch.stft(x, 16, 4, 12, WINDOW, return_complex=True).abs(),
+    "a row": lambda x: torch.stft(x[0], 16, window=torch.ones(16), return_complex=True, normalized=True).abs().log1p(),
+    "pairs": lambda x: torch.stft(x, 8, 3, center=False, onesided=False, return_complex=False),
+    "half": lambda x: torch.fft.rfft(x, 60, norm="forward").abs(),
+    "angles": lambda x: torch.angle(torch.fft.rfft(x)),
+    "no number": lambda x: abs(torch.fft.fft(x * 0 + x.detach() * 0)),
+    "both axes": lambda x: torch.fft.fft(torch.fft.fft(x, dim=-1), dim=0).real,
+    "planes": lambda x: torch.view_as_real(torch.fft.fft2(x.view(2, 6, 8), norm="ortho")),
+    "there and back": lambda x: torch.fft.irfft2(torch.fft.rfft2(x.view(2, 6, 8))[..., :4], s=(7, 7), norm="backward"),
+    "all axes": lambda x: (
+        torch.fft.irfftn(torch.fft.rfftn(x.view(2, 4, 3, 4))) + torch.fft.ifftn(x.view(2, 4, 3, 4)).imag
+    ),
+    "a long convolution": lambda x: torch.fft.irfft(torch.fft.rfft(x, 96) * torch.fft.rfft(x[0], 96), 96),
+    "a correlation": lambda x: torch.fft.ifft(torch.fft.fft(x).conj() * torch.fft.fft(x[:1] + 1) / (2 + 1j)).real,
+    "a quotient": lambda x: (torch.fft.rfft(x) / (torch.fft.rfft(x.flip(0)) + 40)).sum(-1).imag,
+    "positions": turned,
+    "an operator": operator,
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step(name: str) -> None:
+    step = export_training_step(Net(STEPS[name]), None, (X,), optimizer="sgd")
+    step.check(steps=3)
+    assert not export_cann(step.model).report.obstacles
+
+
+def test_a_symbolic_batch() -> None:
+    export_training_step(Net(STEPS["magnitudes"]), None, (X,), dynamic_batch=True).check()
+
+
+REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "a function": (
+        lambda x: torch.fft.rfft(x).exp().abs(),
+        "computes `exp` of complex numbers.*: steps have their sums",
+    ),
+    "a constant": (
+        lambda x: torch.fft.ifft(x + torch.zeros(48, dtype=torch.cfloat)).real,
+        "hold them as two real tens",
+    ),
+    "a window": (
+        lambda x: torch.stft(x, 8, align_to_window=True, center=False, return_complex=True).abs(),
+        "align_to_",
+    ),
+    "a type": (lambda x: x.to(torch.cfloat).abs(), "complex numbers.*: make them of real tensors"),
+}
+
+
+@pytest.mark.parametrize(("function", "said"), REFUSED.values(), ids=REFUSED)
+def test_other_complex_numbers_are_refused(function: Callable[[Tensor], Tensor], said: str) -> None:
+    with pytest.raises(TorchExportError, match=said):
+        export_training_step(Net(function), None, (X,))
