@@ -190,7 +190,7 @@ def _prepare_layers(model: nn.Module) -> None:
         if isinstance(part, _BatchNorm) and part.training and part.track_running_stats and part.momentum is None:
             part.momentum = OneByCount(part)
         if isinstance(part, nn.AdaptiveLogSoftmaxWithLoss):
-            part.forward = partial(_adaptive_log_softmax, part)  # type: ignore[method-assign]
+            part.forward = partial(_adaptive_log_softmax, part)
         if isinstance(part, nn.CrossMapLRN2d):
             raise TorchExportError(
                 f"the CrossMapLRN2d '{name}' computes in PyTorch's memory, which no graph can: use a LocalResponseNorm"

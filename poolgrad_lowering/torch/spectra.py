@@ -266,7 +266,7 @@ def stft(  # noqa: PLR0917 - the function's signature
 
 _half, _back = partial(transform, one_sided=True), partial(transform, is_inverse=True)
 SPECTRA: dict[Any, Callable[..., Any]] = {
-    torch.complex: Complex,
+    torch.complex: lambda real, imag: Complex(*torch.broadcast_tensors(real, imag)),
     torch.polar: lambda size, angle: Complex(size * angle.cos(), size * angle.sin()),
     torch.view_as_complex: lambda x: Complex(x[..., 0], x[..., 1]),
     torch.stft: stft,

@@ -21,6 +21,7 @@ from torch.testing._internal.common_modules import module_db
 
 from poolgrad_lowering import export_atc, lower
 from poolgrad_lowering.torch import StepMismatchError, TorchExportError, export_training_step
+from poolgrad_lowering.torch.spectra import Complex
 
 MOST = 60
 """Samples of an entry that are looked at; the lists of some have thousands."""
@@ -208,13 +209,13 @@ def _loss(result: Any, target: Tensor) -> Tensor:
     return torch.stack(terms).sum()
 
 
-def _tensors(result: Any) -> list[Tensor]:
-    if isinstance(result, Tensor):
+def _tensors(result: Any) -> list[Any]:
+    if isinstance(result, (Tensor, Complex)):
         return [result]
     return [each for part in result for each in _tensors(part)] if isinstance(result, (list, tuple)) else []
 
 
-def _as_real(value: Tensor) -> Tensor:
+def _as_real(value: Any) -> Tensor:
     return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
 
 
