@@ -35,8 +35,10 @@ def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
         numbers = _of_reshape(source, shape if -1 not in shape else writer.types.shapes.get(node.output[0], ()))
     else:
         numbers = _of_expand(source, shape)
+    if numbers is None and node.op_type == "Reshape":
+        return source is not None and _write_aligned(node, source, shape, writer)
     if numbers is None:
-        return node.op_type != "Reshape" and source is not None and _fill(node, attributes, source, shape, writer)
+        return source is not None and _fill(node, attributes, source, shape, writer)
     inputs = list(node.input)
     inputs[position] = writer.vector(numbers)
     return writer.change(node, {"allowzero": 0} if 0 in numbers else {}, inputs=inputs)
@@ -55,6 +57,36 @@ def _of_reshape(source: Sizes | None, shape: Sizes) -> list[int] | None:
     if len(free) > 1 or not shape or 0 in shape:
         return None
     return [0 if axis in copied else size if isinstance(size, int) else -1 for axis, size in enumerate(shape)]
+
+
+def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer) -> bool:
+    """Add a Reshape beside axes of size 1, with which the last sizes are on the same axes before and after it.
+
+    Returns whether there is one, as of (2·N, M, 4) to (N, 2, M, 4) and back.
+    """
+    pairs = zip(reversed(source), reversed(shape), strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one is None or one != other), 0)
+    begin, end = (length - same for length in sorted(map(len, (source, shape))))
+    is_unsqueezed, ones = len(source) < len(shape), [1] * (end - begin)
+    before, after = (
+        [*sizes[:begin], *ones, *sizes[begin:]] if len(sizes) == begin + same else list(sizes)
+        for sizes in (source, shape)
+    )
+    numbers = _of_reshape(before, after)
+    if not ones or not same or numbers is None or writer.opset < _AXES_ARE_AN_INPUT:
+        return False
+    value, result, axes = node.input[0], node.output[0], list(range(begin, end))
+    element, aligned = writer.types.elements.get(value, TensorProto.UNDEFINED), writer.name(f"{result}/aligned")
+    writer.types.learn(aligned, element, before if is_unsqueezed else after)
+    if is_unsqueezed:
+        writer.reshape(writer.along("Unsqueeze", value, axes, aligned), numbers, result)
+    else:
+        writer.along("Squeeze", writer.reshape(value, numbers, aligned), axes, result)
+    return True
+
+
+_AXES_ARE_AN_INPUT = 13
+"""The first opset in which the axes of Squeeze and Unsqueeze are an input."""
 
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> list[int] | None:

@@ -303,6 +303,7 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
             shape, zeros = [0 if axis in kept else size for axis, size in enumerate(shape)], bool(kept)
         if sum(not isinstance(size, int) for size in shape) == 1:
             shape = list(_as_numbers(shape, -1))
+        yield from _aligned(node, own or [], list(result.dims))
     elif own is not None and len(own) <= len(shape):
         aligned = [*[None] * (len(shape) - len(own)), *own]
         if node.op_type == "Expand":
@@ -315,6 +316,30 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         yield rewrite.same(
             node, *node.input[:position], np.array(shape, np.int64), *node.input[position + 1 :], **changes
         )
+
+
+def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]) -> Iterator[NodeRewrite]:
+    """A Reshape of a value with axes of size 1, or to one with such: 0 is the size that it has on the same axis."""
+    count = len(shape) - len(own)
+    for kept in range(1, min(len(own), len(shape))):
+        longer = shape if count > 0 else own
+        if own[-kept:] != shape[-kept:] or None in shape[-kept:]:
+            break
+        axes = np.arange(len(longer) - kept - abs(count), len(longer) - kept)
+        ones: list[AxisSize] = [1] * abs(count)
+        before = [*own[:-kept], *ones, *own[-kept:]] if count > 0 else list(own)
+        after = [*shape[:-kept], *ones, *shape[-kept:]] if count < 0 else list(shape)
+        zeros = [
+            0 if not isinstance(size, int) and size == of else size for size, of in zip(after, before, strict=True)
+        ]
+        numbers = np.array(_as_numbers(zeros, -1), np.int64)
+        rewrite = NodeRewrite()
+        if count > 0:
+            rewrite.into(node.output[0], "Reshape", rewrite.add("Unsqueeze", node.input[0], axes), numbers)
+        else:
+            rewrite.into(node.output[0], "Squeeze", rewrite.add("Reshape", node.input[0], numbers), axes)
+        if count and list(numbers).count(-1) <= 1:
+            yield rewrite
 
 
 def _filled(

@@ -28,6 +28,11 @@ FORMS: dict[str, tuple[str, list[str]]] = {
     "a product of one size": (f"{N} P = Mul(N, three) S = Concat<axis = 0>(P, two) Y = Reshape(X, S)", ["Reshape"]),
     "two sizes, of which the input has one": (
         f"{N} {M} P = Mul(M, two) S = Concat<axis = 0>(N, P, two) Y = Reshape<allowzero = 1>(Z, S)", ["Reshape"]),
+    "sizes on other axes of the input, there and back": (
+        f"A = Reshape(Z, halves) B = Transpose<perm = [0, 2, 1, 3]>(A) {N} {M} P = Mul(N, two)"
+        " S = Concat<axis = 0>(P, M, two) C = Reshape(B, S) D = Neg(C)"
+        " T = Concat<axis = 0>(N, two, M, two) Y = Reshape(D, T)",
+        ["Reshape", "Transpose", "Reshape", "Squeeze", "Neg", "Unsqueeze", "Reshape"]),
     "sizes beside one that follows": (
         f"{N} S = Concat<axis = 0>(N, two, last) Y = Reshape<allowzero = 1>(X, S)", ["Reshape"]),
     "a number": (f"{N} S = Concat<axis = 0>(N, three) Y = Expand(c, S)", [*ZERO, "Sub", "Expand"]),
@@ -65,7 +70,8 @@ DECLARED = {
 
 def model_of(nodes: str) -> ModelProto:
     numbers = (
-        "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1}"
+        "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1},"
+        " int64[4] halves = {0, 0, 2, 2}"
     )
     values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)
