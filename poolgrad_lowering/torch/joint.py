@@ -43,6 +43,7 @@ from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import CompiledModule
 from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.model_state import replace, restored
+from poolgrad_lowering.torch.products import PRODUCTS
 from poolgrad_lowering.torch.second_pass import check_second_pass
 
 Loss = Callable[[Any, Any], Tensor]
@@ -140,7 +141,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
             _prepare_layers(module.model)
-            graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
+            graph = trace(step, inputs, sizes, decompositions, {**INTERPOLATIONS, **PRODUCTS})
     except TorchExportError:
         raise
     except Exception as error:

@@ -247,3 +247,34 @@ def test_masks_of_a_symbolic_size_are_no_obstacle() -> None:
     model = nn.Sequential(nn.Linear(4, 4), Function(lambda x: ((x @ x.T).triu(1) + torch.eye(len(x))).mean()))
     step = export_training_step(model, None, (torch.randn(6, 4),), dynamic_batch=True, optimizer="sgd")
     assert not export_cann(step.model).report.obstacles
+
+
+class Attended(nn.Module):
+    """Layers of sequences, of which batch and length are symbolic; the attention as it is often written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16)), nn.Linear(16, 3)
+        self.parts = nn.Linear(16, 48, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.body(x)
+        of_heads = self.parts(y).view(*y.shape[:2], 3, 2, 8).permute(2, 0, 3, 1, 4)
+        found = functional.scaled_dot_product_attention(*of_heads, is_causal=True)
+        scores: Tensor = self.head(y + found.transpose(1, 2).flatten(2)) @ torch.ones(3, 2)
+        return scores
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_two_symbolic_sizes_are_no_obstacle(is_mixed: bool) -> None:
+    with torch.autocast("cpu", torch.float16, enabled=is_mixed):
+        step = export_training_step(
+            Attended(),
+            lambda y, _: (y * y).mean(),
+            (torch.randn(2, 5, 8), torch.zeros(1)),
+            dynamic_shapes={"x": {0: "batch", 1: "time"}},
+            optimizer="sgd",
+        )
+    assert not export_cann(step.model).report.obstacles
+    step.check(steps=2)
+    check_for(step, torch.randn(3, 7, 8), torch.zeros(1))

@@ -344,6 +344,15 @@ BROADCAST = (
 NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPool")
 """Operators that compute sizes by a formula of the sizes of their inputs."""
 
+
+def _range(known: Known, node: Node, _: Value) -> Shape | None:
+    """Return the end of a range of all integers from 0 on, if it is a size."""
+    start, end, step = (known.integers(node.input(position)) for position in range(3))
+    if start is None or end is None or step is None or [dim.static for dim in (*start, *step)] != [0, 1]:
+        return None
+    return end if len(end) == 1 and (end[0].static or 0) >= 0 else None
+
+
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(KEEP_SHAPE, lambda known, node, _: known.shape(node.input(0))),
     **dict.fromkeys(BROADCAST, broadcast),
@@ -359,6 +368,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Gather": gathered,
     "GatherElements": lambda known, node, _: known.shape(node.input(1)),
     "MaxPool": _max_pool,
+    "Range": _range,
     "Reshape": _reshape,
     "Resize": _resize,
     "Shape": _shape_shape,

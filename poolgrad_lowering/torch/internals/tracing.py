@@ -235,6 +235,7 @@ def _decomposed(functions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
     A function that returns `NotImplemented` leaves the arguments to that of torch.
     """
     kept = {operator: dict(operator.py_kernels) for operator in functions}
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd  # noqa: SLF001 - there is no other way
 
     def run(written: Callable[..., Any], own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         found = written(*args, **kwargs)
@@ -242,11 +243,13 @@ def _decomposed(functions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
 
     try:
         for operator, written in functions.items():
-            for key, own in kept[operator].items():
+            in_cpp = {composite: partial(operator._op_dk, composite)}  # noqa: SLF001
+            for key, own in (kept[operator] or in_cpp).items():
                 operator.py_kernels[key] = partial(run, written, own)
             operator._dispatch_cache.clear()  # noqa: SLF001 - there is no other way
         yield
     finally:
         for operator, kernels in kept.items():
+            operator.py_kernels.clear()
             operator.py_kernels.update(kernels)
             operator._dispatch_cache.clear()  # noqa: SLF001
