@@ -8,6 +8,7 @@ know: one size can follow from the others, two cannot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -49,5 +50,5 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 _AXES_OF_A_MATRIX = 2
 
-PRODUCTS = {aten.linear.default: linear, aten.matmul.default: matmul}
+PRODUCTS: dict[Any, Callable[..., Tensor]] = {aten.linear.default: linear, aten.matmul.default: matmul}
 """The functions by the overload of the operator that they compute."""

@@ -39,8 +39,6 @@ FORMS: dict[str, tuple[str, list[str]]] = {
     "zeros": (f"{N} S = Concat<axis = 0>(N, three) Y = ConstantOfShape(S)", [*ZERO, "Sub", "Expand"]),
     "a column": (
         f"{N} S = Concat<axis = 0>(N, one) Y = ConstantOfShape<value = int64[1] {{7}}>(S)", [*ZERO, "Sub"]),
-    "the size of a range": (
-        f"{N} A = Squeeze(N) R = Range(none, A, unit) S = Shape(R) Y = Expand(c, S)", [*ZERO, "Sub"]),
     "truth values": (f"{M} S = Concat<axis = 0>(two, M) Y = Expand(b, S)", [*FALSE, "Or", "Expand"]),
     "a row": (f"A = Neg(r) {N} S = Concat<axis = 0>(N, three) Y = Expand(A, S)", ["Neg", *ZERO, "Sub"]),
     "two sizes": (
@@ -73,7 +71,7 @@ DECLARED = {
 def model_of(nodes: str) -> ModelProto:
     numbers = (
         "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1},"
-        " int64[4] halves = {0, 0, 2, 2}, int64 none = {0}, int64 unit = {1}"
+        " int64[4] halves = {0, 0, 2, 2}"
     )
     values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)

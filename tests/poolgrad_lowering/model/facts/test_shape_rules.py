@@ -28,6 +28,10 @@ BINARY = (
     *("Add", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Pow", "Sub"),
     "Sum",
 )
+RANGE = (
+    "zero = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>()"
+    " n = Shape<start = 0, end = 1>(X) s = Squeeze(n)"
+)
 CASES = [
     ("Add", "Y = Add(X0, X1)", [(2, 1, 3), (4, 1)], 16),
     *(("ArgMax", f"Y = ArgMax<axis = {axis}>(X)", [(2, 3, 4)], 16) for axis in range(-3, 3)),
@@ -40,6 +44,7 @@ CASES = [
     ("Concat", "Y = Concat<axis = -2>(X)", [(2, 3)], 16),
     ("Constant", "Y = Constant<value = int64[2,1] {3, 4}>()", [(1,)], 16),
     ("Constant", "Y = Constant<value_float = 1.0>()", [(1,)], 16),
+    ("Range", f"{RANGE} Y = Range(zero, s, one)", [(3, 2)], 16),
     ("ConstantOfShape", "s = Shape(X) Y = ConstantOfShape(s)", [(2, 3)], 16),
     ("Expand", "s = Shape(X) z = Constant<value = float {0.0}>() Y = Expand(z, s)", [(2, 3)], 16),
     ("Expand", "s = Shape(X) z = Constant<value = float[1,1] {0.0}>() Y = Expand(z, s)", [(2, 3)], 16),
