@@ -124,6 +124,13 @@ def test_other_tables_are_refused(model: onnx.ModelProto, says: Says) -> None:
     says(check_refused(model, Code.WINDOW_TABLES))
 
 
+@pytest.mark.refusal("more-windows")
+def test_more_windows_than_elements(says: Says) -> None:
+    """The provider runs no such node."""
+    table, mask, divisors = tables((2, 8), COUNTS)
+    says(check_refused(gradient(sizes=(2, 8), table=table, mask=mask, divisors=divisors), Code.MORE_WINDOWS))
+
+
 def test_another_plane_is_refused() -> None:
     check_refused(gradient(sizes=(8, 7)), Code.WINDOW_TABLES)
 

@@ -276,20 +276,18 @@ def test_windows_that_no_pool_of_onnx_has() -> None:
         export_forward(pool, (drawn(2, 3, 8, 6),))
 
 
-@pytest.mark.parametrize("pool", [nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d])
 @pytest.mark.parametrize("dynamic_batch", [False, True])
-def test_more_windows_than_elements(pool: Any, dynamic_batch: bool) -> None:
+def test_more_windows_than_elements(dynamic_batch: bool) -> None:
     """No node is written that the provider does not run, or refuses in a Run once the batch is known."""
     step = export_training_step(
-        nn.Sequential(nn.Conv2d(3, 4, 1), pool((7, 9))),
+        nn.Sequential(nn.Conv2d(3, 4, 1), nn.AdaptiveAvgPool2d((7, 9))),
         lambda y, target: (y - target).pow(2).mean(),
         (drawn(4, 3, 4, 3), torch.zeros(4, 1, 1, 1)),
         dynamic_batch=dynamic_batch,
     )
     step.check()
     lowered = lower(step.model)
-    codes = {anchor.code for anchor in lowered.report.anchors}
-    assert codes == {"window-tables" if dynamic_batch and pool is nn.AdaptiveMaxPool2d else "more-windows"}
+    assert [anchor.code for anchor in lowered.report.anchors] == ["more-windows"]
     with pytest.warns(RuntimeWarning, match="no node of the session"):
         session = create_session(lowered.model, backend="host")
     session.run(None, {**step.values, **step.examples})

@@ -108,8 +108,7 @@ _OLDEST_OPSET_OF_2D = 12
 def select_op(gradient: AveragePoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
     """Return the operator for a gradient on a target, `operator` if it is given. Raises `Refuse` if there is none."""
     shared.check_lowerable(gradient, gradient.grad.value)
-    if gradient.in_onnx:
-        shared.check_adaptive(gradient)
+    _check_adaptive(gradient)
     able = operators_for(gradient)
     if operator is not None and operator not in able:
         raise shared.inexpressible(operator, gradient)
@@ -117,6 +116,20 @@ def select_op(gradient: AveragePoolGradient, target: Target, operator: str | Non
     op = _lowered(gradient, chosen)
     _check_elements(op, gradient, shared.supported(chosen, gradient, gradient.grad.value, target))
     return op
+
+
+def _check_adaptive(gradient: AveragePoolGradient) -> None:
+    """Raise `Refuse` if an adaptive pool in ONNX's operators has more windows along an axis than elements.
+
+    The provider does not run such a node, and raises an error in a Run if the batch is symbolic. The operators of other
+    producers have no kernel anywhere, so the function body of the lowered node is of use.
+    """
+    is_adaptive = isinstance(gradient.windows, AdaptiveWindows) and gradient.in_onnx
+    axes = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
+    for number, (size, count) in enumerate(axes if is_adaptive else ()):
+        if size.static is not None and count.static is not None and count.static > size.static:
+            what = "on spatial axis {} an adaptive pool has {} windows over {} elements"
+            raise Refuse(Code.MORE_WINDOWS, what, number, count.static, size.static)
 
 
 def _check_elements(op: LoweredOp, gradient: AveragePoolGradient, support: Support) -> None:

@@ -73,7 +73,7 @@ class MaxPoolGradient(Gradient):
     def selected_by(self) -> Hashable:
         """The windows, the shapes and the element type: what the operator of its pool depends on too."""
         windows = repr(self.windows)  # of another package's form, which may have lists in it
-        return windows, self.x_shape, self.pooled_shape, self.element_type, self.reduction is None
+        return windows, self.x_shape, self.pooled_shape, self.element_type
 
     @property
     def operands(self) -> tuple[Value, ...]:

@@ -115,8 +115,6 @@ def select_op(gradient: MaxPoolGradient, target: Target, operator: str | None = 
 def _select(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]) -> LoweredOp:
     """Return the operator for a gradient; `windowed` are those to choose from where there are windows."""
     shared.check_lowerable(gradient, gradient.x.value)
-    if gradient.reduction is not None:  # else no runtime has the operators of the graph
-        shared.check_adaptive(gradient)
     pool, op = equal_windows(gradient), LoweredOp(ops.ADAPTIVE_GRAD, {})
     if pool is not None:
         _, windows, ceil = shared.legal_windows(gradient, pool, lambda _, window: widened(window))

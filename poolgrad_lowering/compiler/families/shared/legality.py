@@ -17,7 +17,7 @@ from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.ir.dims import Shown
 from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.model.ir.tensors import type_name
-from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow, PoolAttributes
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 
 def check_lowerable(gradient: Gradient, typed: Value) -> None:
@@ -31,17 +31,6 @@ def check_lowerable(gradient: Gradient, typed: Value) -> None:
     if gradient.element_type not in TYPES[VALUE]:
         what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
         raise Refuse(Code.DTYPE, what, typed.name, type_name(gradient.element_type))
-
-
-def check_adaptive(gradient: Gradient) -> None:
-    """Raise `Refuse` if an adaptive pool has more windows along an axis than elements, which the provider leaves."""
-    if not isinstance(gradient.windows, AdaptiveWindows):
-        return
-    for number, axis in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
-        size, count = (dim.static for dim in axis)
-        if size is not None and count is not None and count > size:
-            what = "on spatial axis {} an adaptive pool has {} windows over {} elements"
-            raise Refuse(Code.MORE_WINDOWS, what, number, count, size)
 
 
 def operator_for(gradient: Gradient, target: Target, operators: Sequence[str]) -> str:
