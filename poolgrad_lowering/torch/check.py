@@ -293,7 +293,7 @@ class _Eager:
                 with drawn:
                     loss = self._module(*(values[name] for name in self._step.examples))
                 loss.backward()
-        except Exception as error:
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:  # those of torch
             where = " in float64" if self._in_float64 else ""
             raise TorchExportError(
                 f"the step cannot be compared, since eager PyTorch cannot run it{where}: {sentence(error)}"
