@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_windows_grad
@@ -162,3 +164,9 @@ NEAR_MISSES: NearMisses = {
 @pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
 def test_refused(code: Code, model: str, says: Says) -> None:
     says(check_refused(model, code))
+
+
+@pytest.mark.refusal("more-windows")
+def test_more_windows_than_elements_of_a_symbolic_batch(says: Says) -> None:
+    assert lower(onnx.parser.parse_model(adaptive("2,3,4,4", "2,3,5,4"))).report.lowered
+    says(check_refused(adaptive("N,3,4,4", "N,3,5,4"), Code.MORE_WINDOWS))

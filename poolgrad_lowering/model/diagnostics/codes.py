@@ -178,8 +178,9 @@ class Code(Diagnostic):
         "Report it to the package that provides the form. The docstring of the gradient's class defines the fields.",
     )
     MORE_WINDOWS = (
-        "An adaptive average pool in ONNX's own operators has more windows along an axis than elements. aclnn takes "
-        "such sizes, but CANN's own tests have none, so the provider would not run the lowered node.",
+        "An adaptive average pool in ONNX's own operators, or of a symbolic batch, has more windows along an axis than "
+        "elements. aclnn takes such sizes, but CANN's own tests have none, so the provider would not run the lowered "
+        "node.",
         "Nothing: the gradient stays as it is. To lower it, pool to no more positions than there are.",
     )
     NOT_SELECTED = (

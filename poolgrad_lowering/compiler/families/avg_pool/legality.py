@@ -119,14 +119,15 @@ def select_op(gradient: AveragePoolGradient, target: Target, operator: str | Non
 
 
 def _check_adaptive(gradient: AveragePoolGradient) -> None:
-    """Raise `Refuse` if an adaptive pool in ONNX's operators has more windows along an axis than elements.
+    """Raise `Refuse` if an adaptive pool has more windows along an axis than elements, and nothing is gained.
 
-    The provider does not run such a node, and raises an error in a Run if the batch is symbolic. The operators of other
-    producers have no kernel anywhere, so the function body of the lowered node is of use.
+    The provider does not run such a node, and raises an error in a Run if batch or channels are symbolic. The operators
+    of other producers than ONNX have no kernel anywhere, so the function body of the lowered node is of use.
     """
-    is_adaptive = isinstance(gradient.windows, AdaptiveWindows) and gradient.in_onnx
-    axes = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
-    for number, (size, count) in enumerate(axes if is_adaptive else ()):
+    is_run_by_a_body = not gradient.in_onnx and all(size.static is not None for size in gradient.x_shape[:2])
+    if is_run_by_a_body or not isinstance(gradient.windows, AdaptiveWindows):
+        return
+    for number, (size, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         if size.static is not None and count.static is not None and count.static > size.static:
             what = "on spatial axis {} an adaptive pool has {} windows over {} elements"
             raise Refuse(Code.MORE_WINDOWS, what, number, count.static, size.static)
