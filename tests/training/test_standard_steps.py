@@ -257,4 +257,14 @@ def test_an_average_pool_of_another_symbol() -> None:
     original.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "M"
     found = verify(original, lower(original, standard=True).model)
     assert found.whole_model.status == "skipped"
-    assert "the sizes of 'dX', the result of an AveragePoolGrad, are not declared" in str(found.whole_model.reason)
+    assert "the sizes of 'dX', the result of AveragePoolGrad, are not declared" in str(found.whole_model.reason)
+
+
+@pytest.mark.parametrize(("declared", "status"), [("N,C,H,W", "same"), ("M,2,2,2", "same"), ("M,2,X,5", "skipped")])
+def test_a_max_pool_of_symbolic_sizes(declared: str, status: str) -> None:
+    """That kernel reads all declared sizes but the batch."""
+    original = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["": 18]> g (float[N,C,H,W] x) => (float[{declared}] dX) {{'
+        " y, i = MaxPool <kernel_shape = [1,1]> (x) dX = MaxPoolGrad <kernel_shape = [1,1]> (y, i) }"
+    )
+    assert verify(original, lower(original).model).whole_model.status == status

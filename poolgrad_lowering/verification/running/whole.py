@@ -40,8 +40,8 @@ _SPARED = "a scatter that overwrites keeps the sign of a gradient of -0.0, which
 
 _REORDERED = "the gradients of average pools add up the same quotients in another order, or multiply by a reciprocal"
 
-_READS_DECLARED = "AveragePoolGrad"
-"""The operator whose kernel ends the process if a size that its result is declared with is a symbol."""
+_READS_DECLARED = {"AveragePoolGrad": 0, "MaxPoolGrad": 1}
+"""The operators whose kernels end the process if their result is declared with a symbol on an axis from this one on."""
 
 SYMBOLS = (2, 8, 32, 128)
 """The values of all symbolic sizes, tried from the first on until the original runs."""
@@ -210,11 +210,11 @@ def _same_but_roundings(before: AnyArray, after: AnyArray, *, least: float) -> b
 def run_model(model: ModelProto, level: str, names: list[str], feeds: dict[str, AnyArray]) -> list[AnyArray]:
     """Return the outputs of a model on onnxruntime's CPU provider. Raises the errors of onnxruntime.
 
-    Raises `ValueError` if the size of the result of an AveragePoolGrad is not declared.
+    Raises `ValueError` if sizes that a kernel needs of its result are not declared.
     """
     import onnxruntime  # noqa: PLC0415 - optional
 
-    if any(node.op_type == _READS_DECLARED for node in model.graph.node):
+    if any(node.op_type in _READS_DECLARED for node in model.graph.node):
         model = _with_numbers(model, feeds)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised as exceptions
@@ -245,10 +245,10 @@ def _with_numbers(model: ModelProto, feeds: dict[str, AnyArray]) -> ModelProto:
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in sizes:
                 dim.dim_value = sizes[dim.dim_param]
-    for node in (node for node in numbered.graph.node if node.op_type == _READS_DECLARED):
-        known = declared.get(node.output[0], TypeProto.Tensor())
-        if not known.shape.dim or not all(dim.HasField("dim_value") for dim in known.shape.dim):
-            raise ValueError(f"the sizes of '{node.output[0]}', the result of an {_READS_DECLARED}, are not declared")
+    for node in (node for node in numbered.graph.node if node.op_type in _READS_DECLARED):
+        known = declared.get(node.output[0], TypeProto.Tensor()).shape.dim
+        if not known or not all(dim.HasField("dim_value") for dim in known[_READS_DECLARED[node.op_type] :]):
+            raise ValueError(f"the sizes of '{node.output[0]}', the result of {node.op_type}, are not declared")
     return numbered
 
 
