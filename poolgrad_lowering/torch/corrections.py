@@ -4,7 +4,8 @@
 
 * a Clip has both bounds;
 * a Euclidean norm is the root of a sum of squares: GE has no ReduceL2 at opset 18;
-* pools with `ceil_mode` have as many windows by ONNX's inference as by PyTorch;
+* pools with `ceil_mode` have as many windows by ONNX's inference as by PyTorch, and averages the same divisors in all
+  releases of onnxruntime: older ones count elements behind the padding as padding;
 * results in 16 bits are only where the operator's definition allows them: at opset 18, convolutions and pools have no
   bfloat16, so they are computed in float32 and rounded;
 * random numbers are values with the names of their nodes, which are in PyTorch's order.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import gt
 from typing import Any
 
 import numpy as np
@@ -73,11 +75,15 @@ def _write_ends(node: NodeProto, data: onnx.TypeProto.Tensor, writer: GraphWrite
         return
     kernel, strides, pads = held["kernel_shape"], held["strides"], held["pads"]
     begins, ends = pads[: len(sizes)], pads[len(sizes) :]
+    if held.get("count_include_pad") and not any(pads):
+        [counts] = [each for each in node.attribute if each.name == "count_include_pad"]
+        counts.i = held["count_include_pad"] = 0
     windows = list(map(AxisWindow, kernel, strides, begins, ends, held.get("dilations", [1] * len(sizes))))
     exact = [
         window.overhang(size, window.output_size(size, ceil=True)) for window, size in zip(windows, sizes, strict=True)
     ]  # up to the end of the last window; less than the end's padding if that has a further window
-    if all(last >= end for last, end in zip(exact, ends, strict=True)):
+    counts_more = held.get("count_include_pad") and all(sizes) and any(map(gt, exact, ends))
+    if all(last >= end for last, end in zip(exact, ends, strict=True)) and not counts_more:
         return
     needed = list(map(max, exact, ends))
     rounded = all(end < extent for end, extent in zip(needed, kernel, strict=True))

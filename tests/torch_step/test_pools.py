@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnx
 import onnxruntime
 import pytest
 import torch
@@ -228,6 +229,19 @@ DROPPED: dict[str, tuple[Any, nn.Module]] = {
 }
 """Pools in `ceil_mode` whose last window along an axis starts behind the input: PyTorch has none there, and ONNX's
 inference counts it. Along other axes there may be a last window that ends behind the input."""
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_the_divisors_of_last_averages_are_those_of_every_onnxruntime(padding: int) -> None:
+    """1.24 counts elements behind the padding, if the padding counts and `ceil_mode` is on."""
+    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.AvgPool2d(3, 2, padding, ceil_mode=True))
+    x = drawn(2, 1, 6, 8)
+    step = export_training_step(model, nn.functional.mse_loss, (x, drawn(*model(x).shape)))
+    (pool,) = [node for node in step.model.graph.node if node.op_type == "AveragePool"]
+    held = {each.name: onnx.helper.get_attribute_value(each) for each in pool.attribute}
+    assert not (held["ceil_mode"] and held["count_include_pad"])
+    step.check(tolerance=1e-5)
+    assert verify(step.model, lower(step.model).model).proven
 
 
 @pytest.mark.parametrize("batch", [(2,), ()])
