@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 
 from models.ort_nets import Net, forward
-from poolgrad_lowering import lower, lower_artifacts
+from poolgrad_lowering import lower, lower_artifacts, verify
 from poolgrad_lowering.runtime.training import session_options
 from poolgrad_lowering.verification.result import Verification
 from tests.harness.sessions.ep_process import run_python
@@ -108,3 +108,21 @@ def test_a_step_in_standard_onnx_is_proven(name: str, batch: str | None, tmp_pat
     assert proof.proven
     assert [site.status for site in proof.sites] == ["proven"] * AVERAGES[name].pools
     assert proof.whole_model.status == "same"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "attributes"),
+    [
+        ("1,2,4,5,5", "kernel_shape = [2,2,2]"),
+        ("1,2,5", "kernel_shape = [2], strides = [2], ceil_mode = 1, count_include_pad = 1"),
+    ],
+)
+def test_averages_of_which_the_package_has_another_gradient(sizes: str, attributes: str) -> None:
+    """As the page says; the lowered model is proven by the definition."""
+    original = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["": 18]> g (float[{sizes}] x) => (float[{sizes}] dX)'
+        f" {{ y = AveragePool <{attributes}> (x) dX = AveragePoolGrad <{attributes}> (y) }}"
+    )
+    found = verify(original, lower(original).model)
+    assert [site.status for site in found.sites] == ["proven"]
+    assert found.whole_model.status == "differs"
