@@ -72,3 +72,18 @@ def test_sizes_that_cannot_all_be_one_number() -> None:
     assert str(result.reason).startswith(
         "with inputs whose symbolic sizes are all one number, onnxruntime does not run"
     )
+
+
+def test_the_gradient_of_a_dilated_average_needs_no_kernel() -> None:
+    """That of onnxruntime-training is wrong: it ignores dilations."""
+    windows = "<kernel_shape = [3,2], dilations = [1,3], strides = [2,2]>"
+    original = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 19]> g (float[1,1,5,7] x) => (float[1,1,5,7] dX)'
+        f" {{ y = AveragePool {windows} (x) dX = AveragePoolGrad {windows} (y) }}"
+    )
+    lowered = lower(original, standard=True).model
+    [result] = verify(original, lowered, whole_model=False).operators
+    assert (result.operator, result.status) == ("AveragePoolGrad", "proven")
+    [divisor] = [tensor for tensor in lowered.graph.initializer if np.all(onnx.numpy_helper.to_array(tensor) == 6)]
+    divisor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(divisor) - 1, divisor.name))
+    assert [found.status for found in verify(original, lowered, whole_model=False).operators] == ["differs"]
