@@ -158,7 +158,7 @@ class ConvTranspose(OnnxConvTranspose):
 
     def _run(self, x: AnyArray, w: AnyArray, b: AnyArray | None = None, **attributes: Any) -> Any:  # type: ignore[override]
         given = {name: value for name, value in attributes.items() if value is not None}
-        is_planar = w.shape[:2] == (x.shape[1], 1) and given.get("group", 1) == x.shape[1] and b is None
+        is_planar = w.shape[:2] == (x.shape[1], 1) and given.get("group", 1) == x.shape[1]
         if not is_planar or given.get("auto_pad", "NOTSET") != "NOTSET" or "output_shape" in given:
             return super()._run(x, w, b, **attributes)  # type: ignore[no-untyped-call]
         rank, sizes = x.ndim - 2, x.shape[2:]
@@ -178,7 +178,8 @@ class ConvTranspose(OnnxConvTranspose):
             y[planes + spans] += x * weights
         ends = zip(pads[:rank], pads[rank:], whole, strict=True)
         kept = tuple(slice(begin, size - end) for begin, end, size in ends)
-        return (y[planes + kept],)
+        bias = 0 if b is None else b.reshape(-1, *[1] * rank)
+        return (y[planes + kept] + bias,)
 
 
 class _LayoutWindows(NamedTuple):

@@ -131,6 +131,17 @@ def test_windows_that_start_in_the_padding() -> None:
     assert what in str(site.reason)
 
 
+def test_a_bias_of_zeros() -> None:
+    """onnx's evaluator cannot add one to several groups."""
+    original = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> g (float[2,3,2,2] dY) => (float[2,3,4,4] dX)'
+        " <float four = {4}, float[3,1,2,2] ones = {1,1,1,1,1,1,1,1,1,1,1,1}, float[3] none = {0,0,0}> {"
+        " means = Div (dY, four) dX = ConvTranspose <group = 3, strides = [2,2]> (means, ones, none) }"
+    )
+    found = verify(original, lower(original).model)
+    assert [site.status for site in found.sites] == ["proven"]
+
+
 SHAPES = {
     "batch": (1, 3, 9, 8),
     "channels": (2, 2, 9, 8),
