@@ -179,7 +179,8 @@ def rounding_bounds(
     A term is an element of the gradient over its divisor, or times the rounded reciprocal of the divisor: it has a
     relative error of at most 2u, where u is half the distance of 1 to the next number of the type. A sum of n such
     terms, in any order, has an error of at most (n + 1)·u·S, where S is the sum of their absolutes. Two of them are
-    apart by at most twice as much, (n + 1)·ε·S.
+    apart by at most twice as much, (n + 1)·ε·S. A product of several factors is rounded among the denormal numbers too:
+    each term by at most the smallest of them, s, where no factor is above 2. That adds (n + 1)·s.
     """
     gradients = [value for value, role in cut.inputs.items() if role is Role.GRADIENT]
     if any(value not in divided for value in gradients):
@@ -189,8 +190,7 @@ def rounding_bounds(
     sums, numbers = original({**feeds, **absolutes}), original({**feeds, **counting})
     return {
         name: (np.ceil(numbers[name].astype(np.float64)) + 1)
-        * (2 / FORMATS[array.dtype.name].exact)
-        * array.astype(np.float64)
+        * (2 / limits.exact * array.astype(np.float64) + limits.smallest)
         for name, array in sums.items()
-        if array.dtype.name in FORMATS
+        if (limits := FORMATS.get(array.dtype.name))
     }

@@ -142,6 +142,18 @@ def test_a_bias_of_zeros() -> None:
     assert [site.status for site in found.sites] == ["proven"]
 
 
+def test_a_product_of_several_factors() -> None:
+    """A quarter of a denormal number is rounded, and twice that is not its half."""
+    original = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> g (float[2,2,1,2] dY) => (float[2,2,1,4] dX)'
+        " <float quarter = {0.25}, float two = {2}, int64[5] apart = {2,2,1,2,1}, int64[5] times = {1,1,1,1,2},"
+        " int64[4] sizes = {2,2,1,4}> { a = Reshape (dY, apart) b = Tile (a, times) c = Reshape (b, sizes)"
+        " d = Mul (c, quarter) dX = Mul (d, two) }"
+    )
+    found = verify(original, lower(original).model)
+    assert [site.status for site in found.sites] == ["proven"]
+
+
 SHAPES = {
     "batch": (1, 3, 9, 8),
     "channels": (2, 2, 9, 8),
