@@ -80,7 +80,7 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
         if filled or raw or not storage.bits:
             return Flaw(Fault.TENSOR_DATA, "its data is external, but it also has data in the model or holds text")
         return external_flaw(tensor.external_data, _bytes(storage, elements))
-    if raw is not None and (raw or not filled):
+    if raw is not None:
         if filled:
             return Flaw(Fault.TENSOR_DATA, f"it has data in raw_data and in {filled[0]}")
         return _raw_flaw(storage, elements, raw)

@@ -338,6 +338,7 @@ BAD: dict[str, Bad] = {
     "too few elements": Bad(Fault.TENSOR_DATA, "main, 'W'", tensor(float_data=[1.0])),
     "too many elements": Bad(Fault.TENSOR_DATA, "main, 'W'", tensor(float_data=[1.0] * 3)),
     "data twice": Bad(Fault.TENSOR_DATA, "main, 'W'", tensor(float_data=[1.0, 2.0], raw_data=bytes(8))),
+    "data twice, empty": Bad(Fault.TENSOR_DATA, "main, 'W'", tensor(float_data=[1.0, 2.0], raw_data=b"")),
     "data of another type": Bad(Fault.TENSOR_DATA, "main, 'W'", tensor(int64_data=[1, 2])),
     "text as bytes": Bad(Fault.TENSOR_DATA, "main, 'W'", tensor(data_type=TensorProto.STRING, raw_data=b"ab")),
     "a constant without data": Bad(

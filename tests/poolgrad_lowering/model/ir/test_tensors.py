@@ -99,20 +99,18 @@ def test_too_many_elements() -> None:
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ({"float_data": [0.0, 0.0], "raw_data": b""}, None),
+        ({"float_data": [0.0, 0.0], "raw_data": b""}, "it has data in raw_data and in float_data"),
         ({"float_data": [0.0, 0.0], "raw_data": bytes(8)}, "it has data in raw_data and in float_data"),
         ({"int64_data": [0], "raw_data": bytes(8)}, "it has data in raw_data and in int64_data"),
         ({"raw_data": b""}, "it has 0 bytes of data, but 2 elements take 8"),
         ({}, "it has 0 entries of data, but 2 elements take 2"),
-        (
-            {"int64_data": [0], "raw_data": b""},
-            "it has data in int64_data, but its element type is stored in float_data",
-        ),
+        ({"int64_data": [0]}, "it has data in int64_data, but its element type is stored in float_data"),
     ],
 )
-def test_data_in_two_places(fields: dict[str, bytes | list[float]], what: str | None) -> None:
+def test_data_in_two_places(fields: dict[str, bytes | list[float]], what: str) -> None:
+    """onnxruntime loads no tensor with an empty `raw_data` beside its data."""
     tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[2], **fields)  # type: ignore[arg-type]
-    assert tensor_flaw(tensor) == (None if what is None else other_data(what))
+    assert tensor_flaw(tensor) == other_data(what)
 
 
 @pytest.mark.parametrize(
