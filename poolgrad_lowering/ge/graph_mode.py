@@ -30,6 +30,7 @@ from poolgrad_lowering.ge.tidy import (
 )
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, value_types
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
+from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.collector import collector_paused
@@ -135,13 +136,18 @@ def _shapes_read(model: ModelProto) -> set[str]:
 def inline_functions(model: ModelProto) -> bool:
     """Inline the functions that the provider has no kernel for, as onnxruntime does before it assigns nodes.
 
-    Returns whether there were any.
+    Returns whether there were any. All stay if onnx cannot inline them, as those of another opset than the model's.
     """
     names = [
         (function.domain, function.name)
         for function in model.functions
         if function.domain != DOMAIN or function.name not in PROVIDER_OPERATORS
     ]
-    if names:
-        model.CopyFrom(onnx.inliner.inline_selected_functions(model, names))
-    return bool(names)
+    if not names:
+        return False
+    try:
+        inlined = onnx.inliner.inline_selected_functions(model, names)
+    except ONNX_ERRORS:
+        return False
+    model.CopyFrom(inlined)
+    return True

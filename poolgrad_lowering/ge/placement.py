@@ -346,7 +346,7 @@ def _size(name: str, types: ValueTypes) -> int | None:
 @lru_cache
 def _width(element: int) -> int | None:
     """Return the bytes of an element; None for texts, for unknown types, and where two elements share a byte."""
-    if TensorProto.DataType.Name(element) in _WITHOUT_WIDTH:
+    if element not in TensorProto.DataType.values() or TensorProto.DataType.Name(element) in _WITHOUT_WIDTH:
         return None
     return int(helper.tensor_dtype_to_np_dtype(element).itemsize)
 

@@ -198,6 +198,17 @@ def test_elements_of_every_type_have_a_width() -> None:
     assert found["FLOAT16"] == found["BFLOAT16"] == 2
     assert found["BOOL"] == found["FLOAT8E4M3FN"] == 1
     assert {name for name, width in found.items() if width is None} >= {"STRING", "UNDEFINED", "INT4", "UINT4"}
+    assert _width(99) is None
+
+
+def test_a_function_of_another_opset_stays() -> None:
+    """onnx inlines none, and the model is valid."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18, "l": 1]> g (float[2] x) => (float[2] y) { y = l.twice (x) }'
+        '<domain: "l", opset_import: ["": 15]> twice (a) => (b) { b = Add (a, a) }'
+    )
+    onnx.checker.check_model(model)
+    assert counts(placed(model)) == (0, 0, 1)
 
 
 @pytest.mark.parametrize(
