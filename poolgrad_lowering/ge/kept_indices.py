@@ -155,7 +155,8 @@ def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequen
     auto_pad = attributes.get("auto_pad", b"NOTSET").decode()
     pool = PoolAttributes(kernel, strides, begins, ends, dilations, bool(attributes.get("ceil_mode")), auto_pad, 0)
     numbers = [size for size in sizes if isinstance(size, int)]
-    if not len(kernel) == len(numbers) == len(sizes) > 0 or pool.has_ambiguous_pads or attributes.get("storage_order"):
+    lengths = {len(kernel), len(numbers), len(sizes), len(pool.windows)}
+    if 0 in lengths or len(lengths) > 1 or pool.has_ambiguous_pads or attributes.get("storage_order"):
         return None
     found = [pool.axis(axis, Dim(size)) for axis, size in enumerate(numbers)]
     windows = [window for window in found if window is not None]

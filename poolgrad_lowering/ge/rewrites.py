@@ -132,6 +132,8 @@ def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTy
     zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
     strides, dilations = (tuple(attributes.get(name, ones)) for name in ("strides", "dilations"))
     pool = PoolAttributes(kernel, strides, zeros, zeros, dilations, ceil=False, auto_pad="SAME_LOWER", storage_order=0)
+    if len(pool.windows) != len(sizes):
+        return {}
     windows = [pool.axis(number, Dim(size)) for number, size in enumerate(sizes)]
     pads = [(window.begin, window.end) for window in windows if window is not None]
     return {"auto_pad": "NOTSET", "pads": [pad for side in zip(*pads, strict=True) for pad in side]}

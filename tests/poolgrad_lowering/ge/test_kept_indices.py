@@ -58,6 +58,13 @@ def test_a_pool_of_an_unknown_or_another_shape_stays(x: str) -> None:
     assert operators(export_cann(model).model) == ["MaxPool"]
 
 
+@pytest.mark.parametrize("auto_pad", ["VALID", "SAME_LOWER"])
+@pytest.mark.parametrize("name", ["strides", "dilations"])
+def test_a_pool_with_an_attribute_of_another_length_stays(name: str, auto_pad: str) -> None:
+    model = pooled("1,2,6,6", f'kernel_shape = [2,2], {name} = [2], auto_pad = "{auto_pad}"')
+    assert operators(export_cann(model).model) == ["MaxPool"]
+
+
 @pytest.mark.parametrize("element", ["float", "float16"])
 @pytest.mark.parametrize(("sizes", "attributes"), POOLS.values(), ids=POOLS)
 def test_a_pool_of_gathered_windows_has_the_results_of_the_pool(sizes: str, attributes: str, element: str) -> None:
