@@ -24,7 +24,8 @@ _NUMBERS = {f"tensor({name.lower()})": number for name, number in TensorProto.Da
 def stated_type(node: Node, value: Value) -> int | None:
     """Return the element type of a node's output if the operator and its attributes determine it, else None."""
     if node.is_a("Cast"):
-        return integer(node, "to")
+        to = integer(node, "to")
+        return to if to in TensorProto.DataType.values() else None
     if node.is_a("Constant", "ConstantOfShape"):
         stored = attribute(node, "value")
         if isinstance(stored, TensorProto):

@@ -118,3 +118,9 @@ def test_a_function_that_still_declares_the_types_before_a_conversion(node: str,
 def test_nothing_is_stated(nodes: str) -> None:
     facts, value = main_value(parse(f"g (float[2,3,4] X, int64[2] s) => (Y) {{ {nodes} }}", imports='"other": 1'), "Y")
     assert facts.element_type(value) is None
+
+
+@pytest.mark.parametrize("to", [99, 2**31])
+def test_a_type_that_onnx_does_not_have_is_unknown(to: int) -> None:
+    facts, value = main_value(parse(f"g (float[2] X) => (Y) {{ Y = Cast<to = {to}>(X) }}"), "Y")
+    assert facts.element_type(value) is None
