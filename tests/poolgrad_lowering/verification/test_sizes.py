@@ -134,3 +134,22 @@ def test_sizes_are_those_of_runtimes(outer: str, pooled: str, dy: str, described
     assert len(result.report.lowered) == 1
     verified = verify(model, result.model)
     assert verified.proven, verified.first_failure
+
+
+def test_a_gradient_of_a_branch_has_the_sizes_of_the_node_that_reads_it() -> None:
+    """onnx infers no sizes of it where the main graph declares its name. The scatter reads it with other sizes."""
+    branch = """() => (out) {
+        g = Neg (y) u = Reshape (g, rows) z = Expand (zero, canvas)
+        s = ScatterElements <axis = 1, reduction = "add"> (z, r, u) dx = Reshape (s, sizes) out = Neg (dx) }"""
+    model = onnx.parser.parse_model(
+        f"""{head(18)} g (float[2,3,9,12] x, bool c) => (float[2,3,9,12] dx)
+        <int64[2] starts = {{0,0}}, int64[2] ends = {{1,1}}, int64[2] axes = {{2,3}}, int64[2] rows = {{6,30}},
+         int64[2] canvas = {{6,108}}, int64[4] sizes = {{2,3,9,12}}, float zero = {{0}}, float[2,3,5,6] g> {{
+            y, i = MaxPool <kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1]> (x)
+            y1, i1 = MaxPool <kernel_shape = [1,1], strides = [1,1]> (x)
+            d = Slice (i1, starts, ends, axes) p = Sub (i, d) r = Reshape (p, rows)
+            dx = If (c) <then_branch = t {branch}, else_branch = e {branch}> }}"""
+    )
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered", "lowered"]
+    assert [site.status for site in verify(model, result.model, whole_model=False).sites] == ["proven"]
