@@ -248,7 +248,10 @@ def _reduce_all_l2(call: Call) -> Tensor:
 
 
 def _in_place_accumulator(call: Call) -> Tensor:
-    """The output is the new buffer; the operator itself writes over the buffer that it reads."""
+    """The output is the new buffer; the operator itself writes over the buffer that it reads, and gives a flag."""
+    given = call.node.output(0)
+    if call.node.scope.parent is not None or (given is not None and given.uses):
+        raise call.refuse("an output that a node reads, or that is one of a subgraph")
     term = call.converted("value", call.element_type("buffer"))
     total = call.tensor("buffer") + term
     if not call.has("reset"):

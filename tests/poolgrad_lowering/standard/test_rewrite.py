@@ -198,11 +198,30 @@ def test_the_accumulator_returns_the_buffer(output: bool) -> None:
         flag = com.microsoft.InPlaceAccumulatorV2 (buffer, value, reset) }"""
     if not output:
         text = text.replace("=> (bool[1] flag) {", "=> (float[2,3] sum) <bool[1] flag> {").replace(
-            "}", "sum = Cast <to = 1> (flag) }"
+            "}", "sum = Identity (value) }"
         )
     lowered = standardised(parse(text))
     [flag] = [value for value in (*lowered.graph.output, *lowered.graph.value_info) if value.name == "flag"]
     assert flag.type == lowered.graph.input[0].type
+
+
+ACCUMULATOR = "{} = com.microsoft.InPlaceAccumulatorV2 (buffer, value, reset)"
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        f"{ACCUMULATOR.format('flag')} out = Not (flag)",
+        f"out = If (reset) <then_branch = t () => (bool[1] a) {{ {ACCUMULATOR.format('a')} }},"
+        " else_branch = e () => (bool[1] b) { b = Not (reset) }>",
+    ],
+)
+def test_an_accumulator_stays_whose_flag_is_read(nodes: str) -> None:
+    """Or is the result of a branch: there the type of the new buffer would be a wrong one."""
+    model = parse(f"g (float[2,3] buffer, float[2,3] value, bool[1] reset) => (bool[1] out) {{ {nodes} }}")
+    lowered, report = result(model)
+    assert lowered.SerializeToString() == model.SerializeToString()
+    assert [found.code for found in report.left] == ["uncovered-operand"]
 
 
 def test_a_second_output_of_the_accumulator_stays_unwritten() -> None:
