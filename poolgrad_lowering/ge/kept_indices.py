@@ -28,6 +28,8 @@ _OLDEST_OPSET = 11
 """The first opset with GatherElements and CumSum."""
 _MOST_POSITIONS = 1 << 24
 """Of all windows together: more than any network needs, fewer than fill a memory."""
+_END = 1 << 63
+"""The first number that int64 does not have."""
 _AXES_WITH_DILATION = 3
 """The number of spatial axes of the pools whose dilations the plugin keeps."""
 
@@ -183,15 +185,17 @@ def _row(window: AxisWindow, count: int, size: int) -> np.ndarray[Any, Any] | No
 
 
 def plane_starts(x: str, writer: Writer) -> str:
-    """Return the positions of the planes of x in the whole tensor, of shape (N, C, 1, 1); "" if sizes are not known.
+    """Return the positions of the planes of x in the whole tensor, of shape (N, C, 1, 1).
 
-    A batch that is not known is counted on the device.
+    "" if sizes are not known, or too large. A batch that is not known is counted on the device.
     """
     if x not in writer.starts:
         batch, channels, *others = writer.types.shapes.get(x, (None, None))
         sizes = [size for size in others if isinstance(size, int)]
+        known = [size for size in (batch, channels) if isinstance(size, int)]
         is_known = isinstance(channels, int) and len(sizes) == len(others)
-        writer.starts[x] = _starts(x, batch, [channels, *sizes], writer) if is_known else ""
+        is_small = math.prod(known) <= _MOST_POSITIONS and math.prod([*known, *sizes]) < _END
+        writer.starts[x] = _starts(x, batch, [channels, *sizes], writer) if is_known and is_small else ""
     return writer.starts[x]
 
 

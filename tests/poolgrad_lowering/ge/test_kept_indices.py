@@ -112,6 +112,13 @@ def test_windows_that_would_fill_a_memory_stay(sizes: str, window: int) -> None:
     assert [obstacle.code for obstacle in found.report.obstacles] == ["kept-indices"]
 
 
+@pytest.mark.parametrize("sizes", ["2147483647,4,6,6", "2,3,21474836470,21474836470"])
+def test_planes_that_would_fill_a_memory_stay(sizes: str) -> None:
+    found = export_cann(pooled(sizes, "kernel_shape = [1, 1], strides = [2147483647, 2147483647]"))
+    assert operators(found.model) == ["MaxPool"]
+    assert [obstacle.code for obstacle in found.report.obstacles] == ["kept-indices"]
+
+
 def test_the_first_index_of_each_plane_by_itself() -> None:
     model = parse(f"g (float[2,3,8,6] X) => (y, whole, start) {BOUNDS} {{ {IN_PLANES} }}", opset=18)
     export = export_cann(model)
