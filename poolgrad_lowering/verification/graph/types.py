@@ -228,13 +228,15 @@ def is_of_onnx(domain: str, op_type: str) -> bool:
 def without_claims(model: ModelProto) -> ModelProto:
     """Return a copy without the shapes declared of what ONNX's operators compute: they may be false.
 
-    Nor has it the bounds of Slices: inference ends the process where one is of a negative size, which a window larger
-    than its input makes, and which a claim may have hidden; nor pads that runtimes ignore beside `auto_pad`. Subgraphs
-    stay, also those of operators of other domains with these names.
+    Nor has it declarations of names that no node of the main graph makes: onnx infers nothing of these in branches. Nor
+    has it the bounds of Slices: inference ends the process where one is of a negative size, which a window larger than
+    its input makes, and which a claim may have hidden; nor pads that runtimes ignore beside `auto_pad`. Subgraphs stay,
+    also those of operators of other domains with these names.
     """
     copied = deepcopy(model)
     computed = {name for node in model.graph.node if is_of_onnx(node.domain, node.op_type) for name in node.output}
-    protos.replace_entries(copied.graph, "value_info", [v for v in model.graph.value_info if v.name not in computed])
+    left = {name for node in model.graph.node for name in node.output} - computed
+    protos.replace_entries(copied.graph, "value_info", [v for v in model.graph.value_info if v.name in left])
     for node in copied.graph.node:
         graphs = [one for one in node.attribute if one.type == AttributeProto.GRAPH or one.graphs]
         if node.op_type == "Slice":

@@ -203,12 +203,12 @@ def _by_its_nodes(
 ) -> ConcreteShape | None:
     """Return the shape of a gradient by the nodes that read it, in a layout that matches its known sizes, or None.
 
-    It is that of the indices, or follows from the windows of an average pool. Nodes that read a view of it come last.
+    It is that of the indices, or follows from the windows of an average pool.
     """
     computed = {name: array.tolist() for name, array in probed.items() if array.dtype == np.int64 and array.ndim == 1}
     constants = computed | known_integers((*cut.original, *cut.lowered), cut.constants)
     producers = {made: node for node in (*cut.original, *cut.lowered) for made in node.outputs}
-    for node in sorted((*cut.original, *cut.lowered), key=lambda node: roles.incoming_gradient(node) != value):
+    for node in (*cut.original, *cut.lowered):
         operand, other = roles.incoming_gradient(node), roles.same_shape(node) or ""
         behind = [] if operand is None else roles.views(operand, producers)
         if next((each for each in behind if each in cut.inputs), None) != value:
