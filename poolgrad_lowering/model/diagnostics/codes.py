@@ -179,9 +179,8 @@ class Code(Diagnostic):
     )
     MORE_WINDOWS = (
         "An adaptive average pool in ONNX's own operators, or of a symbolic batch, has more windows along an axis than "
-        "elements. aclnn takes such sizes, but CANN's own tests have none, so the provider would not run the lowered "
-        "node.",
-        "Nothing: the gradient stays as it is. To lower it, pool to no more positions than there are.",
+        "elements. The provider would not run the lowered node: CANN's own tests have no such sizes.",
+        "To lower it, pool to no more positions than there are.",
     )
     NOT_SELECTED = (
         "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
