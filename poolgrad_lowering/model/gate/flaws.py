@@ -35,6 +35,7 @@ _POOLS = frozenset(
     for domain in ("", "com.microsoft")
     for op_type in ("MaxPool", "MaxPoolGrad", "AveragePool", "AveragePoolGrad", "LpPool", "MaxUnpool")
 )
+_CONVOLUTIONS = frozenset((("", "Conv"), ("", "ConvTranspose")))
 
 
 def attribute_flaw(attribute: AttributeProto) -> Flaw | None:
@@ -61,22 +62,24 @@ def duplicate_attribute_flaw(attributes: Iterable[AttributeProto]) -> Flaw:
 
 
 def window_flaw(scope: Scope) -> tuple[int, Flaw] | None:
-    """The position and flaw of the first pool of a scope whose windows have a flaw, or None."""
-    for position in sorted(position for op in _POOLS for position in scope.by_op.get(op, ())):
-        if (flaw := _windows_flaw(scope.proto.node[position].attribute)) is not None:
+    """The position and flaw of the first pool or convolution of a scope whose windows have a flaw, or None."""
+    ops = {position: op for op in _POOLS | _CONVOLUTIONS for position in scope.by_op.get(op, ())}
+    for position in sorted(ops):
+        flaw = _windows_flaw(scope.proto.node[position].attribute, is_pool=ops[position] in _POOLS)
+        if flaw is not None:
             return position, flaw
     return None
 
 
-def _windows_flaw(attributes: Iterable[AttributeProto]) -> Flaw | None:
-    """The flaw of the window attributes of a pool, or None. Checks each number on its own."""
+def _windows_flaw(attributes: Iterable[AttributeProto], *, is_pool: bool) -> Flaw | None:
+    """The flaw of the window attributes of a node, or None. Checks each number of a pool on its own."""
     for attribute in attributes:
         if attribute.name not in _LEAST or attribute.ref_attr_name:
             continue
         if attribute.type != AttributeProto.INTS:
             return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute '{attribute.name}' is not a list of integers")
         least = _LEAST[attribute.name]
-        for number in attribute.ints[:]:
+        for number in attribute.ints[:] if is_pool else ():
             if not least <= number <= _MOST:
                 return Flaw(Fault.ATTRIBUTE_VALUE, f"attribute '{attribute.name}' has the value {number}")
     return None

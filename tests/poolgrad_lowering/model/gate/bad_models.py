@@ -318,6 +318,11 @@ BAD: dict[str, Bad] = {
     "a reference with a value": Bad(
         Fault.ATTRIBUTE_TYPE, _LEAK, attribute(lambda a: setattr(a, "ref_attr_name", "slope")),
         "which of the two counts is not said anywhere"),
+    "a convolution's attribute of another type": Bad(
+        Fault.ATTRIBUTE_TYPE,
+        "main, node 0 'Y' (Conv)",
+        parse("g (float[1,1,4,4] X, float[1,1,2,2] W) => (float[1,1,3,3] Y) { Y = Conv <dilations = 1> (X, W) }"),
+    ),
     "a pool's attribute of another type": Bad(Fault.ATTRIBUTE_TYPE, "main, node 0 'Y' (MaxPool)", pool(strides="2")),
     "a kernel of 0": Bad(Fault.ATTRIBUTE_VALUE, "main, node 0 'Y' (MaxPool)", pool(kernel_shape=[2, 0])),
     "a negative kernel": Bad(Fault.ATTRIBUTE_VALUE, "main, node 0 'Y' (MaxPool)", pool(kernel_shape=[2, -2])),
