@@ -21,15 +21,15 @@ from poolgrad_lowering import lower
 
 ROOT = Path(__file__).parents[1]
 LINES = {
-    "compiler": 7_786,
+    "compiler": 7_808,
     "dialect": 2_280,
     "entry": 4_010,
-    "ge": 3_356,
-    "model": 6_868,
+    "ge": 3_409,
+    "model": 6_887,
     "report": 2_040,
-    "standard": 3_057,
-    "torch": 7_004,
-    "verification": 6_986,
+    "standard": 3_060,
+    "torch": 7_702,
+    "verification": 7_019,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

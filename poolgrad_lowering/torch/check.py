@@ -30,7 +30,6 @@ from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted, type_without_kernel
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
-from poolgrad_lowering.torch.decompositions import OF_RANDOM_NUMBERS
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
 from poolgrad_lowering.torch.explanations import sentence
 from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
@@ -44,6 +43,7 @@ from poolgrad_lowering.torch.model_state import (
     replace,
 )
 from poolgrad_lowering.torch.quantization import QUANTIZATIONS
+from poolgrad_lowering.torch.random_numbers import OF_RANDOM_NUMBERS
 
 LEARNING_RATE = 0.01
 """That of the steps that are compared."""
