@@ -89,7 +89,7 @@ def check_fits(wanted: Any, value: np.ndarray, *, is_batch: bool = False) -> Non
     """
     element = numpy_type(wanted.type)
     if str(value.dtype) != element:
-        raise ValueError(f"{wanted.name} is {element}, not {value.dtype}")
+        raise ValueError(f"the step takes {wanted.name} as {element}; {value.dtype} is given")
     sizes = list(wanted.shape)
     fits = len(sizes) == value.ndim and all(
         not isinstance(size, int) or size == found for size, found in zip(sizes, value.shape, strict=True)
@@ -97,7 +97,7 @@ def check_fits(wanted: Any, value: np.ndarray, *, is_batch: bool = False) -> Non
     if not fits:
         is_other_size = is_batch and len(sizes) == value.ndim and sizes[1:] == list(value.shape[1:])
         advice = "; a step takes batches of any size if it is exported with dynamic_batch=True" if is_other_size else ""
-        raise ValueError(f"{wanted.name} has shape {tuple(sizes)}, not {value.shape}{advice}")
+        raise ValueError(f"the step takes {wanted.name} of shape {tuple(sizes)}; {value.shape} is given{advice}")
 
 
 def numpy_type(tensor_type: str) -> str:

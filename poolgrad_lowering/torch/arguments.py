@@ -113,7 +113,9 @@ def _divided(examples: Any, *, has_target: bool) -> tuple[tuple[Any, ...], dict[
     if not has_target:
         return tuple(examples), {}, None
     if len(examples) < 2:
-        raise ValueError("example_inputs are the arguments of the model's forward, and the target as the last one")
+        raise ValueError(
+            "example_inputs lack the target: they are the arguments of the model's forward, and it as the last one"
+        )
     return tuple(examples[:-1]), {}, examples[-1]
 
 

@@ -139,7 +139,7 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
     worst = compared.worst
     if not compared.errors[worst] <= compared.allowed[worst]:  # a NaN is no agreement
         raise StepMismatchError(
-            f"{worst} differs from eager PyTorch in float64 by {compared.errors[worst]:.2g} of its largest element; "
+            f"{worst} differs from eager PyTorch in float64 by {compared.errors[worst]:.2g} times its largest element; "
             f"{compared.allowed[worst]:.2g} is allowed, by what eager PyTorch itself differs"
             + (_ADVICE_FOR_HALVES if halves else "")
         )

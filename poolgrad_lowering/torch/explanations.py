@@ -146,12 +146,11 @@ def _of_functions(causes: list[BaseException]) -> str | None:
 
 
 def _place(causes: list[BaseException]) -> str:
-    """Return the innermost function of the model, or of a layer of torch, that was running."""
-    for frame in reversed(_frames(causes)):
-        file = Path(frame.filename)
-        if (file.is_relative_to(_LAYERS) and file != _CALL) or is_of_a_model(frame):
-            return function_of(frame)
-    return "the model"
+    """Return the innermost function of the model that was running; of a layer of torch, where it has none."""
+    frames = _frames(causes)[::-1]
+    of_layers = [each for each in frames if (file := Path(each.filename)).is_relative_to(_LAYERS) and file != _CALL]
+    found = [*filter(is_of_a_model, frames), *of_layers]
+    return function_of(found[0]) if found else "the model"
 
 
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:

@@ -49,7 +49,7 @@ def check_second_pass(module: nn.Module, examples: Mapping[str, Tensor]) -> None
         raise TorchExportError(
             f"the model's forward changes {names}, which is neither parameter nor buffer, and the loss depends on it: "
             f"a second pass gives {second.item():.6g} in place of {first.item():.6g}. Each step would begin with its "
-            "value of now: register it as a buffer"
+            "value of now: register it as a buffer; draw random numbers by torch"
         )
 
 

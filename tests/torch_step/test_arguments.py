@@ -143,7 +143,7 @@ def test_a_module_that_is_named_loss() -> None:
     [
         (X, TypeError, "example_inputs is a Tensor; it takes a tuple"),
         ({"x": X}, ValueError, "lack 'target'"),
-        ((X,), ValueError, "and the target as the last one"),
+        ((X,), ValueError, "example_inputs lack the target"),
         ((3, 4), ValueError, "hold no tensor"),
     ],
 )

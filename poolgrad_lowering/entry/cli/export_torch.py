@@ -51,7 +51,8 @@ def _export(options: argparse.Namespace) -> ExitCode:
     if options.json:
         print(json.dumps({"inputs": step.inputs, "outputs": step.outputs}, indent=1))
     elif not options.quiet:
-        print_line(f"wrote {options.output}: {len(step.inputs)} inputs, {len(step.outputs)} outputs")
+        compared = "as eager PyTorch computes it" if options.check else "not compared with eager PyTorch"
+        print_line(f"wrote {options.output}: {len(step.inputs)} inputs, {len(step.outputs)} outputs, {compared}")
     return ExitCode.DONE
 
 

@@ -129,7 +129,7 @@ class Obstacle(Diagnostic):
     )
     OPSET = (
         "The model imports a version of ONNX's operators outside 8 to 18. GE has no plugins for other versions.",
-        "Export the model at opset 18 (`torch.onnx.export(…, opset_version=18)`).",
+        "Export the model at opset 18 (`torch.onnx.export(…, opset_version=18)`, `export-torch --opset 18`).",
     )
     PAD_AXES = (
         "A Pad has the input axes, and its pads, its axes or its rank are not known. The plugin refuses it.",
