@@ -155,7 +155,7 @@ def steps_sentence(result: dict[str, Any]) -> str:
     rows = [(row, step["name"]) for step in steps for row in step["rows"] if row["name"] == "provider"]
     least, most = (choose(rows, key=lambda each: each[0]["ratio"]) for choose in (min, max))
     return (
-        f"Of {len(steps)} networks' training steps out of PyTorch, {found} {verb} whole beside onnxruntime's CANN "
+        f"Of {len(steps)} training steps of PyTorch networks, {found} {verb} whole beside onnxruntime's CANN "
         f"provider, over a stand-in for CANN; on a CPU they take {least[0]['ratio']:.1f} to {most[0]['ratio']:.1f} "
         f"times as long as in eager PyTorch, the longest that of {most[1]} on {counted(most[0]['threads'], 'thread')}"
     )

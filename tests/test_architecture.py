@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_808,
     "dialect": 2_280,
-    "entry": 4_010,
+    "entry": 4_012,
     "ge": 3_409,
     "model": 6_887,
     "report": 2_040,
     "standard": 3_060,
-    "torch": 7_702,
+    "torch": 7_705,
     "verification": 7_019,
 }
 """The most lines of each room's Python."""

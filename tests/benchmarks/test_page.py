@@ -152,7 +152,7 @@ def test_eager_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| Net | 4×3×8×8 | sgd | 1,234 | yes | 4 | 2.3 | 2.0 | 0.60 | 2.0 |" in text
     assert "| Slow | 4×3×8×8 | sgd | 1,234 | no: nodes on the CPU: 2, refused parts: 1, does not run | 4 |" in text
     assert "| New | 4×3×8×8 | sgd | 1,234 | – | – |" in text
-    assert "Of 3 networks' training steps out of PyTorch, 1 runs whole" in text
+    assert "Of 3 training steps of PyTorch networks, 1 runs whole" in text
     assert "they take 0.5 to 1.4 times as long as in eager PyTorch, the longest that of Slow on 2 threads." in text
     assert len(list(ET.parse(tmp_path / "eager_steps.svg").iter("{http://www.w3.org/2000/svg}rect"))) == 6
 

@@ -107,9 +107,10 @@ def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> Exit
         without = sum(not _has_sites(found) for found in proven)
         alone = sum(_has_sites(found) and found.sites_only for found in proven)
         not_run = f" ({alone} without a run of the whole models)" if alone else ""
+        strictly = " (which --strict takes for a failure)" if without and options.strict else ""
         print_line(
-            f"{counted(len(results), 'model')}, {len(proven) - without} proven{not_run}, {without} without a site, "
-            f"{len(verified) - len(proven)} not proven, {len(results) - len(verified)} failed"
+            f"{counted(len(results), 'model')}, {len(proven) - without} proven{not_run}, {without} without a site"
+            f"{strictly}, {len(verified) - len(proven)} not proven, {len(results) - len(verified)} failed"
         )
     return _exit_code(verified, options) if passed == len(results) else ExitCode.FAILED
 

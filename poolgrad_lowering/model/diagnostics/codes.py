@@ -294,10 +294,9 @@ class Code(Diagnostic):
         *_OF_CONSTANTS,
     )
     UNRELATED_INDICES = (
-        "Not a gradient of a pool: the indices are computed from integer inputs of the graph and constants alone, and "
-        "what is scattered is a constant, or slices, or several rows by one index, or the inputs, or the rows that are "
-        "picked of them, have one axis at most (labels); or they are the positions of several largest elements, of "
-        "minima, of maxima of integers, or of what a mask keeps; or each names several elements. The node does not "
+        "Not a gradient of a pool, whose indices are positions of maxima. These are labels, rows of an embedding or "
+        "the like, which integer inputs and constants alone decide; or positions of several largest elements, of "
+        "minima, of maxima of integers or of what a mask keeps; or each names several elements. The node does not "
         "count as refused.",
         "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding, topk, sort, min or a "
         "mask.",
@@ -305,8 +304,8 @@ class Code(Diagnostic):
     )
     UNRELATED_MASK = (
         "Not a gradient of a pool: a mask of the elements that equal the maximum of the window around them, as "
-        "the local maxima of a heat map. A pool's gradient also goes to the maxima of the other windows that contain "
-        "an element. The node does not count as refused.",
+        "the local maxima of a heat map. In a pool, an element may be the maximum of one window and not of another. "
+        "The node does not count as refused.",
         "Nothing.",
         Severity.NOTE,
     )

@@ -228,6 +228,8 @@ def test_verify_two_folders(models: Path, tmp_path: Path, capsys: pytest.Capture
     pair = ["verify", str(models), str(out), "--jobs", "1"]
     assert main(pair) == 0
     capsys.readouterr()
+    assert main([*pair, "--strict"]) == 1
+    assert " 1 without a site (which --strict takes for a failure), " in capsys.readouterr().out
     assert main([*pair, "--strict", "-q"]) == 1
     assert capsys.readouterr() == ("", "poolgrad: unproven: a/deep/z.onnx: no site: nothing to verify\n")
     saved(models / "b.onnx", REFUSED)
