@@ -30,6 +30,7 @@ from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted, type_without_kernel
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
+from poolgrad_lowering.torch.compositions import GROUPED
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
 from poolgrad_lowering.torch.explanations import sentence
 from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
@@ -270,7 +271,7 @@ class _Eager:
             with (
                 without_one_dnn() if is_short else nullcontext(),
                 torch.autocast("cpu", enabled=False),  # but the module's own
-                InFloat64(QUANTIZATIONS) if self._in_float64 else nullcontext(),
+                InFloat64({**QUANTIZATIONS, **GROUPED}) if self._in_float64 else nullcontext(),
             ):
                 found = self._found(values, parameters, drawn)
         return {name: to_array(value) for name, value in found.items()}, drawn.values

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from itertools import product
+from itertools import pairwise, product
 from operator import and_, mul
 from typing import Any
 
@@ -14,7 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from poolgrad_lowering.torch.internals.tracing import GROUPED_MM
 from poolgrad_lowering.torch.normalization import wide_type
+
+aten = torch.ops.aten
 
 _NEVER = -1e30
 """The logarithm of a probability of 0 while they are added: with an infinity, gradients would be NaN."""
@@ -307,7 +310,31 @@ def multilabel_margin_loss(
     return {"mean": loss.mean, "sum": loss.sum}.get(reduction, lambda: loss)()
 
 
+def grouped_mm(x: Tensor, weight: Tensor, *, offs: Tensor, **_: Any) -> Tensor:
+    """Return the rows of x times a matrix for each group of rows, (groups, K, N); `offs` are the ends of the groups.
+
+    Each matrix is multiplied with all rows, of which those of other groups are zeros.
+    """
+    rows, starts = torch.arange(x.shape[0])[:, None], torch.cat([torch.zeros_like(offs[:1]), offs[:-1]])
+    owns = [(rows >= start) & (rows < end) for start, end in zip(starts.unbind(), offs.unbind(), strict=True)]
+    return sum(
+        (torch.where(own, x, 0) @ each for own, each in zip(owns, weight.unbind(), strict=True)), torch.zeros(())
+    )
+
+
+def _grouped_mm(x: Tensor, weight: Tensor, offs: Tensor, *_: Any) -> Tensor:
+    """Return the same of numbers; of two matrices the products of their groups of columns and rows."""
+    groups = [slice(start, end) for start, end in pairwise([0, *offs.tolist()])]
+    if weight.ndim == x.ndim:
+        return torch.stack([x[:, group] @ weight[group] for group in groups])
+    return torch.cat([x[group] @ each for group, each in zip(groups, weight.unbind(), strict=True)])
+
+
+GROUPED = {aten._grouped_mm.default: _grouped_mm}  # noqa: SLF001 - the name of an operator
+"""An operator that PyTorch has not in float64, in others."""
+
 COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
+    GROUPED_MM: grouped_mm,
     torch.cdist: cdist,
     functional.ctc_loss: ctc_loss,
     functional.embedding_bag: embedding_bag,

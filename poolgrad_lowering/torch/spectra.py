@@ -24,7 +24,7 @@ class Complex:
 
     def __init__(self, real: Tensor, imag: Tensor) -> None:
         self.real, self.imag = real, imag
-        self.shape, self.ndim, self.dtype = real.shape, real.ndim, torch.complex64
+        self.shape, self.ndim, self.dtype, self.device = real.shape, real.ndim, torch.complex64, real.device
 
     @classmethod
     def __torch_function__(cls, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -90,6 +90,13 @@ def _bilinear(product: Callable[[Any, Any], Tensor], one: Any, other: Any) -> Co
     return Complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
 
 
+def _to(x: Complex, *arguments: Any, **options: Any) -> Complex:
+    """Return x, which is on the CPU and in complex64. Raises `TorchExportError` for real numbers."""
+    if any(isinstance(each, torch.dtype) and not each.is_complex for each in (*arguments, *options.values())):
+        raise TorchExportError("the model makes real numbers of complex ones by `to`: take their `real`")
+    return x
+
+
 _OF_PARTS = frozenset(
     """
     __getitem__ cat chunk clone contiguous detach expand flatten flip index_select mean movedim narrow permute repeat
@@ -107,6 +114,7 @@ _OF_COMPLEX: dict[str, Callable[..., Any]] = {
     "imag": lambda x: x.imag,
     "view_as_real": lambda x: torch.stack([x.real, x.imag], -1),
     "is_complex": lambda _: True,
+    "to": _to,
     "size": lambda x, *axis: x.real.size(*axis),
     "dim": lambda x: x.ndim,
     **dict.fromkeys(("neg", "negative"), lambda x: -x),

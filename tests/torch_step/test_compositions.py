@@ -169,6 +169,9 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
         x[:, None].log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])
     ),
     "the means of single elements": lambda x: functional.adaptive_avg_pool1d(x[:, None].transpose(1, 2), 1),
+    "groups of rows": lambda x: functional.grouped_mm(
+        x, torch.stack([x, 2 * x, x]), offs=torch.tensor([1, 1, 4]).int()
+    ),
     "a fused attention": fused_attention,
     "axes out of a constant": lambda x: x.sum(torch.arange(1, x.ndim).tolist()),
     "a condition on constants": lambda x: 2 * x if (torch.linspace(0, 1, 4).diff() > 0).all() else x,

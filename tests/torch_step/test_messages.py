@@ -97,7 +97,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         r"values of torch\.bfloat16 are put into a tensor of torch\.float32",
     ),
     "types that a trace does not take": (
-        lambda: Of(lambda y: torch._grouped_mm(y[0, 0], y[0, 0][None], offs=torch.ones(1, dtype=torch.int32))),
+        lambda: Of(lambda y: torch.ops.aten._grouped_mm(y[0, 0], y[0, 0][None], offs=torch.ones(1, dtype=torch.int32))),
         r"cannot trace the training step, in <lambda> \(test_messages.py, line \d+\): Expected inputs of BF16",
     ),
     "an array of numpy": (

@@ -30,7 +30,7 @@ def turned(x: Tensor) -> Tensor:
     """Rotary positions, as they are often written."""
     pairs = torch.view_as_complex(x.view(2, 8, 3, 2))
     turns = torch.polar(torch.ones(8, 3), torch.outer(torch.arange(8.0), torch.tensor([1.0, 0.1, 0.01])))
-    return torch.view_as_real(pairs * turns).flatten(2)
+    return torch.view_as_real(pairs * turns.to(pairs.device)).flatten(2)
 
 
 def operator(x: Tensor) -> Tensor:
@@ -86,6 +86,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         lambda x: torch.stft(x, 8, align_to_window=True, center=False, return_complex=True).abs(),
         "align_to_",
     ),
+    "a real type": (lambda x: torch.fft.rfft(x).to(torch.float32), "take their `real`"),
     "a type": (lambda x: x.to(torch.cfloat).abs(), "complex numbers.*: make them of real tensors"),
 }
 

@@ -168,6 +168,9 @@ def name_of(function: Any) -> str:
     return resolve_name(function) or str(getattr(function, "__name__", function))
 
 
+GROUPED_MM = torch._grouped_mm  # noqa: SLF001 - what torch.nn.functional.grouped_mm calls
+"""The function that multiplies groups of rows by a matrix each."""
+
 decompositions_of = get_decompositions
 """torch's decompositions of operators, including those of operators that an export keeps."""
 
