@@ -21,14 +21,14 @@ from poolgrad_lowering import lower
 
 ROOT = Path(__file__).parents[1]
 LINES = {
-    "compiler": 7_808,
+    "compiler": 7_809,
     "dialect": 2_280,
     "entry": 4_012,
     "ge": 3_409,
-    "model": 6_886,
+    "model": 6_885,
     "report": 2_040,
     "standard": 3_060,
-    "torch": 7_744,
+    "torch": 7_748,
     "verification": 7_019,
 }
 """The most lines of each room's Python."""

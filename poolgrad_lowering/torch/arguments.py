@@ -114,7 +114,7 @@ def _divided(examples: Any, *, has_target: bool) -> tuple[tuple[Any, ...], dict[
         return tuple(examples), {}, None
     if len(examples) < 2:
         raise ValueError(
-            "example_inputs lack the target: they are the arguments of the model's forward, and it as the last one"
+            "example_inputs lack the target: they are the arguments of the model's forward, and behind them the target"
         )
     return tuple(examples[:-1]), {}, examples[-1]
 

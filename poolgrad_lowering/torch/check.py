@@ -240,7 +240,7 @@ def _judged_output(
         error = _largest(np.where(same, 0, result - truth))
         eager_error = max(_largest_finite(each - truth) for each in eagers)
         largest = _largest_finite(truth) or 1.0
-        factor = FACTOR if eager_error <= largest else FACTOR**2  # no digit is left, and the output may be a square
+        factor = FACTOR if eager_error <= largest else FACTOR**2  # no digit is right: a square of noise
         allowed = factor * eager_error + tolerance * _largest_finite(truth - start.astype(np.float64)) + LEAST_NORMAL
     return error / largest, allowed / largest
 

@@ -310,11 +310,16 @@ def multilabel_margin_loss(
     return {"mean": loss.mean, "sum": loss.sum}.get(reduction, lambda: loss)()
 
 
-def grouped_mm(x: Tensor, weight: Tensor, *, offs: Tensor, **_: Any) -> Tensor:
+def grouped_mm(
+    x: Tensor, weight: Tensor, offs: Tensor | None = None, bias: Any = None, out_dtype: Any = None
+) -> Tensor:
     """Return the rows of x times a matrix for each group of rows, (groups, K, N); `offs` are the ends of the groups.
 
-    Each matrix is multiplied with all rows, of which those of other groups are zeros.
+    Each matrix is multiplied with all rows, of which those of other groups are zeros. Other shapes and options are left
+    to torch.
     """
+    if offs is None or (x.ndim, weight.ndim) != (2, 3) or bias is not None or out_dtype is not None:
+        return GROUPED_MM(x, weight, offs, bias, out_dtype)
     rows, starts = torch.arange(x.shape[0])[:, None], torch.cat([torch.zeros_like(offs[:1]), offs[:-1]])
     owns = [(rows >= start) & (rows < end) for start, end in zip(starts.unbind(), offs.unbind(), strict=True)]
     return sum(

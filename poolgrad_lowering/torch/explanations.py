@@ -103,8 +103,8 @@ def _value_of_a_tensor(causes: list[BaseException]) -> str:
 def _packed(causes: list[BaseException]) -> str:
     return (
         f"a sequence is packed by the numbers in a tensor, its lengths, in {_place(causes)}: a graph is the same for "
-        "all numbers. Give the layer the padded sequences: in a layer of one direction, what is behind the end of one "
-        "changes no output before it. Take the last outputs with gather, and leave others out of the loss with "
+        "all numbers. Give the layer the padded sequences: in a layer of one direction, the padding changes no output "
+        "of a sequence. Take the last outputs with gather, and leave those of the padding out of the loss with "
         "torch.where"
     )
 
@@ -154,7 +154,7 @@ def _place(causes: list[BaseException]) -> str:
 
 
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame runs code that is neither torch's nor of this package, and that no program has written."""
+    """Whether a frame runs code that is neither torch's nor of this package, nor written by torch for a graph."""
     is_made = frame.filename.startswith(_MADE)
     return not is_made and not any(Path(frame.filename).is_relative_to(folder) for folder in (_INSIDE, _OWN))
 

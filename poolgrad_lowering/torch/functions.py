@@ -38,7 +38,7 @@ class Rewritten(TorchFunctionMode):
         """Run the function, or what is written for it."""
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known
-        if function is Tensor.numpy:  # of which a trace says that it takes no tensor of this class
+        if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
             raise NumbersDecideError(name_of(function))
         try:
             found = _WRITTEN.get(function, function)(*args, **(kwargs or {}))
@@ -62,7 +62,7 @@ class Rewritten(TorchFunctionMode):
 def _in_order(pool: Callable[..., Tensor], rank: int) -> Callable[..., Tensor]:
     """Return a function that gives an adaptive pool its input with the axes in order; a mean, where it has one window.
 
-    Of others torch sets the strides of the result, and the gradient of that is about the memory of a tensor.
+    Of an input in another order, torch sets the strides of the result: no graph has the gradient of that.
     """
 
     def run(input: Tensor, output_size: Any) -> Tensor:  # noqa: A002 - the name in torch

@@ -402,7 +402,7 @@ class Lion(Optimizer):
 
     @property
     def counts_steps(self) -> bool:
-        """No."""
+        """Whether an update depends on the number of steps: it does not."""
         return False
 
     @property

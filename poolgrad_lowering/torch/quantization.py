@@ -27,10 +27,7 @@ def fake_quantized(x: Tensor, scale: float, zero: int, lowest: int, highest: int
 
     The gradient is that of x where it is inside.
     """
-    wide = x.to(wide_type(x))
-    number = (wide * torch.full((), scale, dtype=wide.dtype).reciprocal()).round() + zero
-    rounded = (number.clamp(lowest, highest) - zero) * scale
-    return rounded.to(x.dtype), (number >= lowest) & (number <= highest)
+    return _multiples(x, torch.full((), scale, dtype=wide_type(x)), zero, lowest, highest)
 
 
 def fake_quantized_by_channel(  # noqa: PLR0917 - the operator's signature
@@ -40,9 +37,11 @@ def fake_quantized_by_channel(  # noqa: PLR0917 - the operator's signature
     if zero.is_floating_point():
         return NotImplemented
     shape = [-1 if at == axis else 1 for at in range(x.ndim)]
-    wide = x.to(wide_type(x))
-    scale, zero = scale.reshape(shape), zero.to(wide.dtype).reshape(shape)
-    number = (wide * scale.reciprocal()).round() + zero
+    return _multiples(x, scale.reshape(shape), zero.to(wide_type(x)).reshape(shape), lowest, highest)
+
+
+def _multiples(x: Tensor, scale: Tensor, zero: Tensor | int, lowest: int, highest: int) -> tuple[Tensor, Tensor]:
+    number = (x.to(wide_type(x)) * scale.reciprocal()).round() + zero
     rounded = (number.clamp(lowest, highest) - zero) * scale
     return rounded.to(x.dtype), (number >= lowest) & (number <= highest)
 

@@ -172,6 +172,7 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "groups of rows": lambda x: functional.grouped_mm(
         x, torch.stack([x, 2 * x, x]), offs=torch.tensor([1, 1, 4]).int()
     ),
+    "groups of rows by position": lambda x: torch._grouped_mm(x, torch.stack([x, 2 * x]), torch.tensor([3, 4]).int()),
     "a fused attention": fused_attention,
     "axes out of a constant": lambda x: x.sum(torch.arange(1, x.ndim).tolist()),
     "a condition on constants": lambda x: 2 * x if (torch.linspace(0, 1, 4).diff() > 0).all() else x,

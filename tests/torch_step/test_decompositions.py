@@ -80,14 +80,6 @@ def test_medians_without_nan(axis: int) -> None:
     assert torch.equal(nanmedian(numbers, axis)[0], numbers.nanmedian(axis)[0])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_what_is_quantized_and_back(dtype: torch.dtype) -> None:
-    x = torch.linspace(-3, 3, 401).to(dtype)
-    operator = aten.fake_quantize_per_tensor_affine_cachemask.default
-    for numbers in ((0.05, 0, -8, 7), (0.3, 3, 0, 15)):
-        assert all(map(torch.equal, WRITTEN[operator](x, *numbers), operator(x, *numbers)))
-
-
 class InOrder(nn.Module):
     def __init__(self) -> None:
         super().__init__()

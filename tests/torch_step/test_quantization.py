@@ -22,6 +22,14 @@ SCALES, ZEROS = torch.tensor([0.05, 0.1, 0.3, 0.07]), torch.tensor([0, 1, -3, 2]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_what_is_quantized_and_back(dtype: torch.dtype) -> None:
+    x = torch.linspace(-3, 3, 401).to(dtype)
+    operator = aten.fake_quantize_per_tensor_affine_cachemask.default
+    for numbers in ((0.05, 0, -8, 7), (0.3, 3, 0, 15)):
+        assert all(map(torch.equal, QUANTIZATIONS[operator](x, *numbers), operator(x, *numbers)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_channels_that_are_quantized_and_back(dtype: torch.dtype) -> None:
     x = torch.linspace(-3, 3, 1604).reshape(401, 4).to(dtype)
     operator = aten.fake_quantize_per_channel_affine_cachemask.default

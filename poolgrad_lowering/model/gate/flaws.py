@@ -63,10 +63,9 @@ def duplicate_attribute_flaw(attributes: Iterable[AttributeProto]) -> Flaw:
 
 def window_flaw(scope: Scope) -> tuple[int, Flaw] | None:
     """The position and flaw of the first pool or convolution of a scope whose windows have a flaw, or None."""
-    ops = {position: op for op in _POOLS | _CONVOLUTIONS for position in scope.by_op.get(op, ())}
-    for position in sorted(ops):
-        flaw = _windows_flaw(scope.proto.node[position].attribute, is_pool=ops[position] in _POOLS)
-        if flaw is not None:
+    nodes = ((position, op in _POOLS) for op in _POOLS | _CONVOLUTIONS for position in scope.by_op.get(op, ()))
+    for position, is_pool in sorted(nodes):
+        if (flaw := _windows_flaw(scope.proto.node[position].attribute, is_pool=is_pool)) is not None:
             return position, flaw
     return None
 

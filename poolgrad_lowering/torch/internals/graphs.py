@@ -20,7 +20,7 @@ def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tens
 
 
 class _OfAnyStrides(fx.Interpreter):
-    """Runs a graph whose results may have other strides than in its trace: those of what a view shows then copy it."""
+    """Runs a graph whose results may have other strides than in its trace, with a copy where these allow no view."""
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, or one that may copy."""

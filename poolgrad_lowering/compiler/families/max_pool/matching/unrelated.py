@@ -9,7 +9,7 @@ A pool's indices are computed from a float tensor, so no pool of this graph comp
 still hold indices, or a mask, that were recorded elsewhere: by a forward graph that is another model, or by a tracer.
 So one of these must hold too: the updates are a constant, which is no incoming gradient; the scatter writes slices,
 while the gradient of a pool writes single elements; or an Expand or a Tile repeats the indices for several rows, while
-each plane of a pool has its own; or the inputs have one axis at most, or rows of them are picked that do, while what is
+each plane of a pool has its own; or the inputs have one axis at most, or two of which a row is picked, while what is
 recorded has the axes of the pooled tensor; or a node compares them with a negative number, which stands for no label
 and is no position.
 
@@ -46,7 +46,7 @@ _OF_FIRST_INPUT = (
     *(*VIEW_OPS, "Cast", "CumSum", "Expand", "NonZero", "Not", "ReduceMax", "ReduceMin", "ReduceSum", "Slice", "Tile"),
     "Transpose",
 )
-"""Operators whose result has elements of the first input; the others are sizes and positions."""
+"""Operators whose result depends on the elements of the first input; the others are sizes and positions."""
 
 _OF_ALL_INPUTS = (
     *("Abs", "Add", "And", "Clip", "Concat", "Div", "Equal", "Gather", "GatherElements", "GatherND", "Greater"),
@@ -168,21 +168,22 @@ def _is_of_all_planes(facts: Facts, scatter: Scatter) -> bool:
 def _are_labels(facts: Facts, indices: Value, inputs: Sequence[Value]) -> bool:
     """Whether indices come from inputs, each of which holds labels of one axis at most, or negative ones for no label.
 
-    Rows of an input that are picked are labels too, if they have one axis at most.
+    An input of two axes holds labels too, if only rows of it are picked.
     """
-    reached = set(indices.ancestors(lambda node: () if _picks_a_row(facts, node) else _sources(node)))
-    wide = [value for value in reached.intersection(inputs) if not _is_narrow(facts, value)]
-    return bool(inputs) and all(has_no_label(facts, value) for value in wide)
+    whole = set(indices.ancestors(lambda node: () if _picks_a_row(facts, node) else _sources(node)))
+    return bool(inputs) and all(
+        _has_axes(facts, value, 1 if value in whole else 2) or has_no_label(facts, value) for value in inputs
+    )
 
 
 def _picks_a_row(facts: Facts, node: Node) -> bool:
     index = node.input(1) if node.is_a("Gather") else None
-    return index is not None and facts.shape(index) == () and _is_narrow(facts, node.output(0))
+    return index is not None and facts.shape(index) == () and _has_axes(facts, node.output(0), 1)
 
 
-def _is_narrow(facts: Facts, value: Value | None) -> bool:
+def _has_axes(facts: Facts, value: Value | None, most: int) -> bool:
     shape = None if value is None else facts.shape(value)
-    return shape is not None and len(shape) <= 1
+    return shape is not None and len(shape) <= most
 
 
 _MOVED = (*VIEW_OPS, "Cast", "Transpose")

@@ -177,6 +177,12 @@ REFUSED = {
     "floats": one_hot("q = Unsqueeze (t, one) r = Cast <to=7> (q)", inputs=LABELS.replace("int64", "float")),
     "through_floats": one_hot("f = Cast <to=1> (t) q = Unsqueeze (f, one) r = Cast <to=7> (q)"),
     "positions_of_elements": one_hot("r = NonZero (t)", inputs=LABELS.replace("[4] t", "[4,3] t"), updates=COMPUTED),
+    "a_row_of_what_has_the_axes_of_a_tensor": one_hot(
+        "v = Reshape (t, rows2) e = Gather (v, first) r = Unsqueeze (e, one)",
+        inputs="float[4,3,9] x, float[2,1] dy, int64[2,2,1,2] t",
+        updates=COMPUTED,
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+    ),
     "one_of_two_sources_is_a_tensor": one_hot("q = Unsqueeze (t, one) m = ArgMax <axis=1> (dy) r = Add (q, m)"),
     "a_random_number": one_hot("q = RandomUniform <shape=[4,1]> () r = Cast <to=7> (q)"),
     "unknown_operator": one_hot("q = Unsqueeze (t, one) r = other.Op (q)"),
