@@ -89,15 +89,22 @@ def _compared(
     return units, found + _flawed(sites, units[1]), sites
 
 
-def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
-    """Return a difference if only the model that was given as the original has nodes of the dialect."""
+def mistaken(original: ModelProto, lowered: ModelProto) -> list[Difference]:
+    """Return a difference if the two models were exchanged, or the second one is not the first one lowered.
+
+    Models are exchanged if only the first one has nodes of the dialect; a lowered model has the original's outputs.
+    """
     first, second = (
         any(node.domain == DOMAIN and node.op_type in OPS for node in all_nodes(model)) for model in (original, lowered)
     )
-    if second or not first:
+    if first and not second:
+        what = f"the first model has nodes of domain {DOMAIN}, the second one has none: they are exchanged"
+        return [Difference("models", f"{what}, the original is given first")]
+    missing = {value.name for value in original.graph.output}.difference(value.name for value in lowered.graph.output)
+    if not missing:
         return []
-    what = f"the first model has nodes of domain {DOMAIN}, the second one has none: they are exchanged"
-    return [Difference("models", f"{what}, the original is given first")]
+    what = f"output '{min(missing)}' of the first model is none of the second one"
+    return [Difference("models", f"{what}: it is not the first one lowered")]
 
 
 def _flawed(sites: Iterable[ChangedRegion], lowered: flat.Unit) -> list[Difference]:

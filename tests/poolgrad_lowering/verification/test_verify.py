@@ -272,6 +272,19 @@ def test_results_are_taken_for_their_models() -> None:
     assert not any("exchanged" in difference.what for difference in verify(model, other).differences)
 
 
+def test_unrelated_models() -> None:
+    """A model without the original's outputs is not the original lowered: that is said first, and no site is run."""
+    model = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+    other = lower(torch_gradient([2, 3, 6, 6], kernel_shape=[3, 3], strides=[2, 2])).model
+    (output,) = other.graph.output
+    renamed = replaced(other, output.name.encode(), b"z" * len(output.name))
+    found = verify(model, renamed, whole_model=False)
+    assert found.differences[0].what == (
+        f"output '{output.name}' of the first model is none of the second one: it is not the first one lowered"
+    )
+    assert not found.sites
+
+
 def test_a_field_that_this_release_of_onnx_does_not_know() -> None:
     """Field 2023 of the model, whose bytes protobuf keeps: no field that is known is said to differ."""
     original = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
