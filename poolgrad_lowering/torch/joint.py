@@ -42,8 +42,8 @@ from poolgrad_lowering.torch.internals.modes import (
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import CompiledModule
 from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
+from poolgrad_lowering.torch.joined_axes import keep_axes_apart
 from poolgrad_lowering.torch.model_state import replace, restored
-from poolgrad_lowering.torch.products import PRODUCTS
 from poolgrad_lowering.torch.second_pass import check_second_pass
 
 Loss = Callable[[Any, Any], Tensor]
@@ -141,7 +141,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
             _prepare_layers(module.model)
-            graph = trace(step, inputs, sizes, decompositions, {**INTERPOLATIONS, **PRODUCTS})
+            graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
     except TorchExportError:
         raise
     except Exception as error:
@@ -168,6 +168,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             "tensors in the model's forward, by torch.complex, view_as_complex, polar, fft or stft"
         )
     scopes.complete(graph)
+    keep_axes_apart(graph.graph)
     trained = tuple(map(_in_model, step.trained))
     first = 1 + len(trained)
     own = [name for name in inputs if name not in examples]

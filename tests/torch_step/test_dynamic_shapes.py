@@ -278,3 +278,46 @@ def test_two_symbolic_sizes_are_no_obstacle(is_mixed: bool) -> None:
     assert not export_cann(step.model).report.obstacles
     step.check(steps=2)
     check_for(step, torch.randn(3, 7, 8), torch.zeros(1))
+
+
+class TokenByToken(nn.Module):
+    """Layers of a batch and a length that are symbolic, which the model joins to rows and parts again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 8)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = functional.relu(self.first(x.flatten(0, 1)))
+        y = self.second(hidden * hidden.softmax(1)).view_as(x)
+        attended: Tensor = self.attention(y, y, y, need_weights=False)[0]
+        return self.layer(attended).flatten(0, 1)
+
+
+def test_axes_that_are_joined_to_rows_are_no_obstacle() -> None:
+    """Rows are computed before their axes are joined, also in the gradient of a loss of tokens."""
+    step = export_training_step(
+        TokenByToken(),
+        lambda y, target: functional.cross_entropy(y, target.flatten()),
+        (torch.randn(2, 5, 8), torch.randint(8, (2, 5))),
+        dynamic_shapes={"x": {0: "batch", 1: "time"}, "target": {0: "batch", 1: "time"}},
+        optimizer="sgd",
+    )
+    assert not export_cann(step.model).report.obstacles
+    step.check(steps=2)
+    check_for(step, torch.randn(3, 7, 8), torch.randint(8, (3, 7)))
+
+
+def test_rows_of_tensors_with_other_axes_are_rows() -> None:
+    """Rows of (time, batch) and of (batch, time) are as many, and others."""
+    step = export_training_step(
+        nn.Sequential(nn.Linear(4, 3), Function(lambda y: (y.flatten(0, 1) * y.transpose(0, 1).flatten(0, 1)).sum(0))),
+        nn.MSELoss(),
+        (torch.randn(2, 5, 4), torch.randn(3)),
+        dynamic_shapes={"input": {0: "batch", 1: "time"}},
+        optimizer="sgd",
+    )
+    step.check()
+    check_for(step, torch.randn(3, 7, 4), torch.randn(3))

@@ -13,6 +13,13 @@ from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preser
 from torch.fx import traceback
 
 
+def is_elementwise(node: fx.Node) -> bool:
+    """Whether a node computes each element of its result by itself, and writes to none of its operands."""
+    operator: Any = node.target
+    is_one = isinstance(operator, torch._ops.OpOverload) and torch.Tag.pointwise in operator.tags  # noqa: SLF001
+    return is_one and not operator._schema.is_mutable  # noqa: SLF001
+
+
 def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Run a traced graph. If that is traced again, its nodes keep their annotations."""
     with traceback.preserve_node_meta():

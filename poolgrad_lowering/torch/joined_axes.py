@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Keeps symbolic axes apart that a model joins to rows and parts again, as attention layers and token losses do.
+
+To part them, a graph has to compute a shape, which GE has to know: one size can follow from the others, two cannot. So
+what is computed of rows, each by itself, is computed before their axes are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, fx
+
+from poolgrad_lowering.torch.internals.graphs import annotation, is_elementwise
+from poolgrad_lowering.torch.internals.tracing import is_known, is_number
+
+aten, product = torch.ops.aten, torch.ops.poolgrad_lowering.product.default
+
+_OF_ONE_SHAPE = {
+    aten.alias.default,
+    aten.clone.default,
+    aten._to_copy.default,  # noqa: SLF001 - the name of an operator
+    aten.full_like.default,
+}
+"""Operators whose result has the shape of their operand, beside those that compute each element by itself."""
+
+_ALONG_AXES = {
+    aten._log_softmax.default,  # noqa: SLF001 - as above
+    aten._softmax.default,  # noqa: SLF001 - as above
+    aten.amax.default,
+    aten.gather.default,
+    aten.mean.dim,
+    aten.scatter.value,
+    aten.slice.Tensor,
+    aten.squeeze.dims,
+    aten.sum.dim_IntList,
+    aten.unsqueeze.default,
+}
+"""Operators that compute along the axis, or the axes, of their second argument."""
+
+_VIEWS = {aten.view.default, aten._unsafe_view.default}  # noqa: SLF001 - as above
+_PRODUCTS = {aten.mm.default, aten.addmm.default}
+
+Sizes: TypeAlias = Sequence[Any]
+"""Sizes of axes, some of them symbolic."""
+
+
+class _Apart(NamedTuple):
+    """A node whose first axes, of these sizes, another node has as one, its rows."""
+
+    node: fx.Node
+    outer: Sizes
+
+
+def keep_axes_apart(graph: fx.Graph) -> None:
+    """Compute of tensors what a traced graph computes of their rows, where it joins several symbolic axes to rows."""
+    apart: dict[fx.Node, _Apart] = {}
+    for node in list(graph.nodes):
+        if not isinstance(node.meta.get("val"), Tensor):
+            continue
+        with graph.inserting_before(node):
+            if node.target not in _VIEWS:
+                _compute_apart(graph, node, apart)
+            elif (joined := _before_joining(graph, node)) is not None:
+                apart[node] = joined
+            elif (given := apart.get(node.args[0])) is not None and _begins_with(_shape(node), given.outer):
+                node.replace_input_with(node.args[0], given.node)
+
+
+def _before_joining(graph: fx.Graph, view: fx.Node) -> _Apart | None:
+    """Return the tensor whose first axes a view joins, with the view's other axes; None if it joins none."""
+    source = view.args[0]
+    shape, (rows, *inner) = _shape(source), _shape(view) or [1]
+    outer = next((shape[:count] for count in range(2, len(shape) + 1) if is_known(prod(shape[:count]) == rows)), ())
+    if sum(not is_number(size) for size in outer) <= 1 or not all(map(is_number, inner)):
+        return None
+    if len(shape) == len(outer) + len(inner) and _begins_with(shape, [*outer, *inner]):
+        return _Apart(source, outer)
+    sizes = [graph.call_function(aten.sym_size.int, (source, axis)) for axis in range(len(outer))]
+    return _Apart(_noted(graph.call_function(aten.view.default, (source, [*sizes, *inner])), view), outer)
+
+
+def _compute_apart(graph: fx.Graph, node: fx.Node, apart: dict[fx.Node, _Apart]) -> None:
+    """Compute a node before the axes of its operands are joined, if it computes of rows, and make its rows of that."""
+    rows = _operands_of_rows(node)
+    given = [apart[each] for each in rows if each in apart]
+    if not given or len(given) < len(rows) or not all(_begins_with(each.outer, given[0].outer) for each in given):
+        return
+    outer, inner = given[0].outer, _shape(node)[1:]
+    if not all(map(is_number, inner)):
+        return
+    args = [apart[each].node if each in rows else each for each in node.args]
+    if node.target in _PRODUCTS:
+        found = _noted(graph.call_function(product, tuple(args[-2:])), node)
+        if node.target is aten.addmm.default:
+            found = _noted(graph.call_function(aten.add.Tensor, (found, args[0])), node)
+    else:
+        if node.target in _ALONG_AXES:
+            axes = [axis + len(outer) - 1 for axis in _axes(node)]
+            args[1] = axes if isinstance(args[1], Sequence) else axes[0]
+        found = _noted(graph.call_function(node.target, tuple(args), node.kwargs), node)
+    made = graph.call_function(aten.view.default, (found, [-1, *inner]))
+    made.meta.update(node.meta)
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+    apart[made] = _Apart(found, outer)
+
+
+def _operands_of_rows(node: fx.Node) -> list[fx.Node]:
+    """Return the operands of whose rows, each by itself, a node computes; none of another node."""
+    operands = [each for each in node.all_input_nodes if isinstance(each.meta.get("val"), Tensor)]
+    if node.target in _PRODUCTS:
+        return [] if node.kwargs else [node.args[-2]]
+    if node.target in _ALONG_AXES:
+        return operands if 0 not in (_axes(node) or [0]) else []
+    if node.target in _OF_ONE_SHAPE or is_elementwise(node):
+        axes = len(_shape(node))  # an operand of fewer axes, or of one row, is the same for all rows
+        return [each for each in operands if len(_shape(each)) == axes > 0 and not is_known(_shape(each)[0] == 1)]
+    return []
+
+
+def _axes(node: fx.Node) -> list[int]:
+    """Return the axes along which an operator of `_ALONG_AXES` computes, counted from the first; none for all."""
+    given: Any = node.args[1] if len(node.args) > 1 else []
+    count = len(_shape(node.args[0])) + (node.target is aten.unsqueeze.default)
+    return [axis % count for axis in (given if isinstance(given, Sequence) else [given])]
+
+
+def _noted(made: fx.Node, node: fx.Node) -> fx.Node:
+    """Return a new node, which is of the modules of the node that it is made for."""
+    made.meta["custom"] = annotation(node)
+    return made
+
+
+def _shape(node: fx.Node) -> Sizes:
+    found: Sizes = node.meta["val"].shape
+    return found
+
+
+def _begins_with(sizes: Sizes, first: Sizes) -> bool:
+    return len(sizes) >= len(first) and all(is_known(one == other) for one, other in zip(sizes, first, strict=False))
