@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx
+import onnx_ir as ir
 import torch
 from onnx import NodeProto
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
@@ -127,6 +128,7 @@ def translated(
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(program.model)
     if not all(value.dtype for node in program.model.graph for value in node.outputs):  # of functions that are inlined
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(program.model)
+    _remove_casts(program.model.graph)
     exported = program.model_proto
     _name_symbols(exported, program.exported_program, sizes or {})
     del exported.graph.metadata_props[:]
@@ -164,6 +166,18 @@ def _program(
     if program is None:
         raise AssertionError("torch.onnx.export returns a program if it is given no file")
     return program
+
+
+def _remove_casts(graph: ir.Graph) -> None:
+    """Let what reads a Cast read its operand, if that has the type already: onnxruntime loses names of such operands."""
+    results = set(graph.outputs)
+    for node in graph:
+        if node.op_type != "Cast" or node.outputs[0] in results:
+            continue
+        (given,) = node.inputs
+        if given is not None and given.dtype == node.attributes["to"].as_int():
+            node.outputs[0].replace_all_uses_with(given)
+            graph.remove(node)
 
 
 def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgram, sizes: SymbolicSizes) -> None:

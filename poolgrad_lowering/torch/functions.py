@@ -156,6 +156,21 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
 
+def _one_hot(tensor: Tensor, num_classes: Any = -1) -> Tensor:
+    """Return torch's function, which makes a number of a symbolic number of classes, of that number too."""
+    if isinstance(num_classes, int):
+        return functional.one_hot(tensor, num_classes)
+    return (tensor.unsqueeze(-1) == torch.arange(num_classes)).long()
+
+
+def _linspace(start: Any, end: Any, steps: Any, **named: Any) -> Tensor:
+    """Return torch's function, which makes a number of a symbolic number of steps, of that number too."""
+    if isinstance(steps, int):
+        return torch.linspace(start, end, steps, **named)
+    numbers = torch.arange(steps, **{"dtype": torch.get_default_dtype(), **named})
+    return start + numbers * ((end - start) / (steps - 1))
+
+
 def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return windows that are next to each other as a part of x with other axes, which may be changed in place.
 
@@ -185,6 +200,8 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     functional.scaled_dot_product_attention: _attention,
+    functional.one_hot: _one_hot,
+    torch.linspace: _linspace,
     functional.batch_norm: _batch_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,

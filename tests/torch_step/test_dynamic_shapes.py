@@ -321,3 +321,20 @@ def test_rows_of_tensors_with_other_axes_are_rows() -> None:
     )
     step.check()
     check_for(step, torch.randn(3, 7, 4), torch.randn(3))
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        lambda length: functional.one_hot(torch.arange(length), length),
+        lambda length: torch.linspace(-1, 2, length)[:, None],
+        lambda length: (torch.arange(length, dtype=torch.float32) * (1 / (length - 1)))[:, None],
+    ],
+)
+def test_numbers_that_are_made_of_a_symbolic_size(weights: Callable[[Any], Tensor]) -> None:
+    body = Function(lambda y: (y @ y.transpose(1, 2) * weights(y.shape[1])).sum())
+    shapes = {"input": {1: "time"}}
+    examples = (torch.randn(2, 5, 4),)
+    step = export_training_step(nn.Sequential(nn.Linear(4, 3), body), None, examples, dynamic_shapes=shapes)
+    step.check()
+    check_for(step, torch.randn(2, 7, 4))
