@@ -169,7 +169,7 @@ def _program(
 
 
 def _remove_casts(graph: ir.Graph) -> None:
-    """Let what reads a Cast read its operand, if that has the type already: onnxruntime loses names of such operands."""
+    """Let what reads a Cast read its operand, if that has the type already. onnxruntime loses names at such nodes."""
     results = set(graph.outputs)
     for node in graph:
         if node.op_type != "Cast" or node.outputs[0] in results:
