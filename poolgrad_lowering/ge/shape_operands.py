@@ -32,7 +32,8 @@ def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
         return False
     source = writer.types.shapes.get(node.input[0]) if position else ()
     if node.op_type == "Reshape":
-        numbers = _of_reshape(source, shape if -1 not in shape else writer.types.shapes.get(node.output[0], ()))
+        shape = shape if -1 not in shape else writer.types.shapes.get(node.output[0], ())
+        numbers = _of_reshape(source, shape)
     else:
         numbers = _of_expand(source, shape)
     if numbers is None and node.op_type == "Reshape":

@@ -326,12 +326,21 @@ def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[s
     for node in copied.graph.node:
         if node.op_type in _OTHER_RANDOM:
             raise TorchExportError(f"a step with {node.op_type} cannot be compared: its random numbers cannot be fed")
-    drawn = {node.output[0]: node for node in copied.graph.node if node.op_type in names.RANDOM}
-    types = element_types(copied.graph)
-    for name, node in drawn.items():
-        copied.graph.node.remove(node)
-        copied.graph.input.append(onnx.helper.make_tensor_value_info(name, types[name], None))
-    return copied, {name: names.random_number(node.name) for name, node in drawn.items()}
+    numbers, nodes, types = dict[str, int](), list[onnx.NodeProto](), element_types(copied.graph)
+    for node in copied.graph.node:
+        if node.op_type not in names.RANDOM:
+            nodes.append(node)
+            continue
+        result = given = node.output[0]
+        if node.input:  # whose axes the model itself may have joined
+            given, sizes = f"{result}.drawn", f"{result}.sizes"
+            nodes.append(onnx.helper.make_node("Shape", node.input, [sizes]))
+            nodes.append(onnx.helper.make_node("Reshape", [given, sizes], [result]))
+        copied.graph.input.append(onnx.helper.make_tensor_value_info(given, types[result], None))
+        numbers[given] = names.random_number(node.name)
+    del copied.graph.node[:]
+    copied.graph.node.extend(nodes)
+    return copied, numbers
 
 
 def _with_exact_sigmoids(model: onnx.ModelProto) -> onnx.ModelProto:

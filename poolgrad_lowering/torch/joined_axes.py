@@ -25,6 +25,8 @@ _OF_ONE_SHAPE = {
     aten.clone.default,
     aten._to_copy.default,  # noqa: SLF001 - the name of an operator
     aten.full_like.default,
+    aten.rand_like.default,
+    aten.randn_like.default,
 }
 """Operators whose result has the shape of their operand, beside those that compute each element by itself."""
 

@@ -8,7 +8,7 @@ Rules get facts from `Known` only, which stores them and decides the order of co
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -152,7 +152,7 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
         cut = _axes_of_unknown_bounds(known, node)
         if cut is None or any(not -len(source) <= axis < len(source) for axis in cut):
             return None
-        axes = {axis % len(source) for axis in cut}
+        axes = {axis % len(source) for axis in cut}.difference(_whole_axes(known, node, source, cut))
         return tuple(opaque(value, axis) if axis in axes else dim for axis, dim in enumerate(source))
     dims = list(source)
     for axis, taken in ranges.items():
@@ -162,8 +162,33 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
         elif taken == slice(0, 1, 1):
             dims[axis] = Dim(1)
         elif taken != slice(0, _LAST, 1):
-            dims[axis] = opaque(value, axis)
+            dims[axis] = _without_padding(known, node, axis, taken) or opaque(value, axis)
     return tuple(dims)
+
+
+def _whole_axes(known: Known, node: Node, source: Shape, cut: Sequence[int]) -> set[int]:
+    """Return which axes a Slice with computed bounds takes whole: those from 0 on to a bound that is their size."""
+    starts, ends = known.integers(node.input(1)), known.integers(node.input(2))
+    steps = set(static_integers(known, node, 4) or [1])
+    if starts is None or ends is None or not len(starts) == len(ends) == len(cut) or steps != {1}:
+        return set()
+    bounds = zip((axis % len(source) for axis in cut), starts, ends, strict=True)
+    return {axis for axis, start, end in bounds if start.static == 0 and end == source[axis]}
+
+
+def _without_padding(known: Known, node: Node, axis: int, taken: slice) -> Dim | None:
+    """Return the size of an axis before a Pad, of whose result a Slice leaves as many elements as were added."""
+    source = node.input(0)
+    pad = None if source is None else source.producer
+    if pad is None or not pad.is_a("Pad") or pad.input(3) is not None or taken.step != 1 or taken.start < 0:
+        return None
+    before, pads = known.shape(pad.input(0)), static_integers(known, pad, 1)
+    if before is None or pads is None or len(pads) != 2 * len(before):
+        return None
+    added = pads[axis], pads[axis + len(before)]
+    is_counted_from_the_end = taken.stop < 0 or taken.stop == _LAST
+    is_as_many = taken.start - min(taken.stop, 0) == sum(added)
+    return before[axis] if min(added) >= 0 and is_counted_from_the_end and is_as_many else None
 
 
 def _axes_of_unknown_bounds(known: Known, node: Node) -> list[int] | None:

@@ -194,13 +194,14 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
 
     `before` are the values that the lowered graph's nodes defined.
     """
+    _restore_initializers(original, lowered)
     made = {name for node in lowered.node for name in node.output}
-    put_back, dropped = made - before, before - made
+    put_back = (made | {tensor.name for tensor in lowered.initializer}) - before
+    dropped = before - made
     kept = {value.name: value for value in lowered.value_info if value.name not in dropped}
     infos = [kept.pop(value.name, value) for value in original.value_info if value.name in kept.keys() | put_back]
     infos += kept.values()
     protos.replace_entries(lowered, "value_info", infos)
-    _restore_initializers(original, lowered)
 
 
 _POOL_GRADIENT = "MaxPoolGrad"

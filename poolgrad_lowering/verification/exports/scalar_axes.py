@@ -38,6 +38,7 @@ _BROADCASTING = frozenset(
 """Elementwise operators with ONNX's broadcasting: an operand's axis of size 1 changes the shape of a result of rank 0
 only."""
 _RESHAPING = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
+_VIEW = "a view"
 _WITH_KEEPDIMS = ("Reduce", "Arg")
 
 
@@ -64,11 +65,15 @@ class AxisRemoval:
         theirs = {node_bytes(node) for node in nodes}
         self._kept = {held for node in original.node if (held := node_bytes(node)) in theirs}
         needed = self._needed(original, {name for node in nodes for name in node.output})
+        self._present: dict[tuple[object, ...], NodeProto] = {}  # kept ones of rank 0, which others may compute again
         for node in sorted(original.node, key=lambda node: needed.isdisjoint(node.output)):
             if node_bytes(node) in self._kept:
+                if all(self._rank(name) == 0 for name in node.output):
+                    key = (_VIEW, node.input[0]) if _is_view(node) else self._signature(node)
+                    self._present.setdefault(key, node)
                 continue
             self._candidates[self._signature(node)].append(node)
-            if node.op_type in _RESHAPING and not node.domain:
+            if _is_view(node):
                 self._views[node.input[0]].append(node)
 
     def _needed(self, original: GraphProto, made: Collection[str]) -> set[str]:
@@ -93,6 +98,9 @@ class AxisRemoval:
             return found
         has_axis = any(value in self._with_axis for value in node.input)
         wanted = self._taken(node, has_axis=has_axis)
+        if wanted is None and has_axis and _broadcasts(node) and (same := self._present.get(self._signature(node))):
+            self._with_axis.update(zip(node.output, same.output, strict=True))
+            return []
         if wanted is None:
             return [self._with_scalars(node)]
         for name, own in zip(node.output, wanted.output, strict=True):
@@ -139,6 +147,8 @@ class AxisRemoval:
         found = self._view(value, None, 0) if len(shape) == 1 else None
         if found is not None:
             self._with_axis[result] = found[0].output[0]
+        elif len(shape) == 1 and (same := self._present.get((_VIEW, value))) is not None:
+            self._with_axis[result], found = same.output[0], []
         return found
 
     def _view(self, value: str, result: str | None, rank: int) -> list[NodeProto] | None:
@@ -185,6 +195,10 @@ class AxisRemoval:
 
     def _rank(self, name: str) -> int | None:
         return rank_of(name, self._types)
+
+
+def _is_view(node: NodeProto) -> bool:
+    return not node.domain and node.op_type in _RESHAPING
 
 
 def _broadcasts(node: NodeProto) -> bool:

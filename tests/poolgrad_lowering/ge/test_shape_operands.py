@@ -33,6 +33,17 @@ FORMS: dict[str, tuple[str, list[str]]] = {
         " S = Concat<axis = 0>(P, M, two) C = Reshape(B, S) D = Neg(C)"
         " T = Concat<axis = 0>(N, two, M, two) Y = Reshape(D, T)",
         ["Reshape", "Transpose", "Reshape", "Squeeze", "Neg", "Unsqueeze", "Reshape"]),
+    "sizes on other axes of the input, beside one that follows": (
+        f"A = Reshape(Z, halves) B = Transpose<perm = [0, 2, 1, 3]>(A) {N} {M} P = Mul(N, two)"
+        " S = Concat<axis = 0>(P, M, last) C = Reshape(B, S) D = Neg(C)"
+        " T = Concat<axis = 0>(N, two, M, last) Y = Reshape(D, T)",
+        ["Reshape", "Transpose", "Reshape", "Squeeze", "Neg", "Unsqueeze", "Reshape"]),
+    "a size before a Pad that a Slice takes away": (
+        "P = Pad(Z, pads) A = Slice(P, one, far, one) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
+        ["Pad", "Slice", *ZERO, *ZERO, "Sub", "Sub", "Expand", "Add"]),
+    "a size that a Slice takes whole": (
+        f"{M} A = Slice(Z, zero, M, one, one) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
+        ["Slice", *ZERO, *ZERO, "Sub", "Sub", "Expand", "Add"]),
     "sizes beside one that follows": (
         f"{N} S = Concat<axis = 0>(N, two, last) Y = Reshape<allowzero = 1>(X, S)", ["Reshape"]),
     "a number": (f"{N} S = Concat<axis = 0>(N, three) Y = Expand(c, S)", [*ZERO, "Sub", "Expand"]),
@@ -59,19 +70,23 @@ FORMS: dict[str, tuple[str, list[str]]] = {
         [*ZERO, "Sub", "Sub", "Sub"]),
 }  # fmt: skip
 
-DECLARED = {
-    "sizes beside one that follows": ["N", 2, 3],
-    "a product": [2, "3*N"],
-    "a product beside sizes of the value": ["3*N", 3],
-    "a product beside a size that the shape leaves to the value": [3, "3*N"],
+DECLARED: dict[str, dict[str, list[str | int]]] = {
+    "sizes on other axes of the input, beside one that follows": {"C": ["2*N", "M", 2], "Y": ["N", 2, "M", 2]},
+    "a size before a Pad that a Slice takes away": {"A": ["N", "M", 4]},
+    "a size that a Slice takes whole": {"A": ["N", "M", 4]},
+    "sizes beside one that follows": {"Y": ["N", 2, 3]},
+    "a product": {"Y": [2, "3*N"]},
+    "a product beside sizes of the value": {"Y": ["3*N", 3]},
+    "a product beside a size that the shape leaves to the value": {"Y": [3, "3*N"]},
 }
-"""Shapes of results that onnx does not infer; exporters declare them."""
+"""Shapes of values that onnx does not infer; exporters declare them."""
 
 
 def model_of(nodes: str) -> ModelProto:
     numbers = (
         "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1},"
-        " int64[4] halves = {0, 0, 2, 2}"
+        " int64[4] halves = {0, 0, 2, 2}, int64[1] zero = {0},"
+        " int64[1] far = {9223372036854775807}, int64[6] pads = {0, 0, 0, 0, 1, 0}"
     )
     values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)
@@ -87,8 +102,9 @@ def computed_shapes(model: ModelProto) -> list[str]:
 def test_a_shape_of_numbers_has_the_results_of_the_computed_one(name: str) -> None:
     nodes, expected = FORMS[name]
     model = model_of(nodes)
-    if name in DECLARED:
-        model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("Y", TensorProto.FLOAT, DECLARED[name]))
+    for value, shape in DECLARED.get(name, {}).items():
+        declared = model.graph.output[0] if value == "Y" else model.graph.value_info.add()
+        declared.CopyFrom(onnx.helper.make_tensor_value_info(value, TensorProto.FLOAT, shape))
     export = export_cann(model)
     assert export.report.obstacles == ()
     assert computed_shapes(model)
