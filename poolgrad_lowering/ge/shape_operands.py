@@ -32,14 +32,14 @@ def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
         return False
     source = writer.types.shapes.get(node.input[0]) if position else ()
     if node.op_type == "Reshape":
-        shape = shape if -1 not in shape else writer.types.shapes.get(node.output[0], ())
-        numbers = _of_reshape(source, shape)
+        sizes = shape if -1 not in shape else writer.types.shapes.get(node.output[0], ())
+        numbers = _of_reshape(source, sizes)
+        if numbers is None:
+            return source is not None and _write_aligned(node, source, sizes, writer)
     else:
         numbers = _of_expand(source, shape)
-    if numbers is None and node.op_type == "Reshape":
-        return source is not None and _write_aligned(node, source, shape, writer)
-    if numbers is None:
-        return source is not None and _fill(node, attributes, source, shape, writer)
+        if numbers is None:
+            return source is not None and _fill(node, attributes, source, shape, writer)
     inputs = list(node.input)
     inputs[position] = writer.vector(numbers)
     return writer.change(node, {"allowzero": 0} if 0 in numbers else {}, inputs=inputs)
