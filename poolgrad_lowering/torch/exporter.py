@@ -36,6 +36,8 @@ OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
 
 _WORD = re.compile(r"\w+")
+_UNKNOWN = "unk__"
+"""How the names begin that torch's exporter gives to sizes of which it knows nothing."""
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +194,9 @@ def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgr
     }
     for value in (*exported.graph.input, *exported.graph.output, *exported.graph.value_info) if names else ():
         for dim in value.type.tensor_type.shape.dim:
-            if dim.HasField("dim_param"):
+            if dim.dim_param.startswith(_UNKNOWN):
+                dim.ClearField("dim_param")
+            elif dim.HasField("dim_param"):
                 dim.dim_param = _WORD.sub(lambda word: names.get(word[0], word[0]), dim.dim_param)
 
 

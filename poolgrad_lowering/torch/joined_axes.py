@@ -8,6 +8,7 @@ what is computed of rows, each by itself, is computed before their axes are join
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
@@ -45,6 +46,8 @@ _ALONG_AXES = {
 """Operators that compute along the axis, or the axes, of their second argument."""
 
 _VIEWS = {aten.view.default, aten._unsafe_view.default}  # noqa: SLF001 - as above
+_WHOLE = (0, sys.maxsize)
+"""Start and end of a slice that takes all."""
 _PRODUCTS = {aten.mm.default, aten.addmm.default}
 
 Sizes: TypeAlias = Sequence[Any]
@@ -64,9 +67,13 @@ def keep_axes_apart(graph: fx.Graph) -> None:
     for node in list(graph.nodes):
         if not isinstance(node.meta.get("val"), Tensor):
             continue
+        if node.target is aten.slice.Tensor and node.args[2:] == _WHOLE:  # as x[:, None] has, of which it is a view
+            node.replace_all_uses_with(node.args[0])
+            continue
         with graph.inserting_before(node):
             if node.target not in _VIEWS:
-                _compute_apart(graph, node, apart)
+                if not _spread_last(graph, node):
+                    _compute_apart(graph, node, apart)
             elif (joined := _before_joining(graph, node)) is not None:
                 apart[node] = joined
             elif (given := apart.get(node.args[0])) is not None and _begins_with(_shape(node), given.outer):
@@ -95,7 +102,7 @@ def _compute_apart(graph: fx.Graph, node: fx.Node, apart: dict[fx.Node, _Apart])
     outer, inner = given[0].outer, _shape(node)[1:]
     if not all(map(is_number, inner)):
         return
-    args = [apart[each].node if each in rows else each for each in node.args]
+    args: list[Any] = [apart[each].node if each in rows else _unspread(each) for each in node.args]
     if node.target in _PRODUCTS:
         found = _noted(graph.call_function(product, tuple(args[-2:])), node)
         if node.target is aten.addmm.default:
@@ -114,15 +121,45 @@ def _compute_apart(graph: fx.Graph, node: fx.Node, apart: dict[fx.Node, _Apart])
 
 def _operands_of_rows(node: fx.Node) -> list[fx.Node]:
     """Return the operands of whose rows, each by itself, a node computes; none of another node."""
-    operands = [each for each in node.all_input_nodes if isinstance(each.meta.get("val"), Tensor)]
+    operands = _tensors_read(node)
     if node.target in _PRODUCTS:
         return [] if node.kwargs else [node.args[-2]]
     if node.target in _ALONG_AXES:
         return operands if 0 not in (_axes(node) or [0]) else []
     if node.target in _OF_ONE_SHAPE or is_elementwise(node):
-        axes = len(_shape(node))  # an operand of fewer axes, or of one row, is the same for all rows
-        return [each for each in operands if len(_shape(each)) == axes > 0 and not is_known(_shape(each)[0] == 1)]
+        shape = _shape(node)  # an operand of fewer axes, or of one row, is the same for all rows
+        whole = [each for each in operands if len(_shape(_unspread(each))) == len(shape) > 0]
+        rows = [each for each in whole if not is_known(_shape(each)[0] == 1)]
+        return rows if any(_begins_with(_shape(each), shape) for each in rows) else []
     return []
+
+
+def _spread_last(graph: fx.Graph, node: fx.Node) -> bool:
+    """Compute a node of one number, and expand the result, if its operands are numbers that are expanded."""
+    operands = _tensors_read(node)
+    spread = [each for each in operands if _unspread(each) is not each]
+    if not spread or not is_elementwise(node) or any(_shape(_unspread(each)) for each in operands):
+        return False
+    number = _noted(graph.call_function(node.target, tuple(map(_unspread, node.args)), node.kwargs), node)
+    number.meta["val"] = node.meta["val"].new_empty(())
+    found = _noted(graph.call_function(aten.expand.default, (number, spread[0].args[1])), node)
+    found.meta["val"] = node.meta["val"]
+    node.replace_all_uses_with(found)
+    graph.erase_node(node)
+    return True
+
+
+def _unspread(operand: Any) -> Any:
+    """Return a number in place of a tensor of symbolic sizes to which a gradient expands it; else the operand."""
+    if not isinstance(operand, fx.Node) or operand.target is not aten.expand.default:
+        return operand
+    number, sizes = operand.args
+    is_spread = not _shape(number) and any(isinstance(size, fx.Node) for size in sizes)
+    return number if is_spread else operand
+
+
+def _tensors_read(node: fx.Node) -> list[fx.Node]:
+    return [each for each in node.all_input_nodes if isinstance(each.meta.get("val"), Tensor)]
 
 
 def _axes(node: fx.Node) -> list[int]:

@@ -345,3 +345,29 @@ def test_numbers_that_are_made_of_a_symbolic_size(weights: Callable[[Any], Tenso
     step = export_training_step(nn.Sequential(nn.Linear(4, 3), body), None, examples, dynamic_shapes=shapes)
     step.check()
     check_for(step, torch.randn(2, 7, 4))
+
+
+def test_positions_of_a_symbolic_length_are_no_obstacle() -> None:
+    """A model takes the first rows of a table, as many as there are tokens; more than it has are an error."""
+
+    class Positioned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.table = nn.Linear(4, 4), nn.Parameter(torch.randn(8, 4))
+            self.register_buffer("numbers", torch.arange(8.0)[None])
+
+        def forward(self, x: Tensor) -> Tensor:
+            places = self.numbers[:, : x.shape[1]].expand(len(x), -1)
+            return self.layer(x + self.table[: x.shape[1]]).flatten(0, 1) * places.flatten()[:, None]
+
+    time = Dim("time", min=2, max=8)
+    step = export_training_step(
+        Positioned(),
+        lambda y, _: (y * y).mean(),
+        (torch.randn(2, 5, 4), torch.zeros(1)),
+        dynamic_shapes={"x": {0: "batch", 1: time}},
+        optimizer="sgd",
+    )
+    assert_whole(step)
+    check_for(step, torch.randn(3, 8, 4), torch.zeros(1))
+    step.check()

@@ -122,18 +122,18 @@ def _is_constant(node: fx.Node) -> bool:
     """Whether a node gives the same for the same operands, and nothing writes to that."""
     operator = node.target
     draws = isinstance(operator, OpOverload) and torch.Tag.nondeterministic_seeded in operator.tags
-    return node.op in {"get_attr", "call_function"} and not draws and not _is_written(node)
+    return node.op in {"get_attr", "call_function"} and not draws and not is_written(node)
 
 
-def _is_written(node: fx.Node) -> bool:
+def is_written(node: fx.Node) -> bool:
     """Whether an operator writes to the value of a node, or to a view of it."""
     for user in node.users:
         if isinstance(user.target, OpOverload):
             schema = user.target._schema  # noqa: SLF001 - there is no other way
             is_view = any(result.alias_info for result in schema.returns)
-            if schema.is_mutable or (is_view and _is_written(user)):
+            if schema.is_mutable or (is_view and is_written(user)):
                 return True
-        elif user.target is getitem and _is_written(user):
+        elif user.target is getitem and is_written(user):
             return True
     return False
 
