@@ -52,6 +52,7 @@ class AxisRemoval:
         self, original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], types: Mapping[str, TensorType]
     ) -> None:
         self._nodes, self._types = nodes, types
+        self._made: dict[str, int] = {}  # the ranks of other values, which have axes
         before = {tensor.name: tensor for tensor in original.initializer}
         made = {node.output[0]: tensor for node in original.node if (tensor := constant_tensor(node)) is not None}
         self._stored = {tensor.name: tensor for tensor in lowered.initializer}
@@ -86,7 +87,19 @@ class AxisRemoval:
 
     def restored(self) -> list[NodeProto]:
         """Return the nodes, with the original's in place of those that compute with one axis more."""
-        return [node for each in self._nodes for node in self._restored(each)]
+        found: list[NodeProto] = []
+        for node in self._nodes:
+            self._learn_rank(node)
+            found += self._restored(node)
+        return found
+
+    def _learn_rank(self, node: NodeProto) -> None:
+        """Keep the rank of what a node of an export computes, where it follows from a stored shape."""
+        shape = integers(self._stored.get(node.input[1])) if node.op_type == "Reshape" and node.input[1:] else None
+        operands = node.input[:1] if node.op_type == "Expand" else node.input
+        ranks = [self._rank(name) or 0 for name in operands] if _broadcasts(node) else [len(shape or ())]
+        if max(ranks, default=0) and node.output:
+            self._made.setdefault(node.output[0], max(ranks))
 
     def _restored(self, node: NodeProto) -> list[NodeProto]:
         """Return what stands in the original for a node of the lowered graph, or the node itself."""
@@ -194,7 +207,7 @@ class AxisRemoval:
         return self._constants.get(value, value) if isinstance(value, str) else value
 
     def _rank(self, name: str) -> int | None:
-        return rank_of(name, self._types)
+        return rank_of(name, self._types) if name in self._types else self._made.get(name)
 
 
 def _is_view(node: NodeProto) -> bool:
