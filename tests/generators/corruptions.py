@@ -279,7 +279,7 @@ def value_made_twice(model: ModelProto, random: Random) -> None:
 
 def initializer_changed(model: ModelProto, random: Random) -> None:
     """A number is one more, or there are twice as many; `axes_changed` changes those of axes."""
-    others = [held for held in model.graph.initializer if not held.name.startswith("axes of")]
+    others = [held for held in model.graph.initializer if held not in _axes(model)]
     for tensor in _pick(random, [held for held in others if np.prod(held.dims) > 0]):
         values = numpy_helper.to_array(tensor).copy()
         flat = values.reshape(-1)
@@ -358,17 +358,21 @@ def weight_as_another_input(model: ModelProto, random: Random) -> None:
         model.graph.initializer.remove(tensor)
 
 
+def _axes(model: ModelProto) -> list[TensorProto]:
+    read = {node.input[1] for node in model.graph.node if node.op_type in ("Squeeze", "Unsqueeze") and node.input[1:]}
+    return [tensor for tensor in model.graph.initializer if tensor.name in read]
+
+
 def axes_changed(model: ModelProto, random: Random) -> None:
     """An Unsqueeze or Squeeze around a node of rank 5 takes another axis."""
-    axes = [held for held in model.graph.initializer if held.name.startswith("axes of")]
-    for tensor in _pick(random, axes):
+    for tensor in _pick(random, _axes(model)):
         values = numpy_helper.to_array(tensor) + random.choice((-1, 1))
         tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 
 
 def expanded_node_changed(model: ModelProto, random: Random) -> None:
     """A node of an expanded gradient gets another operator, attribute or operand."""
-    for node in _pick(random, [node for node in model.graph.node if node.output[0].startswith("expanded")]):
+    for node in _pick(random, [node for node in model.graph.node if node.name.endswith("__1")]):
         kind = random.randrange(3)
         if kind == 0:
             node.op_type = "Neg"

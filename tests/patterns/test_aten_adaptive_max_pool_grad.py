@@ -17,24 +17,6 @@ from tests.texts import Says
 FORWARD = 'y, i = org.pytorch.aten.ATen <operator="adaptive_max_pool2d"> (x, size)'
 
 
-@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
-@pytest.mark.parametrize("sizes", ["4,5", "11,5", "3,3"], ids=["do_not_divide", "more_than_elements", "divide"])
-def test_sizes(sizes: str, target: str, written: Written) -> None:
-    """Sizes that divide become a pool."""
-    check_lowered(adaptive_gradient(sizes), written, target=target)
-
-
-@pytest.mark.parametrize("sizes", ["2,3,4", "1,2,3"])
-def test_three_axes(sizes: str, written: Written) -> None:
-    text = adaptive_gradient(
-        sizes,
-        extent="5,4,6",
-        forward=FORWARD.replace("2d", "3d"),
-        backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool3d_backward"> (dy, x, i)',
-    )
-    check_lowered(text, written)
-
-
 @pytest.mark.parametrize("operator", ["ATen", "op_type"])
 def test_forward_spelt_by_its_own_name(operator: str, written: Written) -> None:
     """The TorchScript exporter's fallback modes: the backward node is in either spelling."""
@@ -44,12 +26,6 @@ def test_forward_spelt_by_its_own_name(operator: str, written: Written) -> None:
         "op_type": "dx = org.pytorch.aten.adaptive_max_pool2d_backward (dy, x, i)",
     }[operator]
     check_lowered(adaptive_gradient(forward=forward, backward=node), written)
-
-
-def test_symbolic_sizes(written: Written) -> None:
-    text = adaptive_gradient(outputs="float[N,C,4,5] y, float[N,C,H,W] dx")
-    text = text.replace("float[2,3,9,12] x, float[2,3,4,5] dy", "float[N,C,H,W] x, float[N,C,4,5] dy")
-    check_lowered(text, written)
 
 
 def test_output_size_from_outside() -> None:

@@ -96,46 +96,9 @@ def test_an_empty_stride_of_any_type(elements: str) -> None:
     check_average(text, of_pool(X, (3, 3), (3, 3), counts_padding=True), op="AvgPool3DGrad")
 
 
-def test_three_dimensions() -> None:
-    text = gradient(
-        kernel="{2,3,2}",
-        stride="{2,2,2}",
-        padding="{1,1,0}",
-        operator="avg_pool3d_backward",
-        shape="2,2,4,7,6",
-        pooled="2,2,3,4,3",
-    )
-    expected = of_pool((2, 2, 4, 7, 6), (2, 3, 2), (2, 2, 2), (1, 1, 0) * 2, counts_padding=True)
-    check_average(text, expected, op="AvgPool3DGrad", attributes={"pads": [1, 1, 1, 1, 0, 0]})
-
-
 def averages(x_shape: Sequence[int], counts: Sequence[int], grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     windows = [adaptive_windows(*axis) for axis in zip(x_shape[2:], counts, strict=True)]
     return np.asarray(average_windows_grad(grad.astype(np.float64), x_shape, windows))
-
-
-ADAPTIVE_SIZES = {
-    "sizes that divide": ((2, 3, 8, 6), (4, 3), ADAPTIVE),
-    "sizes that do not": ((2, 3, 7, 8), (3, 5), ADAPTIVE),
-    "one element": ((2, 3, 3, 4), (1, 1), ADAPTIVE),
-    "three dimensions": ((1, 2, 5, 4, 3), (2, 2, 2), "_adaptive_avg_pool3d_backward"),
-}
-
-
-@pytest.mark.parametrize("name", ADAPTIVE_SIZES)
-@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
-def test_adaptive(name: str, target: str) -> None:
-    x_shape, counts, operator = ADAPTIVE_SIZES[name]
-    shape, pooled = (",".join(map(str, (*x_shape[:2], *spatial))) for spatial in (x_shape[2:], counts))
-    text = adaptive(shape, pooled, operator)
-    check_average(text, lambda grad: averages(x_shape, counts, grad), op="AdaptiveAvgPool3dGrad", target=target)
-
-
-def test_adaptive_over_symbolic_sizes() -> None:
-    """The operator reads the shape of x in each run."""
-    sizes = {"N": 2, "H": 7, "W": 8, "OH": 3, "OW": 5}
-    text = adaptive("N,3,H,W", "N,3,OH,OW")
-    check_average(text, lambda grad: averages((2, 3, 7, 8), (3, 5), grad), op="AdaptiveAvgPool3dGrad", sizes=sizes)
 
 
 def test_a_kernel_of_the_sizes_of_x() -> None:

@@ -19,23 +19,6 @@ SYMBOLIC = "float[N,C,H,W] x, float[N,C,OH,OW] dy", "float[N,C,OH,OW] y, float[N
 OPERATOR = "max_pool2d_with_indices_backward"
 
 
-def test_as_ortmodule_writes_it(written: Written) -> None:
-    check_lowered(
-        head(17, "org.pytorch.aten")
-        + """
-        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
-        <int64[2] k = {3,3}, int64[2] s = {2,2}, int64[2] p = {1,1}, int64[2] d = {1,1}, bool ceil = {0}> {
-            y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k, s, p, d, ceil)
-            dx = org.pytorch.aten.ATen <operator="max_pool2d_with_indices_backward"> (dy, x, k, s, p, d, ceil, i)
-        }""",
-        written,
-    )
-
-
-def test_two_axes_on_ascend950(written: Written) -> None:
-    check_lowered(max_pool_gradient(), written, target="ascend950")
-
-
 SPELLINGS = {
     "overload_name": max_pool_gradient(
         backward=f'dx = org.pytorch.aten.ATen <operator="{OPERATOR}", overload_name="">'
@@ -89,23 +72,6 @@ def test_windows(arguments: tuple[str, ...], sizes: str, written: Written) -> No
 def _typed(numbers: str) -> str:
     count = len(list(filter(None, numbers.strip("{}").split(","))))
     return numbers if "[" in numbers else f"int64[{count}] {numbers}"
-
-
-def test_three_axes(written: Written) -> None:
-    constants = """k = Constant <value = int64[3] {3,2,2}> ()
-        s = Constant <value = int64[3] {2,2,2}> ()
-        p = Constant <value = int64[3] {1,0,0}> ()
-        d = Constant <value = int64[3] {1,1,1}> ()
-        ceil = Constant <value = bool {0}> ()"""
-    forward = FORWARD.replace("2d", "3d")
-    text = max_pool_gradient(
-        constants=constants,
-        forward=forward,
-        backward='dx = org.pytorch.aten.ATen <operator="max_pool3d_with_indices_backward">',
-        inputs="float[2,3,5,4,6] x, float[2,3,3,2,3] dy",
-        outputs="float[2,3,3,2,3] y, float[2,3,5,4,6] dx",
-    )
-    check_lowered(text, written)
 
 
 def test_forward_arguments_left_to_their_defaults(written: Written) -> None:

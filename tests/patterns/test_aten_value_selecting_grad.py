@@ -59,34 +59,6 @@ def test_spellings(changes: dict[str, str], written: Written) -> None:
     check_lowered(axis_gradient(**positive, **changes), written)
 
 
-@pytest.mark.parametrize("keepdim", [0, 1])
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((7,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 3, 4, 5), 1), ((2, 3, 4, 5), -4), ((2,) * 6, 3)]
-)
-def test_every_axis_by_definition(shape: tuple[int, ...], axis: int, keepdim: int) -> None:
-    """The gradient goes to the first maximum of each line, and to nothing else."""
-    kept = [1 if place == axis % len(shape) else extent for place, extent in enumerate(shape)]
-    pooled = kept if keepdim else [extent for place, extent in enumerate(shape) if place != axis % len(shape)]
-    whole, given = (",".join(map(str, sizes)) for sizes in (shape, pooled))
-    model = onnx.parser.parse_model(
-        axis_gradient(
-            dim=str(axis),
-            keepdim=str(keepdim),
-            inputs=f"float[{whole}] x, float[{given}] dy",
-            outputs=f"float[{given}] y, float[{whole}] dx",
-        )
-    )
-    result = lower(model)
-    assert [anchor.pattern for anchor in result.report.lowered] == ["aten_value_selecting_grad"]
-    random = np.random.default_rng(0)
-    x = random.integers(0, 3, shape).astype(np.float32)
-    dy = np.asarray(random.normal(size=pooled).astype(np.float32))
-    best = np.expand_dims(x.argmax(axis), axis)
-    expected = np.zeros_like(x)
-    np.put_along_axis(expected, best, dy.reshape(best.shape), axis)
-    assert_same_bits(run_reference(result.model, {"x": x, "dy": dy})["dx"], expected)
-
-
 def test_only_the_sign_of_a_zero_gradient_is_lost() -> None:
     model = onnx.parser.parse_model(axis_gradient())
     feeds = random_feeds(model)

@@ -19,7 +19,6 @@ from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
 from tests.graphs import Written
-from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     TARGETS,
     NearMisses,
@@ -100,26 +99,6 @@ def test_of_what_is_not_seen_the_least_is_stated() -> None:
         auto_pad="NOTSET",
         storage_order=0,
     )
-
-
-def test_answers_that_keep_their_axis() -> None:
-    """A view lies between ArgMax and the arithmetic."""
-    model = pool((8, 6), (2, 2), (2, 2), maximum="k = ArgMax <axis=-1, keepdims=1> (w)\na = Squeeze (k, last)")
-    result = lower(model)
-    assert len(result.report.lowered) == 1
-    check_same_results(model, result.model)
-
-
-def test_against_torch() -> None:
-    torch = pytest.importorskip("torch")
-    result = lower(pool((9, 12), (3, 3), (2, 2), begins=(1, 1), ends=(1, 1)))
-    assert len(result.report.lowered) == 1
-    random = np.random.default_rng(3)
-    x = random.integers(0, 4, (2, 3, 9, 12)).astype(np.float32)  # ties: torch takes the first of them too
-    dy = random.integers(-4, 5, (2, 3, 5, 6)).astype(np.float32)  # sums of them are exact in any order
-    leaf = torch.tensor(x, requires_grad=True)
-    torch.nn.functional.max_pool2d(leaf, 3, 2, 1).backward(torch.tensor(dy))
-    assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
 
 
 @pytest.mark.parametrize("before", ["Identity", "Relu"])

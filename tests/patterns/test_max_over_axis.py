@@ -111,17 +111,6 @@ def test_over_rows(target: str) -> None:
     assert verify(model, result.model).proven
 
 
-def test_over_rows_of_other_ranks() -> None:
-    source = over_rows("2,3,2,2,2,4", "2,3,2,2,2,1", "48,4", constants={
-        "axes": "int64[1] axes = {5}", "x_shape": "int64[6] x_shape = {2, 3, 2, 2, 2, 4}",
-    })  # fmt: skip
-    model = parse_model(source)
-    result = lower(model)
-    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
-    check_same_results(model, result.model)
-    assert verify(model, result.model).proven
-
-
 @pytest.mark.parametrize(("shape", "axis"), LINES, ids=str)
 def test_every_axis_against_torch(shape: tuple[int, ...], axis: int) -> None:
     torch = pytest.importorskip("torch")
@@ -155,28 +144,6 @@ def over_axis(axis: int, shape: str, *, element: str = "float", dropped: str | N
     return axis_max(constants=constants | steps.pop("constants", {}), **defaults | steps)
 
 
-FOLDED = {
-    "channels": over_axis(1, "2,3,4,5"),
-    "batch": over_axis(0, "2,3,4,5"),
-    "points_before_features": over_axis(1, "4,9,6"),
-    "rows_of_a_matrix": over_axis(0, "3,4"),
-    "columns_of_a_matrix": over_axis(1, "3,4"),
-    "one_axis": over_axis(0, "7"),
-    "third_of_six": over_axis(3, "2,2,3,5,4,2"),
-    "last_of_six": over_axis(5, "2,1,3,2,2,4"),
-    "a_single_element": over_axis(1, "3,1,2"),
-    "a_batch_of_symbolic_size": over_axis(1, "N,9,6", canvas=LIKE_X),
-    # the product of all sizes before the axis is one symbolic size
-    "symbolic_size_behind_others": over_axis(3, "2,N,3,5,4,2", canvas=LIKE_X),
-}
-
-
-@pytest.mark.parametrize("source", FOLDED.values(), ids=FOLDED)
-def test_any_axis_of_any_rank(source: str, written: Written) -> None:
-    """Of x seen as [∏before, 1, L, ∏after]."""
-    check(source, written)
-
-
 def test_channels_kept() -> None:
     """As CBAM's spatial attention: the axis stays, so neither the indices nor the updates are unsqueezed."""
     source = over_axis(
@@ -186,28 +153,6 @@ def test_channels_kept() -> None:
     lowered = lower(parse_model(source))
     assert [anchor.pattern for anchor in lowered.report.lowered] == ["max_over_axis"]
     check_same_results(parse_model(source), lowered.model)
-
-
-@pytest.mark.parametrize("element", ["float16", "float"])
-@pytest.mark.parametrize("reduction", ["none", "add"])
-@pytest.mark.parametrize(("shape", "axis"), LINES, ids=str)
-def test_every_axis_by_definition(shape: tuple[int, ...], axis: int, reduction: str, element: str) -> None:
-    """Ties go to the first of the maxima, infinities of both signs are values as others."""
-    scatter = f'dx = ScatterElements <axis={axis}, reduction="{reduction}"> (z, r, u)'
-    model = parse_model(over_axis(axis, ",".join(map(str, shape)), element=element, scatter=scatter))
-    result = lower(model)
-    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
-    random = np.random.default_rng(axis)
-    dtype = np.float16 if element == "float16" else np.float32
-    x = random.choice([0, -0.0, 1, 2, -1, np.inf, -np.inf], shape).astype(dtype)
-    dy = np.asarray(random.normal(size=shape[:axis] + shape[axis + 1 :]).astype(dtype))
-    expected = np.zeros(shape, dtype)
-    for place in np.ndindex(dy.shape):
-        line = [*place[:axis], slice(None), *place[axis:]]
-        line[axis] = list(x[tuple(line)]).index(max(x[tuple(line)]))
-        expected[tuple(line)] = dy[place]
-    for run in (run_reference, run_ort):
-        assert_same_bits(run(result.model, {"x": x, "dy": dy})["dx"], expected)
 
 
 def test_a_view_that_is_reduced() -> None:

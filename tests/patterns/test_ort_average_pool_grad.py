@@ -62,15 +62,6 @@ def test_the_node() -> None:
 X = (2, 3, 9, 12)
 
 
-@pytest.mark.parametrize(
-    ("auto_pad", "pads"), [("SAME_UPPER", (1, 0, 1, 1)), ("SAME_LOWER", (1, 1, 1, 0)), ("VALID", (0, 0, 0, 0))]
-)
-def test_auto_pad(auto_pad: str, pads: tuple[int, ...]) -> None:
-    attributes = f'kernel_shape=[3,3], strides=[2,2], auto_pad="{auto_pad}"'
-    pooled = "2,3,4,5" if auto_pad == "VALID" else "2,3,5,6"
-    check_average(gradient(attributes=attributes, pooled=pooled), of_pool(X, (3, 3), (2, 2), pads), op="AvgPool3DGrad")
-
-
 def test_the_shape_of_dx_without_a_pool() -> None:
     """The graph declares the shape that onnxruntime's kernel uses; the pool may be in another model."""
     expected = of_pool(X, (3, 3), (2, 2), (1, 1, 1, 1))
@@ -148,7 +139,3 @@ NEAR_MISSES: NearMisses = {
 @pytest.mark.parametrize(("code", "model"), near_misses(NEAR_MISSES))
 def test_refused(code: Code, model: str, says: Says) -> None:
     says(check_refused(model, code))
-
-
-def test_no_operator_on_other_products() -> None:
-    check_refused(gradient(), Code.TARGET, target="atlas-training")

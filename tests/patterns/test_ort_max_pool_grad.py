@@ -16,10 +16,6 @@ from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refu
 from tests.texts import Says
 
 
-def test_two_axes_on_ascend950(written: Written) -> None:
-    check_lowered(gradient(), written, target="ascend950")
-
-
 def over(inputs: str, outputs: str, **changes: str) -> str:
     """Return the form over other sizes or types, of x and dy and of y and dx."""
     (x, dy), (y, dx) = inputs.split(), outputs.split()
@@ -77,30 +73,6 @@ def test_spellings(source: str, written: Written) -> None:
 def test_opsets(opset: int, written: Written) -> None:
     """There is no Mod before opset 10."""
     check_lowered(gradient().replace('"": 17', f'"": {opset}'), written)
-
-
-WINDOWS = {  # MaxPool's attributes, x's and the pooled spatial sizes
-    "one_axis": ("kernel_shape=[3], strides=[2], pads=[1,1]", "11", "6"),
-    "three_axes": ("kernel_shape=[3,2,2], strides=[2,2,2], pads=[1,0,0,1,0,0]", "5,4,6", "3,2,3"),
-    "defaults": ("kernel_shape=[2,3]", "9,12", "8,10"),
-    "tiles": ("kernel_shape=[2,3], strides=[2,3]", "9,12", "4,4"),
-    "gaps": ("kernel_shape=[2,2], strides=[3,4]", "9,12", "3,3"),
-    "stride_one": ("kernel_shape=[3,3], pads=[1,1,1,1]", "9,12", "9,12"),
-    "ceil": ("kernel_shape=[4,4], strides=[4,5], ceil_mode=1", "9,12", "3,3"),
-    "ceil_with_unequal_pads": ("kernel_shape=[2,3], strides=[2,2], pads=[1,0,0,1], ceil_mode=1", "9,12", "5,6"),
-    "dilation": ("kernel_shape=[3,2], dilations=[2,3]", "9,12", "5,9"),
-    "unequal_pads": ("kernel_shape=[3,3], strides=[2,2], pads=[0,1,1,0]", "9,12", "4,6"),
-    "same_upper": ('kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"', "9,12", "5,6"),
-    "same_lower": ('kernel_shape=[2,3], strides=[2,2], auto_pad="SAME_LOWER"', "9,12", "5,6"),
-    "valid": ('kernel_shape=[3,3], strides=[2,2], auto_pad="VALID"', "9,12", "4,5"),
-    "whole_plane": ("kernel_shape=[9,12], strides=[9,12]", "9,12", "1,1"),
-}
-
-
-@pytest.mark.parametrize(("attributes", "extent", "count"), WINDOWS.values(), ids=WINDOWS)
-def test_windows(attributes: str, extent: str, count: str, written: Written) -> None:
-    x, y = f"float[2,3,{extent}]", f"float[2,3,{count}]"
-    check_lowered(over(f"{x} {y}", f"{y} {x}", pool=attributes, attributes=f"<{attributes}>"), written)
 
 
 def one_input() -> ModelProto:

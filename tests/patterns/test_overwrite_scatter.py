@@ -69,27 +69,6 @@ def test_spellings(source: str, written: Written) -> None:
     check_lowered(source, written, feeds=positive_feeds(source))
 
 
-WINDOWS = {  # MaxPool's attributes, the pooled size
-    "gaps": ("kernel_shape=[2,2], strides=[3,4]", (3, 3)),
-    "dilated": ("kernel_shape=[2,2], strides=[3,3], dilations=[2,1]", (3, 4)),
-    "padded": ("kernel_shape=[3,4], strides=[3,4], pads=[1,2,1,2]", (3, 4)),
-    "one_window": ("kernel_shape=[9,12]", (1, 1)),
-}
-
-
-@pytest.mark.parametrize("name", WINDOWS)
-def test_windows_that_do_not_overlap(name: str, written: Written) -> None:
-    attributes, (height, width) = WINDOWS[name]
-    source = gradient(
-        inputs=f"float[2,3,9,12] x, float[2,3,{height},{width}] dy",
-        outputs=f"float[2,3,{height},{width}] y, float[2,3,9,12] dx",
-        pool=f"y, i = MaxPool <{attributes}> (x)",
-        scatter=PLAIN,
-        constants={"row_shape": f"int64[2] row_shape = {{6, {height * width}}}"},
-    )
-    check_lowered(source, written, feeds=positive_feeds(source))
-
-
 @pytest.mark.parametrize(("bits", "scatter"), [(0x80000000, "overwrites"), (0, "adds zeros")])
 def test_negative_zero_is_what_differs(bits: int, scatter: str) -> None:
     model = parse_model(SPELLINGS["elements" if scatter == "overwrites" else "zeros_added"])

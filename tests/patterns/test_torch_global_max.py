@@ -17,10 +17,6 @@ from tests.patterns.reductions import global_max
 from tests.texts import Says
 
 
-def test_two_axes_on_ascend950(written: Written) -> None:
-    check_lowered(global_max(), written, target="ascend950")
-
-
 def by_rows(numbers: str = "0, 1, 2, 3, 4, 5") -> str:
     """Return the spelling of `index_put(accumulate=True)`: entry [row, 0] is (row, position)."""
     return global_max(

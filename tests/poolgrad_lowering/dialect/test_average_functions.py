@@ -14,10 +14,6 @@ from onnx import TensorProto
 from poolgrad_lowering.dialect import OPS, NoFunctionBodyError, function_body, registered_schemas
 from poolgrad_lowering.dialect.op import Maximum
 from tests.average_models import (
-    ADAPTIVE_2D,
-    ADAPTIVE_3D,
-    AVERAGE_2D,
-    AVERAGE_3D,
     CASES,
     AverageCase,
     average_feeds,
@@ -80,18 +76,6 @@ def test_what_is_not_finite_stays_in_its_window(name: str, value: float) -> None
     reached = np.zeros(case.grad_shape, np.float32)
     reached[0, 1, 0, 1] = 1
     assert_same_bits(~np.isfinite(found), case.expected(reached) > 0)
-
-
-@pytest.mark.parametrize("opset", OPSETS)
-@pytest.mark.parametrize("op", [AVERAGE_3D, AVERAGE_2D, ADAPTIVE_3D, ADAPTIVE_2D])
-def test_an_empty_batch(op: str, opset: int) -> None:
-    if op == ADAPTIVE_2D:
-        pytest.skip("its attribute orig_input_shape has no zero")
-    windows = ((2, 2), (2, 2), (0, 0)) if op != ADAPTIVE_3D else ((), (), ())
-    case = AverageCase(op, (0, 3, 4, 6), *windows, output_size=() if op != ADAPTIVE_3D else (2, 3))
-    model = average_model(case, opset)
-    feeds = average_feeds(case, model, np.zeros(case.grad_shape, np.float32))
-    assert run_ort(model, feeds)["y"].shape == case.x_shape
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from onnx import AttributeProto, helper
 
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.dialect.op import Attribute, default_proto, value_of
+from poolgrad_lowering.dialect.op import Attribute, value_of
 from poolgrad_lowering.dialect.ops import _CEIL, _LAYOUTS, _ONNX_WINDOW, _index_type, _window
 
 INT, INTS, STRING, FLOAT = AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING, AttributeProto.FLOAT
@@ -116,14 +116,6 @@ def test_the_table() -> None:
 def test_groups_of_attributes(built: Any, expected: Rules, doc: str) -> None:
     assert rules(built()) == expected
     assert built()[0].doc == doc
-
-
-@pytest.mark.parametrize("op", OPS)
-def test_defaults_have_the_type_of_their_attribute(op: str) -> None:
-    for attribute in OPS[op].attributes:
-        if not attribute.required:
-            assert default_proto(attribute).type == attribute.type
-            assert value_of(attribute, default_proto(attribute)) == attribute.default
 
 
 def test_the_least_value_of_a_single_number() -> None:

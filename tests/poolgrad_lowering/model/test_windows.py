@@ -34,16 +34,6 @@ def read(**attributes: Any) -> PoolAttributes:
     return pool
 
 
-def test_defaults() -> None:
-    pool = read(kernel_shape=[3, 2])
-    assert pool == PoolAttributes((3, 2), (1, 1), (0, 0), (0, 0), (1, 1), False, "NOTSET", 0)
-
-
-def test_pads_are_all_begins_then_all_ends() -> None:
-    pool = read(kernel_shape=[3, 3], pads=[0, 1, 2, 1])
-    assert (pool.begins, pool.ends) == ((0, 1), (2, 1))
-
-
 @pytest.mark.parametrize(
     "attributes",
     [
@@ -142,18 +132,6 @@ def test_ambiguous_pads_differ_in_onnxruntime(attributes: dict[str, Any]) -> Non
     recorded = run_ort(model, {"X": np.array([[[3, 2, 1]]], np.float32)})["I"].reshape(-1).tolist()
     starts = [number * window.stride - window.begin for number in range(-(-3 // window.stride))]
     assert recorded != [max(start, start % window.dilation) for start in starts]
-
-
-def test_symbolic_sizes() -> None:
-    n = Dim.parse("N")
-    assert pooled_sizes(read(kernel_shape=[3], pads=[1, 1]), (n,)) == (n,)
-    assert pooled_sizes(read(kernel_shape=[3], dilations=[2], pads=[1, 3]), (n,)) == (n,)
-    assert pooled_sizes(read(kernel_shape=[3], auto_pad="SAME_LOWER"), (n,)) == (n,)
-    assert pooled_sizes(read(kernel_shape=[3]), (n,)) == (None,)
-    assert pooled_sizes(read(kernel_shape=[3], strides=[2], pads=[1, 1]), (n,)) == (None,)
-    same = read(kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER")
-    assert pooled_sizes(same, (n,)) == (None,)
-    assert same.axis(0, n) is None
 
 
 def test_elements_and_overhang() -> None:

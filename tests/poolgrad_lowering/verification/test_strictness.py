@@ -14,7 +14,7 @@ from models import catalogue
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.verification.result import Verification
-from tests.patterns.test_scopes import in_a_function
+from tests.generators.places import in_a_function
 from tests.pool_graphs import parse, torch_gradient
 from tests.poolgrad_lowering.verification.sabotage import attributes, in_body, without_attribute
 
@@ -250,11 +250,14 @@ def test_inputs_that_do_not_fit_are_verifys_own() -> None:
 
 
 def test_a_site_in_a_function_that_nothing_calls() -> None:
-    model = in_a_function("ort_max_pool_grad")
+    named = ModelProto.FromString(POOL.SerializeToString())
+    for node in named.graph.node:
+        node.name = node.output[0]
+    model = in_a_function(named, [])
     lowered = lower(model).model
     for each in (model, lowered):
         del each.graph.node[:]
-        each.graph.node.append(helper.make_node("Identity", ["x"], ["dx"]))
+        each.graph.node.append(helper.make_node("Identity", ["X"], ["dX"]))
     found = verify(model, lowered, whole_model=False)
     assert [difference.what for difference in found.differences] == [
         "differs, and the main graph does not call it: it cannot run"

@@ -20,7 +20,8 @@ from models.catalogue import Entry
 from poolgrad_lowering import InvalidModelError, lower, verify
 from poolgrad_lowering.verification.result import Mismatch, Verification
 from poolgrad_lowering.verification.running.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
-from tests.patterns.test_scopes import FORMS, PLACES
+from tests.generators.places import in_a_branch, in_a_function, in_a_loop
+from tests.generators.transforms import Transform
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 from tests.poolgrad_lowering.model.gate.bad_models import replaced
 
@@ -68,13 +69,17 @@ def test_every_built_model(entry: Entry, target: str, forward: bool) -> None:
     check(onnx.load(entry.file), target=target, forward=forward)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_everywhere(form: str, place: str) -> None:
-    build, scope = PLACES[place]
-    found = check(build(form))
-    [site] = found.sites
-    assert site.scope == ("main" if scope.startswith("main") else scope)
+PLACED = [entry for entry in SAMPLE if entry.name.startswith(("ort/", "torch/", "spellings/scatter", "spellings/tf"))]
+
+
+@pytest.mark.parametrize("place", [in_a_branch, in_a_loop, in_a_function])
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in PLACED])
+def test_every_form_everywhere(entry: Entry, place: Transform) -> None:
+    model = onnx.load(entry.file)
+    for number, node in enumerate(model.graph.node):
+        node.name = f"node {number}"
+    found = check(place(model, []))
+    assert sum(len(site.gradients) for site in found.sites) == len(lower(model).report.lowered)
 
 
 def test_an_unchanged_model_has_no_sites() -> None:

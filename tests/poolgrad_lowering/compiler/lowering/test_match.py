@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -32,27 +29,10 @@ from poolgrad_lowering.model.ir.scopes import Node
 from poolgrad_lowering.model.windows import AdaptiveWindows
 from tests.pool_graphs import parse
 
-BUILT = Path(__file__).parents[4] / "models" / "built"
-MODELS = sorted(BUILT.glob("*/*.onnx"), key=lambda path: path.stat().st_size)[:40]
-
 
 def reported(model: ModelProto, monkeypatch: pytest.MonkeyPatch, forms: list[Form]) -> list[AnchorReport]:
     monkeypatch.setattr(match_step, "all_forms", lambda: tuple(forms))
     return list(lower(model).report.anchors)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_shuffled_forms_report_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    forms = list(patterns.all_forms())
-    shuffled = random.Random(seed).sample(forms, len(forms))
-    renamed = [form._replace(name=f"{number:02}") for number, form in enumerate(shuffled)]
-    for path in MODELS:
-        model = onnx.load(path, load_external_data=False)
-        expected = reported(model, monkeypatch, forms)
-        assert reported(model, monkeypatch, shuffled) == expected, path
-        names = {form.name: other.name for form, other in zip(renamed, shuffled, strict=True)}
-        found = [one._replace(pattern=names.get(one.pattern or "")) for one in reported(model, monkeypatch, renamed)]
-        assert found == expected, path
 
 
 def test_forms_with_a_common_anchor_say_their_order() -> None:
@@ -91,23 +71,6 @@ def test_which_refusal_is_reported(
     for forms in ([refusing(*first), refusing(*second)], [refusing(*second), refusing(*first)]):
         [anchor] = reported(RELU, monkeypatch, forms)
         assert anchor.reason == expected
-
-
-def test_function_bodies_of_the_dialect_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of other domains are, and of other functions in this one, and the subgraphs of a graph."""
-    functions = [("npu", "MaxPool3DGradWithArgmax"), ("npu", "Acmes"), ("acme", "MaxPool3DGradWithArgmax")]
-    model = parse(
-        """g (float[2] X, bool c) => (float[2] Y) {
-            Y = If (c) <then_branch = a () => (float[2] T) { T = Relu (X) }, else_branch = b () => (X) { }>
-        }""",
-        imports='"npu": 1, "acme": 1',
-        functions="".join(
-            f'<domain: "{domain}", opset_import: ["": 16]> {name} (P) => (Q) {{ Q = Relu (P) }}\n'
-            for domain, name in functions
-        ),
-    )
-    found = {anchor.scope for anchor in reported(model, monkeypatch, [refusing("a", Code.DTYPE, 1)])}
-    assert found == {"main/Y.then_branch", "function npu.Acmes", "function acme.MaxPool3DGradWithArgmax"}
 
 
 # -- refusals after the match

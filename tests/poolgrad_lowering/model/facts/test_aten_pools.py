@@ -108,18 +108,3 @@ UNKNOWN = {
 def test_nothing_is_told_of(what: str) -> None:
     inputs = "float[2,3,8,9] x, int64[2] k"
     assert shape_of(f"g ({inputs}) => (y) {{ {UNKNOWN[what]} }}") == "unknown"
-
-
-@pytest.mark.parametrize(("declared", "expected"), [("2,3,P,Q", "2,3,P,4"), ("2,3,5,4", "2,3,5,4"), ("2,3,P", "2,3,P")])
-def test_a_declared_shape_tells_what_is_open(declared: str, expected: str) -> None:
-    """One that contradicts says that the operator is another one."""
-    node = call("avg_pool2d", ("int64[2] {2,2}",), "x")
-    text = f"g (float[2,3,H,8] x) => (float[{declared}] y) {{ {node} }}"
-    assert shape_of(text) == expected
-
-
-def test_a_function_of_the_model_is_no_pool_of_pytorch() -> None:
-    function = '<domain: "org.pytorch.aten", opset_import: ["": 17]> avg_pool2d (x, k) => (y) { y = Transpose (x) }'
-    node = "k = Constant <value = int64[2] {2,2}> () y = org.pytorch.aten.avg_pool2d (x, k)"
-    text = f"g (float[2,3,8,9] x) => (y) {{ {node} }}"
-    assert shape_of(text, functions=function) == "9,8,3,2"

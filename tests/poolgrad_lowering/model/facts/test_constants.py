@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ from poolgrad_lowering.model.facts.stated import (
     small_array,
     stored_tensor,
 )
-from poolgrad_lowering.model.io.external_data import ExternalData, UnreadableError
-from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
 from tests.pool_graphs import parse
@@ -95,11 +93,6 @@ def test_an_input_of_a_branch_has_no_default() -> None:
     assert default_tensor(Value(body, "x")) is stored_tensor(Value(body, "x")) is None
 
 
-def test_a_constant_that_is_no_tensor() -> None:
-    scope = ModelIndex(parse("g () => (Y) { Y = Constant<value = 3>() }")).scopes[0]
-    assert stored_tensor(Value(scope, "Y")) is None
-
-
 # -- values
 
 
@@ -119,39 +112,6 @@ def test_the_limit_of_a_constant() -> None:
         assert (small_array(held, ExternalData()) is not None) == is_read
 
 
-def test_nothing_of_a_tensor_that_is_too_large_is_read() -> None:
-    held = external("absent.bin", 1 << 20)
-    assert small_array(held, ExternalData()) is None
-
-
-def external(location: str, size: int) -> TensorProto:
-    held = TensorProto(name="t", data_type=TensorProto.UINT8, dims=[size], data_location=TensorProto.EXTERNAL)
-    held.external_data.add(key="location", value=location)
-    return held
-
-
-@pytest.mark.parametrize("size", [3, 1 << 17])
-def test_external_data(tmp_path: Path, size: int) -> None:
-    """Zeros are read of a tensor of any size; the value only of a small one."""
-    (tmp_path / "zeros.bin").write_bytes(bytes(size))
-    (tmp_path / "others.bin").write_bytes(bytes(size - 1) + b"\1")
-    data = ExternalData(ModelFolder(tmp_path))
-    assert all_bits_clear(external("zeros.bin", size), data)
-    assert not all_bits_clear(external("others.bin", size), data)
-    found = small_array(external("others.bin", size), data)
-    assert (found is not None) == (size == 3)
-    if found is not None:
-        assert found.tolist() == [0, 0, 1]
-
-
-def test_external_data_that_cannot_be_read(tmp_path: Path) -> None:
-    data = ExternalData(ModelFolder(tmp_path))
-    with pytest.raises(UnreadableError, match=r"absent\.bin"):
-        all_bits_clear(external("absent.bin", 3), data)
-    with pytest.raises(UnreadableError, match=r"absent\.bin"):
-        small_array(external("absent.bin", 3), data)
-
-
 TYPED: dict[str, dict[str, Any]] = {
     "float": {"data_type": TensorProto.FLOAT, "float_data": [0.0, 0.0]},
     "int64": {"data_type": TensorProto.INT64, "int64_data": [0, 0]},
@@ -166,11 +126,6 @@ NOT_CLEAR: dict[str, dict[str, Any]] = {
     "no type": {"float_data": [0.0, 0.0]},
     "a type that nobody knows": {"data_type": 99, "float_data": [0.0, 0.0]},
 }
-
-
-def test_large_raw_zeros() -> None:
-    large = numpy_helper.from_array(np.zeros(1 << 17, np.uint8))
-    assert all_bits_clear(large, ExternalData())
 
 
 @pytest.mark.parametrize("fields", TYPED.values(), ids=TYPED)

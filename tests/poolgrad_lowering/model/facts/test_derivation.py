@@ -74,16 +74,6 @@ def chained(link: str) -> ModelProto:
 
 
 @pytest.mark.parametrize("name", LINKS)
-@pytest.mark.parametrize("inferred", [False, True])
-def test_long_chains(name: str, inferred: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what branches give needs onnx's inference."""
-    if not inferred:
-        without_inference(monkeypatch)
-    facts, value = main_value(chained(LINKS[name]), f"a{LENGTH}")
-    assert sizes(facts.shape(value)) == (["N", "3", "8"] if inferred or name != "a branch" else None)
-
-
-@pytest.mark.parametrize("name", LINKS)
 @pytest.mark.parametrize("question", ["all from the first", "all from the last", "the last"])
 @pytest.mark.usefixtures("_without_inference")
 def test_each_node_is_looked_at_a_few_times(name: str, question: str, looked_at: Counter[Node]) -> None:
@@ -199,36 +189,6 @@ def test_operators_that_the_model_defines_anew(domain: str, inferred: bool, monk
     for name in "AYZ":
         facts, value = main_value(model, name)
         assert sizes(facts.shape(value)) in (["2", "N"], None)
-
-
-BRANCHES = """g (float[2,N] X, bool c) => (Y) {
-    Y = If(c) <then_branch = t () => (float[] T) <float[9] r, float[5,K] u> {
-                   r = Relu(X)  u = other.Foo(r)  T = Softplus(r) },
-               else_branch = e () => (float[] E) { E = Neg(X) }>
-}"""
-
-
-@pytest.mark.parametrize(("name", "expected"), [("r", ["2", "N"]), ("T", ["2", "N"]), ("u", ["5", "K"])])
-def test_inside_a_branch(name: str, expected: list[str]) -> None:
-    model = parse(BRANCHES, imports='"other": 1')
-    [scope] = [scope for scope in ModelIndex(model).scopes if name in scope.producers]
-    facts, value = inner_value(model, scope.path, name)
-    assert sizes(facts.shape(value)) == expected
-    assert facts.element_type(value) == TensorProto.FLOAT
-
-
-def test_an_input_of_a_loop() -> None:
-    """What a caller passes for it is not what is declared: nothing checks that."""
-    model = parse(
-        """g (float[2] X, bool c, int64 n) => (Y) {
-            Y = Loop(n, c, X) <body = b (int64 i, bool k, float[7] p) => (bool q, float[7] r) {
-                q = Identity(k)  r = Concat<axis = 0>(p, X) }>
-        }"""
-    )
-    [scope] = [scope for scope in ModelIndex(model).scopes if "p" in scope.inputs]
-    facts, value = inner_value(model, scope.path, "p")
-    assert facts.shape(value) is None
-    assert facts.element_type(value) == TensorProto.FLOAT
 
 
 def test_views() -> None:

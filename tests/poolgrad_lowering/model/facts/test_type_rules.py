@@ -6,10 +6,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from onnx import TensorProto
 
-from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.pool_graphs import main_value, parse
 from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
@@ -59,42 +56,6 @@ def test_same_as_onnx_infers(nodes: str) -> None:
     [inferred] = [v for v in onnx.shape_inference.infer_shapes(model).graph.output if v.name == "Y"]
     facts, value = main_value(model, "Y")
     assert facts.element_type(value) == inferred.type.tensor_type.elem_type != 0
-
-
-FOREIGN = '"org.pytorch.aten": 1, "ai.onnx.converters.tensorflow": 1, "other": 1'
-"""The operator sets of producers."""
-
-
-@pytest.mark.parametrize("value", ["Y", "Z"])
-@pytest.mark.parametrize(
-    "node", ['org.pytorch.aten.ATen<operator = "std_mean">', "other.max", "other.MaxPoolGrad", "org.pytorch.aten.std"]
-)
-def test_operators_of_which_nothing_is_known(node: str, value: str) -> None:
-    model = parse(f"g (float[2,3,4] X) => (Y) {{ Y, Z = {node} (X) }}", imports=FOREIGN)
-    facts, found = main_value(model, value)
-    assert facts.element_type(found) is None
-
-
-@pytest.mark.parametrize(
-    ("node", "expected"),
-    [("org.pytorch.aten.max", TensorProto.FLOAT16), ("MaxPoolGrad", TensorProto.FLOAT16), ("other.Op", 1)],
-)
-def test_a_function_that_still_declares_the_types_before_a_conversion(node: str, expected: int) -> None:
-    """Converters to float16 leave the types that functions declare; only of an unknown operator they are all there is.
-
-    The model's own declarations are checked by runtimes, those of functions are not.
-    """
-    function = f"""<domain: "l", opset_import: ["": 16, "org.pytorch.aten": 1, "other": 1]> f (x) => (z) {{
-        y = {node} (x)
-        z = Identity (y)
-    }}"""
-    graph = "g (float16[2,3,4] X) => (Z) { Z = l.f (X) }"
-    model = parse(graph, ir=10, imports=f'"l": 1, {FOREIGN}', functions=function)
-    model.functions[0].value_info.append(onnx.helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4]))
-    index = ModelIndex(model)
-    y = index.scopes[1].resolve("y")
-    assert y is not None
-    assert Facts(index).element_type(y) == expected
 
 
 @pytest.mark.parametrize(

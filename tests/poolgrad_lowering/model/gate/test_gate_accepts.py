@@ -25,7 +25,6 @@ from tests.poolgrad_lowering.model.gate.bad_models import (
     in_branch,
     nested,
     pool,
-    tensor,
     training,
 )
 
@@ -159,19 +158,6 @@ def test_tensors_of_every_type(kind: int, raw: bool, dims: list[int]) -> None:
     flaw = tensor_flaw(stored)
     assert flaw is not None
     assert flaw.fault == Fault.TENSOR_DATA
-
-
-def test_text() -> None:
-    stored = helper.make_tensor("t", TensorProto.STRING, [2], ["a", "b"])
-    assert tensor_flaw(stored) is None
-    stored.dims[0] = 3
-    assert tensor_flaw(stored) is not None
-
-
-def test_four_bits_in_external_data() -> None:
-    model = external(("location", "w"), ("length", "2"), data_type=TensorProto.INT4, dims=[3])
-    assert tensor_flaw(model.graph.initializer[0]) is None
-    assert tensor_flaw(tensor(dims=[0]).graph.initializer[0]) is None
 
 
 _SPARSE = helper.make_sparse_tensor(

@@ -11,7 +11,6 @@ import pytest
 
 from poolgrad_lowering.model.ir.dims import (
     Dim,
-    Shown,
     differ,
     fits_reshape,
     is_static,
@@ -43,13 +42,6 @@ def test_quotients_multiply_back(seed: int) -> None:
     assert right.coefficient == 0 or size((left, right)).divided_by(right) == left
 
 
-def test_no_quotient() -> None:
-    assert Dim(6).divided_by(Dim(4)) is None
-    assert Dim(6).divided_by(Dim(0)) is None
-    assert Dim(6).divided_by(Dim.parse("N")) is None
-    assert Dim.parse("N").divided_by(Dim.parse("N*N")) is None
-
-
 @pytest.mark.parametrize(
     ("sizes", "static", "fits"),
     [
@@ -75,9 +67,3 @@ def test_differ_needs_proof() -> None:
     for left, right in (((n, Dim(2)), (h, Dim(2))), ((n,), (Dim(2),)), ((Dim(2), n), (Dim(2), n)), ((), ())):
         assert not differ(left, right)
         assert not differ(right, left)
-
-
-def test_text() -> None:
-    assert str(Shown((Dim(2), Dim.parse("3*N"), Dim.parse("N"), Dim(1)))) == "[2, 3*N, N, 1]"
-    assert str(Shown(())) == "[]"
-    assert str(Shown(None)) == "unknown"

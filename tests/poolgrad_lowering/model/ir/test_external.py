@@ -32,15 +32,6 @@ def not_utf8(key: str) -> StringStringEntryProto:
     return StringStringEntryProto.FromString(content.replace(b"#", b"\xff"))
 
 
-@pytest.mark.parametrize(
-    "location", ["w", "a/b", "a\\b", "..w", "w..", "a/...", ".", "a/C:c", "CC:w", "1:w", "_ORT_MEM_ADDR_.bin", "w w"]
-)
-def test_a_location_in_the_folder(location: str) -> None:
-    assert external_flaw(entries(("location", location)), 8) is None
-    tensor = TensorProto(data_type=TensorProto.INT8, dims=[8], external_data=entries(("location", location)))
-    assert external_reference(tensor) == Reference(location, 0, 8)
-
-
 LOCATIONS = {
     "": "which is no file",
     "w\0": "which has a null character",
@@ -66,12 +57,6 @@ def test_a_location_elsewhere(location: str, what: str) -> None:
 def test_a_location_that_is_not_text() -> None:
     expected = Flaw(Fault.EXTERNAL_LOCATION, r"its external data is in b'\xff', which is not UTF-8 text")
     assert external_flaw([not_utf8("location")], 8) == expected
-
-
-@pytest.mark.parametrize("given", [(), (("offset", "0"),), (("", "w"),)])
-def test_no_location(given: tuple[tuple[str, str], ...]) -> None:
-    expected = Flaw(Fault.EXTERNAL_LOCATION, "its external data is in '', which is no file")
-    assert external_flaw(entries(*given), 8) == expected
 
 
 @pytest.mark.parametrize(

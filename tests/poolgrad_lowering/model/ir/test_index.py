@@ -14,22 +14,6 @@ from poolgrad_lowering.model.ir.index import ModelIndex, value_infos_of
 from poolgrad_lowering.model.ir.scopes import Scope
 from tests.pool_graphs import parse
 
-NESTED = parse(
-    """g (float[2] X, bool c, int64 n) => (float[2] Y) <float[2] W = {1.0, 2.0}> {
-        A = Relu(X)
-        [choose] Y = If(c) <
-            then_branch = yes () => (float[2] T) {
-                B = Add(A, W)
-                [again] T = Loop(n, c, B) <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
-                    on = Identity(go)
-                    t = Add(s, A)
-                }>
-            },
-            else_branch = no () => (float[2] A) { }
-        >
-    }"""
-)
-
 
 def scope(index: ModelIndex, path: str) -> Scope:
     return next(candidate for candidate in index.scopes if candidate.path == path)
@@ -39,51 +23,6 @@ def places(index: ModelIndex, path: str, name: str) -> list[tuple[str, int]]:
     value = scope(index, path).resolve(name)
     assert value is not None
     return [(use.scope.path, use.position) for use in value.uses]
-
-
-def test_captures_resolve_to_the_scope_that_makes_them() -> None:
-    index = ModelIndex(NESTED)
-    main, body = index.scopes[0], scope(index, "main/choose.then_branch/again.body")
-    for name in ("A", "W", "X"):
-        value = body.resolve(name)
-        assert value is not None
-        assert value.scope is main
-    local = body.resolve("s")
-    assert local is not None
-    assert local.scope is body
-    assert body.resolve("no_such") is body.resolve("") is None
-    assert main.resolve("s") is None
-
-
-def test_an_inner_value_hides_an_outer_one() -> None:
-    index = ModelIndex(
-        parse(
-            """g (float[2] X, bool c) => (float[2] Y) {
-                A = Relu(X)
-                Y = If(c) <then_branch = yes () => (float[2] T) { A = Neg(X)  T = Relu(A) },
-                           else_branch = no () => (float[2] E) { E = Relu(A) }>
-            }"""
-        )
-    )
-    assert places(index, "main", "A") == [("main/Y.else_branch", 0)]
-    assert places(index, "main/Y.then_branch", "A") == [("main/Y.then_branch", 1)]
-
-
-def test_functions_see_nothing_of_the_graph() -> None:
-    index = ModelIndex(
-        parse(
-            "g (float[2] X) => (float[2] Y) { A = Relu(X)  Y = l.f(X) }",
-            imports='"l": 1',
-            functions='<domain: "l", opset_import: ["": 13]> f (P) => (Q) { Q = Add(P, A) }',
-        )
-    )
-    function = scope(index, "function l.f")
-    assert function.resolve("A") is None
-    assert function.opset == 13
-    assert index.opset == 16
-    value = function.resolve("Q")
-    assert value is not None
-    assert value.is_output
 
 
 def test_value_infos() -> None:

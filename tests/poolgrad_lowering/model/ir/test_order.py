@@ -15,10 +15,9 @@ import pytest
 from models import catalogue
 from poolgrad_lowering import export_atc, export_cann, verify
 from poolgrad_lowering.model.ir.graphs import graphs
-from poolgrad_lowering.model.ir.order import operands, session_order, sort_nodes
+from poolgrad_lowering.model.ir.order import operands, session_order
 from tests.harness.ge.checking import parse_and_run
 from tests.harness.ge.python_plugin import PythonPlugin
-from tests.harness.ge.runs import count_runs
 from tests.heads import head
 
 MODELS = {
@@ -50,12 +49,6 @@ def test_onnxruntime_runs_nodes_in_this_order(name: str, tmp_path: Path) -> None
     model = onnx.parser.parse_model(f"{head(17)} {MODELS[name]}")
     nodes = model.graph.node
     assert [nodes[position].name for position in session_order(operands(nodes))] == run_order(model, tmp_path)
-
-
-def test_runs_of_nodes_between_others() -> None:
-    assert count_runs([0, 1, 2, 3, 4], [True, False, False, True, False]) == 2
-    assert count_runs([0, 3, 1, 4, 2], [True, False, False, True, False]) == 1
-    assert count_runs([], []) == 0
 
 
 BRANCHES = """m (bool c, float[2,3] x) => (float[2,3] y) {
@@ -100,11 +93,3 @@ def test_branches_are_sorted_too() -> None:
     assert is_sorted(export.model)
     onnx.checker.check_model(export.model, full_check=True)
     assert verify(model, export.model).differences == ()
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_nodes_in_order_stay_where_they_are(name: str) -> None:
-    model = onnx.parser.parse_model(f"{head(17)} {MODELS[name]}")
-    before = model.SerializeToString()
-    sort_nodes(model)
-    assert model.SerializeToString() == before

@@ -49,48 +49,6 @@ def told(model: ModelProto) -> list[tuple[Any, ...]]:
     return recorder.told
 
 
-def test_everything_that_is_told() -> None:
-    model = parse(
-        """g (float[2] X, bool c) => (float[2] Y) <float[2] W = {1.0, 2.0}, float[2] V = {1.0, 2.0}> {
-            A = Elu<alpha = 1.0>(X)
-            B = Selu<alpha = 1.0>(A)
-            C = Neg(B)
-            Y = If(c) <then_branch = yes () => (float[2] T) <float[2] U = {1.0, 2.0}> { T = Add(C, U) },
-                       else_branch = no () => (float[2] E) { E = LeakyRelu<alpha = 1.0>(C) }>
-        }""",
-        imports='"l": 1',
-        functions='<domain: "l", opset_import: ["": 13]> f (P) => (Q) { Q = Neg(P) }',
-    )
-    training = model.training_info.add()
-    training.initialization.node.add(op_type="Neg", input=["A"], output=["N"])
-    training.algorithm.node.add(op_type="Neg", input=["A"], output=["N"])
-    model.training_info.add()
-    assert told(model) == [
-        ("initializer", "main", "W"),
-        ("initializer", "main", "V"),
-        ("opened", "main", "V", "W"),
-        ("attributes", "main", 0, "alpha"),
-        ("attributes", "main", 1, "alpha"),
-        ("attributes", "main", 3, "then_branch", "else_branch"),
-        ("initializer", "main/Y.then_branch", "U"),
-        ("opened", "main/Y.then_branch", "U"),
-        ("closed", "main/Y.then_branch", False),
-        ("opened", "main/Y.else_branch"),
-        ("attributes", "main/Y.else_branch", 0, "alpha"),
-        ("closed", "main/Y.else_branch", False),
-        ("closed", "main", False),
-        ("opened", "function l.f"),
-        ("closed", "function l.f", False),
-        *[
-            (event, f"training[{number}].{graph}", *unsorted)
-            for number in (0, 1)
-            for graph in ("initialization", "algorithm")
-            for event, *unsorted in (("opened",), ("closed", False))
-        ],
-        ("indexed", "main"),
-    ]
-
-
 def in_main(nodes: str, stored: str = "") -> ModelProto:
     return parse(f"g (float[2] X, bool c) => (float[2] Y) {stored} {{ {nodes} }}")
 

@@ -86,19 +86,6 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Report:
     return reported
 
 
-@pytest.mark.parametrize(
-    ("declared", "code"),
-    [
-        ({}, None),
-        ({"x": "float16[2,3,8,8]"}, "dtype-mix"),
-        ({"dx": "float[2,3,8,9]"}, "dx-shape"),
-        ({"dy": "float[2,3,4,5]"}, "grad-shape"),
-    ],
-)
-def test_an_honest_form(declared: dict[str, str], code: str | None, report: Report) -> None:
-    assert report(model(**declared), lambda gradient: gradient).code == code
-
-
 OF_DX = "the gradient of 'dx': "
 OTHER_WINDOWS = f"{OF_DX}its windows are not those of the pool that recorded the indices"
 NO_MAXIMA = f"{OF_DX}its reduction is not the ReduceMax and the ArgMax that recorded the indices"

@@ -17,7 +17,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import 
     pool_table,
     same_windows,
 )
-from poolgrad_lowering.model.windows import AxisWindow, factorisations
+from poolgrad_lowering.model.windows import AxisWindow
 from tests.oracles import max_pool_indices
 from tests.window_facts import axes
 
@@ -81,11 +81,3 @@ def test_fill_may_stand_anywhere_but_order_counts() -> None:
     assert not same_windows(table, np.array([[0, 1, NOWHERE], [2, 3, NOWHERE]]))
     assert not same_windows(table, table[:1])
     assert not same_windows(np.array([[0, 1], [2, NOWHERE]]), np.array([[0, NOWHERE], [1, 2]]))
-
-
-def test_factorisations() -> None:
-    assert list(factorisations(6, 1)) == [(6,)]
-    assert list(factorisations(6, 2)) == [(1, 6), (2, 3), (3, 2), (6, 1)]
-    assert sorted(factorisations(12, 3)) == sorted(
-        factors for factors in itertools.product(range(1, 13), repeat=3) if math.prod(factors) == 12
-    )
