@@ -24,10 +24,6 @@ def test_a_ratio_is_taken_within_the_rounds() -> None:
     assert (slow.median, slow.quartiles) == (3.0, (2.5, 11.5))
 
 
-def test_one_round_is_its_own_quartiles() -> None:
-    assert Timing((4.0,)).to_dict() == {"median": 4.0, "low": 4.0, "high": 4.0, "rounds": 1}
-
-
 def test_variants_take_turns() -> None:
     called: list[str] = []
     timings = interleaved({name: lambda name=name: called.append(name) for name in "ab"}, 2)

@@ -193,12 +193,6 @@ NEAR_MISSES: NearMisses = {
     (Code.ATTRIBUTE_MISMATCH, "max_pool_differs"): max_pool_gradient(
         forward=PLANE_INDICES.replace("[1,1,1,1]", "[1,1,1,0]")
     ),
-    (Code.POOL_ATTRIBUTES, "kernel_from_outside"): max_pool_gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2] given", operands="dy, x, given, s, p, d, ceil, i"
-    ),
-    (Code.POOL_ATTRIBUTES, "rounding_from_outside"): max_pool_gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, bool given", operands="dy, x, k, s, p, d, given, i"
-    ),
     (Code.POOL_ATTRIBUTES, "forward_kernel_from_outside"): max_pool_gradient(
         inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2] given", forward=FORWARD.replace("k,", "given,")
     ),
@@ -232,7 +226,6 @@ NEAR_MISSES: NearMisses = {
     ),
     (Code.POOL_ATTRIBUTES, "stride_from_outside"): max_pool_gradient(**from_outside("s")),
     (Code.POOL_ATTRIBUTES, "padding_from_outside"): max_pool_gradient(**from_outside("p")),
-    (Code.POOL_ATTRIBUTES, "dilation_from_outside"): max_pool_gradient(**from_outside("d")),
     (Code.POOL_ATTRIBUTES, "kernel_from_outside_as_the_stride"): max_pool_gradient(
         constants=CONSTANTS.replace("{1,1}", "{0,0}", 1),
         inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] given",
@@ -270,12 +263,9 @@ NEAR_MISSES: NearMisses = {
         }
     ),
     # the operands
-    (Code.ARITY, "no_gradient"): max_pool_gradient(operands="'', x, k, s, p, d, ceil, i").replace("''", ""),
-    (Code.ARITY, "no_x"): max_pool_gradient(operands="dy, '', k, s, p, d, ceil, i").replace("''", ""),
     (Code.ARITY, "no_x_and_a_symbolic_kernel"): max_pool_gradient(
         **{**SYMBOLIC_KERNEL, "operands": "dy, '', k, k, p, d, ceil, i"}
     ).replace("''", ""),
-    (Code.ARITY, "no_indices"): max_pool_gradient(operands="dy, x, k, s, p, d, ceil"),
     (Code.INDICES_SOURCE, "nothing_pooled"): max_pool_gradient(forward=FORWARD.replace("(x, k", "(, k")),
     (Code.DX_SHAPE, "another_x"): max_pool_gradient(
         inputs="float[2,3,9,12] x, float[2,3,9,N] z, float[2,3,5,6] dy", operands="dy, z, k, s, p, d, ceil, i"

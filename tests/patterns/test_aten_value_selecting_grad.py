@@ -92,9 +92,6 @@ NEAR_MISSES: NearMisses = {
     (Code.POOL_ATTRIBUTES, "axis_from_outside"): axis_gradient(
         inputs="float[2,3,9,12] x, float[2,3,12] dy, int64 given", operands="dy, given, i, sizes, keep"
     ),
-    (Code.POOL_ATTRIBUTES, "flag_from_outside"): axis_gradient(
-        inputs="float[2,3,9,12] x, float[2,3,12] dy, bool given", operands="dy, dim, i, sizes, given"
-    ),
     (Code.POOL_ATTRIBUTES, "two_axes"): axis_gradient(
         between="both = Constant <value = int64[2] {2,3}> ()", operands="dy, both, i, sizes, keep"
     ),
@@ -139,7 +136,6 @@ NEAR_MISSES: NearMisses = {
             x = Reshape (w, shape)
             """
     + axis_gradient().split("{", 1)[1],
-    (Code.ARITY, "no_operand"): axis_gradient(operands="dy, dim"),
     (Code.ARITY, "no_result"): without_result(),
 }
 

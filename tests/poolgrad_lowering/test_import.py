@@ -50,16 +50,6 @@ def test_lowering_loads_no_networkx() -> None:
     assert "networkx" not in loaded(f"import onnx, poolgrad_lowering as p; assert {lowering}")
 
 
-def test_a_lowering_without_a_page_loads_none(tmp_path: Path) -> None:
-    model = head(16) + " g (float[2] x) => (float[2] y) { y = Relu(x) }"
-    source = tmp_path / "m.onnx"
-    source.write_bytes(onnx.parser.parse_model(model).SerializeToString())
-    paths = f"{str(source)!r}, {str(tmp_path / 'out.onnx')!r}"
-    modules = loaded(f"import poolgrad_lowering as p; p.lower_file({paths}, report_path={str(tmp_path / 'r')!r})")
-    assert "poolgrad_lowering.entry.side_outputs" in modules
-    assert "poolgrad_lowering.report.html" not in modules
-
-
 def test_help_loads_nothing() -> None:
     modules = set(
         run(

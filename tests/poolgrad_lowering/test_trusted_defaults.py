@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TrainingInfoProto, helper, numpy_helper
 
-from poolgrad_lowering import PlanError, inspect, lower, lower_file, lower_folder, read_plan
+from poolgrad_lowering import PlanError, inspect, lower, lower_file, read_plan
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.entry.files import inspect_file
 from poolgrad_lowering.entry.options import FileOptions
@@ -136,16 +136,6 @@ def saved(folder: Path) -> Path:
     path = folder / "training.onnx"
     onnx.save(overridable(gradient()), path)
     return path
-
-
-def test_files_and_folders(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    path = saved(tmp_path / "models")
-    report = lower_file(path, tmp_path / "out.onnx", trust_defaults=True)
-    assert report.anchors == inspect_file(path, FileOptions(trust_defaults=True)).anchors
-    [result] = lower_folder(tmp_path / "models", tmp_path / "lowered", jobs=1, trust_defaults=True)
-    assert result.report is not None
-    assert [len(found.lowered) for found in (report, result.report)] == [1, 1]
 
 
 def test_a_plan_keeps_the_trust(tmp_path: Path) -> None:

@@ -303,17 +303,6 @@ def test_a_difference_in_half_precision_is_one_with_every_rounding_too() -> None
     assert len(found.whole_model.levels) == 2
 
 
-def test_verify_proves_an_export_whose_weights_are_inputs() -> None:
-    original = onnx.load(BUILT / "torch" / "resnet_stem.onnx")
-    exported = export_atc(original, weights_as_inputs=["body_*"])
-    found = verify(original, exported.model)
-    assert (found.proven, found.whole_model.status, list(found.new_inputs)) == (
-        True,
-        "same",
-        ["body_0_weight", "body_0_bias"],
-    )
-
-
 def test_results_are_short_in_an_interpreter_and_a_table_in_a_notebook() -> None:
     exported = export_atc(onnx.load(BUILT / "torch" / "lenet_opset21.onnx"))
     assert repr(exported) == "<AtcExport: <AtcReport for atlas-a2: 1 obstacle, 4 nodes brought to rank 5>>"

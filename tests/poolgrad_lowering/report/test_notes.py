@@ -260,10 +260,6 @@ def test_names_of_inlined_values(name: str) -> None:
     assert warned(model) == ["inlined-bodies"]
 
 
-def test_a_value_with_a_similar_name() -> None:
-    assert warned(parse("g (float[2] X) => (my_argmax_planes_of_x) { my_argmax_planes_of_x = Relu(X) }")) == []
-
-
 @pytest.mark.note("target-without-operators")
 def test_a_target_that_refuses_everything() -> None:
     near = "Did you mean Ascend910B1, Ascend910B2, Ascend910B2C, Ascend910B3, Ascend910B4 or Ascend910B4-1, Atlas A2"

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from poolgrad_lowering import AnchorReport, lower
 from tests.pool_graphs import parse, torch_gradient
 
@@ -116,19 +114,3 @@ def test_sums() -> None:
     assert summary["bytes_after"] == result.model.ByteSize()
     assert summary["bytes_saved"] == model.ByteSize() - result.model.ByteSize()
     assert summary["seconds"] > 0
-
-
-@pytest.mark.parametrize("size", [4, 64])
-@pytest.mark.parametrize(("forward", "fewer"), [(False, 3), (True, 7)])
-def test_nodes_saved(size: int, forward: bool, fewer: int) -> None:
-    """If the pool is lowered, the nodes that make its Indices plane-local are removed too."""
-    model = torch_gradient([1, 1, size], kernel_shape=[2], strides=[2])
-    summary = lower(model, forward=forward).report.to_dict()["summary"]
-    assert summary["nodes_after"] == summary["nodes_before"] - fewer
-
-
-def test_no_anchor() -> None:
-    report = lower(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")).report
-    assert (report.target, report.anchors, report.nodes_before, report.nodes_after) == ("atlas-a2", (), 1, 1)
-    assert report.bytes_before == report.bytes_after
-    assert report.to_dict()["summary"]["refused_by_code"] == {}

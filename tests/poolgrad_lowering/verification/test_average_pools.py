@@ -24,7 +24,6 @@ from tests.average_models import AVERAGE_2D, AVERAGE_3D, CASES, AverageCase
 from tests.poolgrad_lowering.verification.average_pairs import Pair, changed, pair, site_node, with_sizes
 
 WINDOWED = {name: case for name, case in CASES.items() if not case.output_size}
-ADAPTIVE = {name: case for name, case in CASES.items() if case.output_size}
 TILES = AverageCase(AVERAGE_2D, (2, 3, 7, 8), (3, 3), (2, 2), (0, 0))
 
 
@@ -39,21 +38,6 @@ def check(models: Pair) -> Verification:
 @pytest.mark.parametrize("name", WINDOWED)
 def test_pytorch(name: str, spelling: str) -> None:
     check(pair(WINDOWED[name], spelling))
-
-
-@pytest.mark.parametrize("name", [name for name, case in WINDOWED.items() if not case.divisor_override])
-def test_training(name: str) -> None:
-    check(pair(WINDOWED[name], "training"))
-
-
-@pytest.mark.parametrize("name", [name for name in ADAPTIVE if "1d" not in name])
-def test_adaptive(name: str) -> None:
-    check(pair(ADAPTIVE[name], "aten"))
-
-
-@pytest.mark.parametrize("spelling", ["decomposed", "reciprocal"])
-def test_decomposed(spelling: str) -> None:
-    check(pair(TILES, spelling))
 
 
 @pytest.mark.parametrize("spelling", ["aten", "tensorflow", "training"])

@@ -53,24 +53,12 @@ def test_every_kind_is_drawn(element: int, shape: tuple[int, ...]) -> None:
         assert (np.abs(data[data != 0]) <= 6 * smallest).any()
 
 
-def test_planes_of_nothing() -> None:
-    assert (drawn(Role.POOLED) == -np.inf).all(axis=(-1, -2)).any()
-
-
 def test_what_is_left_out() -> None:
     assert not np.isnan(drawn(Role.POOLED, TensorProto.FLOAT, NO_NAN_POOLED)).any()
     assert not np.isinf(drawn(Role.POOLED, TensorProto.FLOAT, NO_INFINITE_POOLED)).any()
     gradient = drawn(Role.GRADIENT, TensorProto.FLOAT, NO_NEGATIVE_ZERO)
     assert not (np.signbit(gradient) & (gradient == 0)).any()
     assert set(drawn(Role.GRADIENT, TensorProto.BFLOAT16, ONLY_WHOLE).reshape(-1)) == {-1.0, 0.0, 1.0}
-
-
-def test_integers_and_truth_values() -> None:
-    random = np.random.default_rng(0)
-    for element in (TensorProto.INT64, TensorProto.BOOL):
-        data = draw(random, (50,), element, role=Role.OTHER, run=0)
-        assert data.dtype == onnx.helper.tensor_dtype_to_np_dtype(element)
-        assert set(data.tolist()) == {0, 1}
 
 
 def test_equal_bits() -> None:

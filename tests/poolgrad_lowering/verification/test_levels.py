@@ -74,11 +74,6 @@ def failing(model: ModelProto, level: str) -> Callable[..., Any]:
     return running
 
 
-def test_the_same_at_each_level() -> None:
-    found = verify(POOL, lower(POOL).model).whole_model
-    assert found == WholeModel("same", None, tuple(LevelResult(level, "same") for level in LEVELS))
-
-
 def test_an_original_that_onnxruntime_does_not_run() -> None:
     training = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2])
     found = verify(training, lower(training).model).whole_model
@@ -88,19 +83,6 @@ def test_an_original_that_onnxruntime_does_not_run() -> None:
         assert each.reason is not None
         assert each.reason.startswith("onnxruntime does not run the original: ")
         assert "MaxPoolGrad" in each.reason
-
-
-def test_a_difference_outside_of_the_sites() -> None:
-    original, changed = (parse(f"g (float[2] x) => (float[2] y) {{ y = {name} (x) }}") for name in ("Abs", "Neg"))
-    found = verify(original, changed)
-    assert statuses(found.whole_model) == dict.fromkeys(LEVELS, "differs")
-    assert found.whole_model.status == "differs"
-    assert [difference.where for difference in found.differences] == ["main"]
-
-
-def test_an_output_that_is_gone() -> None:
-    original, changed = (parse(f"g (float[2] x) => (float[2] {name}) {{ {name} = Abs (x) }}") for name in "yz")
-    assert statuses(verify(original, changed).whole_model) == dict.fromkeys(LEVELS, "differs")
 
 
 def test_a_body_that_is_wrong_when_optimised() -> None:

@@ -33,6 +33,22 @@ def labels(region: Region) -> list[str]:
 DIAMOND = "A = Relu(X) B = Neg(A) C = Exp(A) D = Mul(B, C)"
 
 
+@pytest.mark.parametrize(
+    ("output", "last", "added", "dead", "frontier"),
+    [
+        pytest.param("Y", "Y = Relu(X)", (), "ABCD", "X", id="what only the root used"),
+        pytest.param("Y", "Y = Relu(B)", (), "CD", "AB", id="what others read is the frontier"),
+        pytest.param("C", "", (), "BD", "AC", id="outputs are readers"),
+        pytest.param("Y", "Y = Relu(X)", ("B",), "CD", "AB", id="added nodes are readers"),
+    ],
+)
+def test_a_diamond(output: str, last: str, added: tuple[str, ...], dead: str, frontier: str) -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] {output}) {{ {DIAMOND} {last} }}"), "D", added=added)
+    assert labels(region) == [*dead]
+    assert {value.name for value in region.frontier} == {*frontier}
+    assert not region.initializers
+
+
 def test_effects_and_unknown_operators_live() -> None:
     """Dead random numbers still advance their generator; what a custom operator does is not known."""
     model = parse(

@@ -77,13 +77,6 @@ def test_operators_before_and_after(good: Path, refused: Path, capsys: pytest.Ca
     assert "operator  before" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["ascend950", "Ascend950PR_9599"])
-def test_lower_for_a_target(good: Path, name: str) -> None:
-    out = good.with_name("out.onnx")
-    assert main(["lower", str(good), "-o", str(out), "--target", name]) == 0
-    assert out.read_bytes() == lower(GRADIENT, target="ascend950").model.SerializeToString()
-
-
 def test_no_forward(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = good.with_name("out.onnx")
     assert main(["inspect", str(good)]) == 0
@@ -153,18 +146,6 @@ def test_warnings_of_a_folder_name_the_model(good: Path, capsys: pytest.CaptureF
     arguments = ["lower", str(source.parent), "-o", str(good.parent / "out"), "--jobs", "1", "--copy-external"]
     assert main(arguments) == 0
     assert "poolgrad: warning: deep/m.onnx: main, 'zeros': external data" in capsys.readouterr().err
-
-
-def test_copy_external(good: Path) -> None:
-    (good.parent / "out").mkdir()
-    (good.parent / "w.bin").write_bytes(bytes(4))
-    model = ModelProto.FromString(GRADIENT.SerializeToString())
-    tensor = model.graph.initializer.add(name="W", data_type=1, dims=[1], data_location=1)
-    tensor.external_data.add(key="location", value="w.bin")
-    arguments = ["lower", str(saved(good, model)), "-o", str(good.parent / "out" / "m.onnx")]
-    assert main(arguments) == 2
-    assert main([*arguments, "--copy-external"]) == 0
-    assert (good.parent / "out" / "w.bin").read_bytes() == bytes(4)
 
 
 def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,21 +242,6 @@ def test_what_is_proven_is_printed(
     assert "proven: " not in capsys.readouterr().out
 
 
-def test_a_folder_says_of_which_models_something_is_proven(
-    good: Path, refused: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    models = tmp_path / "models"
-    models.mkdir()
-    for model in (good, refused):
-        model.rename(models / model.name)
-    assert main(["lower", str(models), "-o", str(tmp_path / "out"), "--verify", "--jobs", "1"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [
-        "good.onnx: written: 1 lowered, proven, 0 refused",
-        "refused.onnx: written: 0 lowered, 1 refused",
-    ]
-
-
 def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patterns"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
@@ -326,17 +292,6 @@ def test_targets_as_json(arguments: tuple[str, ...], count: int, capsys: pytest.
     assert (
         target["operators"] == [support["name"] for support in target["support"]] == list(TARGETS["atlas-a2"].operators)
     )
-
-
-def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = parse(
-        """g (float[2] dY, int64[2] I, bool c) => (Y) {
-            Y = If(c) <then_branch = yes () => (T) { T = MaxPoolGrad(dY, I) },
-                       else_branch = no () => (E) { E = Relu(dY) }>
-        }"""
-    )
-    main(["inspect", str(saved(tmp_path / "m.onnx", model))])
-    assert "main/Y.then_branch:T  refused  indices-source" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -395,30 +350,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 # -- as a process
 
 
-def test_exit_codes(good: Path, refused: Path) -> None:
-    out = good.with_name("out.onnx")
-    codes = [
-        process("lower", good, "-o", out).returncode,
-        process("lower", refused, "-o", out, "--strict").returncode,
-        process("inspect", good.with_name("absent.onnx")).returncode,
-    ]
-    assert codes == [0, 1, 2]
-
-
-def test_verbose_logs_to_standard_error(good: Path) -> None:
-    assert "lowered 1 of 1 anchor for atlas-a2" in process("-v", "inspect", good).stderr
-    assert process("inspect", good).stderr == ""
-
-
 def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", scattered_to("größe"))
     done = process("inspect", path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfe" in done.stdout
-
-
-def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["inspect", str(saved(tmp_path / "m.onnx", scattered_to("\x1b[2Jsums\r\n")))])
-    printed = capsys.readouterr().out
-    assert r"\x1b[2Jsums\r\n" in printed
-    assert printed.replace("\n", "").isprintable()

@@ -12,9 +12,9 @@ import onnx
 import onnxruntime
 import pytest
 
-from poolgrad_lowering import export_atc, export_atc_file, lower
+from poolgrad_lowering import export_atc
 from poolgrad_lowering.entry.cli import main
-from tests.pool_graphs import GRADIENT, ort_gradient, parse, saved
+from tests.pool_graphs import GRADIENT, parse, saved
 
 STORED = Path(__file__).parents[4] / "models" / "built" / "torch_external" / "lenet.onnx"
 STOPPED = parse(
@@ -150,11 +150,3 @@ def test_external_data_goes_with_the_model(tmp_path: Path, capsys: pytest.Captur
     assert main([*arguments, "--copy-external"]) == 0
     session = onnxruntime.InferenceSession(tmp_path / "e.onnx", providers=["CPUExecutionProvider"])
     assert [value.name for value in session.get_inputs()] == ["x", "t"]
-
-
-def test_the_source_may_be_lowered_and_the_result_exported_again(tmp_path: Path) -> None:
-    original = ort_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
-    first = saved(tmp_path / "lowered.onnx", lower(original).model)
-    export_atc_file(first, tmp_path / "e.onnx")
-    export_atc_file(tmp_path / "e.onnx", tmp_path / "again.onnx")
-    assert onnx.load(tmp_path / "e.onnx") == export_atc(original).model == onnx.load(tmp_path / "again.onnx")

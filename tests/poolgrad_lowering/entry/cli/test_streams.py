@@ -40,15 +40,6 @@ def test_from_standard_input_to_standard_output() -> None:
     assert piped("lower", "-", "-o", "-", "-q").stderr == b""
 
 
-def test_only_the_output_is_a_stream(tmp_path: Path) -> None:
-    (tmp_path / "m.onnx").write_bytes(BYTES)
-    done = piped("lower", str(tmp_path / "m.onnx"), "-o", "-", given=b"")
-    assert done.stdout == lower(GRADIENT).model.SerializeToString()
-    done = piped("lower", "-", "-o", str(tmp_path / "out.onnx"))
-    assert (tmp_path / "out.onnx").read_bytes() == lower(GRADIENT).model.SerializeToString()
-    assert b"wrote " in done.stdout
-
-
 def test_inspect_and_verify_take_standard_input(tmp_path: Path) -> None:
     (tmp_path / "lowered.onnx").write_bytes(lower(GRADIENT).model.SerializeToString())
     assert b"1 anchor, 1 lowered" in piped("inspect", "-").stdout

@@ -192,12 +192,6 @@ def test_renames_reach_the_disk_in_order(tmp_path: Path, monkeypatch: pytest.Mon
     assert steps == ["synchronised", "data", "synchronised", "model", "synchronised", "report"]
 
 
-def test_a_description_alone_replaces_the_old_one(tmp_path: Path) -> None:
-    (tmp_path / "report").write_bytes(OLD)
-    write_files({}, {tmp_path / "report": b"new"})
-    assert contents(tmp_path) == {"report": b"new"}
-
-
 def test_what_is_no_regular_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()

@@ -109,15 +109,6 @@ def test_links_out_of_the_model_folder(tmp_path: Path, link: str) -> None:
         assert caught.value.fault == Fault.EXTERNAL_LOCATION
 
 
-def test_a_store_of_models(tmp_path: Path) -> None:
-    """Data is copied if the model and its data are links into one folder."""
-    source = saved(tmp_path / "store", "w.bin")
-    (tmp_path / "models").mkdir()
-    for name in ("m.onnx", "w.bin"):
-        (tmp_path / "models" / name).symlink_to(source.parent / name)
-    assert inspect_file(tmp_path / "models" / "m.onnx").lowered
-
-
 @pytest.mark.parametrize("option", ["destination", "report_path"])
 def test_output_over_the_data(tmp_path: Path, option: str) -> None:
     source = saved(tmp_path, "w.bin")
@@ -165,14 +156,6 @@ def lowered_elsewhere(source: Path, name: str = "m.onnx") -> Path:
     return out / name
 
 
-def test_a_file_of_dead_zeros_does_not_go_along(tmp_path: Path) -> None:
-    source = with_weights(tmp_path / "in")
-    written = lowered_elsewhere(source)
-    assert files(written.parent).keys() == {"m.onnx"}
-    assert files(source.parent).keys() == {"m.onnx", "m.onnx.data"}
-    lower_file(source, written)  # nothing is left to copy
-
-
 def test_a_copy_holds_what_is_left(tmp_path: Path) -> None:
     source = with_weights(tmp_path / "in", (0, b"abc"), (400, b"defg"), (404, b"hi"), zeros=8)
     before = files(source.parent)
@@ -188,14 +171,6 @@ def test_a_copy_holds_what_is_left(tmp_path: Path) -> None:
     assert again == written
 
 
-def test_the_report_has_the_size_of_what_is_written(tmp_path: Path) -> None:
-    source = with_weights(tmp_path / "in", (1 << 20, b"abc"))
-    (tmp_path / "out").mkdir()
-    written = tmp_path / "out" / "m.onnx"
-    report = lower_file(source, written, copy_external=True)
-    assert report.bytes_after == written.stat().st_size
-
-
 def test_other_models_may_use_the_file_too(tmp_path: Path) -> None:
     """A partial copy has the model's own name, because other models may use the whole file."""
     source = with_weights(tmp_path / "in", (400, b"abc"), location="more/weights.bin")
@@ -205,11 +180,6 @@ def test_other_models_may_use_the_file_too(tmp_path: Path) -> None:
     lower_file(other, written.parent / "other.onnx", copy_external=True)
     assert files(written.parent).keys() == {"new.onnx", "other.onnx", "more/new.onnx.weights.bin", "more/weights.bin"}
     assert stored(written) == {"w1": ("more/new.onnx.weights.bin", 0, b"abc")}
-
-
-def test_a_copy_is_named_after_the_model(tmp_path: Path) -> None:
-    source = with_weights(tmp_path / "in", (400, b"abc"))
-    assert stored(lowered_elsewhere(source, "new.onnx")) == {"w1": ("new.onnx.data", 0, b"abc")}
 
 
 def test_a_file_that_loses_nothing_is_copied_as_it_is(tmp_path: Path) -> None:

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
+from onnx import ModelProto
 
 from poolgrad_lowering.model.ir.index import ModelIndex, Visitor
 from poolgrad_lowering.model.ir.scopes import Scope
@@ -21,26 +20,11 @@ class Recorder(Visitor):
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
 
-    def on_initializer(self, scope: Scope, tensor: TensorProto) -> None:
-        self.told.append(("initializer", scope.path, tensor.name))
-
-    def on_scope_opened(self, scope: Scope) -> None:
-        self.told.append(("opened", scope.path, *sorted(scope.initializers), *scope.producers))
-
-    def visit_attributes(
-        self, scope: Scope, position: int, attributes: Collection[AttributeProto]
-    ) -> Iterable[tuple[str, GraphProto]]:
-        self.told.append(("attributes", scope.path, position, *[attribute.name for attribute in attributes]))
-        return super().visit_attributes(scope, position, attributes)
-
     def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> None:
         self.told.append(("twice", scope.path, position, name))
 
     def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
         self.told.append(("closed", scope.path, unsorted))
-
-    def on_indexed(self, index: ModelIndex) -> None:
-        self.told.append(("indexed", index.scopes[0].path))
 
 
 def told(model: ModelProto) -> list[tuple[Any, ...]]:
