@@ -74,24 +74,6 @@ def _typed(numbers: str) -> str:
     return numbers if "[" in numbers else f"int64[{count}] {numbers}"
 
 
-def test_forward_arguments_left_to_their_defaults(written: Written) -> None:
-    constants = """k = Constant <value = int64[2] {2,3}> ()
-        p = Constant <value = int64[2] {0,0}> ()
-        d = Constant <value = int64[2] {1,1}> ()
-        ceil = Constant <value = bool {0}> ()"""
-    forward = 'y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k)'
-    check_lowered(
-        max_pool_gradient(
-            constants=constants,
-            forward=forward,
-            operands="dy, x, k, k, p, d, ceil, i",
-            inputs="float[2,3,9,12] x, float[2,3,4,4] dy",
-            outputs="float[2,3,4,4] y, float[2,3,9,12] dx",
-        ),
-        written,
-    )
-
-
 @pytest.mark.parametrize("stride", ["k", "no_integers", "no_floats"])
 def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str, written: Written) -> None:
     """`F.max_pool2d(x, x.shape[2:])`: adaptive windows of output size 1, whatever the sizes are."""

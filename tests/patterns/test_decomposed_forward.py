@@ -40,46 +40,6 @@ def test_as_decomposed(target: str, written: Written) -> None:
     check_well_formed(model, lowered, target)
 
 
-WINDOWS: dict[str, dict[str, Any]] = {
-    "tiling": {"sizes": (8, 6), "kernel": (2, 2), "strides": (2, 2)},
-    "overlapping": {"sizes": (7, 9), "kernel": (3, 2), "strides": (1, 1)},
-    "gaps": {"sizes": (9, 11), "kernel": (2, 3), "strides": (3, 4)},
-    "padded": {"sizes": (8, 7), "kernel": (3, 3), "strides": (2, 2), "begins": (1, 1), "ends": (1, 1)},
-    "rounded_up": {"sizes": (8, 9), "kernel": (3, 3), "strides": (2, 2), "begins": (1, 1), "ends": (2, 1)},
-    "dilated": {"sizes": (9, 8), "kernel": (2, 3), "strides": (1, 2), "ends": (0, 1), "dilations": (3, 2)},
-    "one_window": {"sizes": (4, 5), "kernel": (4, 5), "strides": (1, 1)},
-    "one_tap": {"sizes": (5, 7), "kernel": (1, 1), "strides": (2, 3)},
-    "two_windows": {"sizes": (6, 8), "kernel": (2, 3), "strides": (4, 5)},
-    "one_window_of_a_larger_plane": {"sizes": (5, 7), "kernel": (2, 3), "strides": (9, 9), "ends": (1, 1)},
-    "over_the_whole_plane_from_anywhere": {
-        "sizes": (3, 3),
-        "kernel": (6, 6),
-        "strides": (2, 2),
-        "begins": (3, 3),
-        "ends": (3, 3),
-        "first": 1,
-    },
-    "one_plane": {"sizes": (6, 6), "kernel": (2, 2), "strides": (2, 2), "planes": (1, 1)},
-    "one_axis": {"sizes": (9,), "kernel": (3,), "strides": (2,), "begins": (1,), "ends": (1,)},
-    "three_axes": {
-        "sizes": (4, 5, 6),
-        "kernel": (2, 3, 2),
-        "strides": (1, 2, 3),
-        "begins": (0, 1, 1),
-        "ends": (1, 1, 0),
-    },
-}
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("windows", WINDOWS.values(), ids=WINDOWS)
-def test_windows(windows: dict[str, Any], target: str) -> None:
-    model = pool(**windows)
-    result = lower(model, target=target)
-    assert [anchor.pattern for anchor in result.report.lowered] == ["decomposed_forward"]
-    check_same_results(model, result.model)
-
-
 def found_windows(model: ModelProto) -> PoolAttributes | AdaptiveWindows:
     """Return the windows of the model's one gradient, as the form found them."""
     [lowered] = decide(model, Options(), Gate()).verdicts
@@ -99,15 +59,6 @@ def test_of_what_is_not_seen_the_least_is_stated() -> None:
         auto_pad="NOTSET",
         storage_order=0,
     )
-
-
-@pytest.mark.parametrize("before", ["Identity", "Relu"])
-def test_without_padding(before: str) -> None:
-    """An optimiser may have taken a Pad of nothing out."""
-    model = pool((8, 6), (2, 2), (2, 2), pad=f"c = {before} (x)")
-    result = lower(model)
-    assert [anchor.op for anchor in result.report.anchors] == ["MaxPool3DGradWithArgmax"]
-    check_same_results(model, result.model)
 
 
 PADDED: dict[str, Any] = {"sizes": (9, 12), "kernel": (3, 3), "strides": (2, 2), "begins": (1, 1), "ends": (1, 1)}

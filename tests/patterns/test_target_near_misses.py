@@ -101,21 +101,3 @@ def test_one_body_serves_one_type_below_opset_15() -> None:
 
 def test_another_function_of_the_domain_is_no_conflict() -> None:
     assert lower(with_function("Other")).report.lowered
-
-
-@pytest.mark.parametrize("forward", [False, True])
-def test_a_refused_gradient_brings_nothing_along(forward: bool) -> None:
-    """Of two gradients one is refused: its nodes keep their bytes, its pool's too; the other's bodies come once."""
-    source = maxpoolgrad.gradient(
-        inputs="float[2,3,9,12] x, double[2,3,9,12] w, float[2,3,5,6] dy, double[2,3,5,6] dw",
-        outputs="float[2,3,9,12] dx, double[2,3,9,12] dwx",
-        between="v, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (w)\ndwx = MaxPoolGrad (dw, j)",
-    )
-    model = onnx.parser.parse_model(source)
-    result = lower(model, forward=forward)
-    assert result.report.refused_by_code == {"dtype": 1}
-    bodies = ["MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2"] if forward else ["MaxPool3DGradWithArgmax"]
-    assert [function.name for function in result.model.functions] == bodies
-    kept = {node.SerializeToString() for node in result.model.graph.node}
-    changed = ("y", "dx") if forward else ("dx",)
-    assert {node.SerializeToString() for node in model.graph.node if node.output[0] not in changed} <= kept

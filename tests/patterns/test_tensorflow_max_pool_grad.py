@@ -146,20 +146,6 @@ def test_other_windows_as_inputs() -> None:
     check_refused(source, Code.ATTRIBUTE_MISMATCH)
 
 
-def test_a_function_of_the_model_of_the_same_name_is_no_anchor() -> None:
-    model = onnx.parser.parse_model(
-        gradient(
-            gradient="dx = ai.onnx.converters.tensorflow.MaxPoolGrad <{}> (x, y, dy)",
-            imports='"" : 17, "ai.onnx.converters.tensorflow" : 1',
-        )
-        + """<domain: "ai.onnx.converters.tensorflow", opset_import: ["" : 17]>
-            MaxPoolGrad <ksize, strides, padding> (x, y, dy) => (dx) { dx = Neg (x) }"""
-    )
-    result = lower(model)
-    assert not result.report.anchors
-    assert result.model.SerializeToString() == model.SerializeToString()
-
-
 def left_out_gradient() -> onnx.ModelProto:
     """An input with the empty name is none."""
     model = onnx.parser.parse_model(gradient())

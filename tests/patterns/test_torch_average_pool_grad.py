@@ -119,29 +119,6 @@ def test_forms_with_padding(name: str, target: str) -> None:
     assert [node.op_type for node in nodes] == ["Constant", op]
 
 
-def test_groups() -> None:
-    """A channel a group: the planes are not viewed as a batch, and neither is the result."""
-    text = gradient(
-        weight=f"w = Constant <value = {floats([1.0] * 27, '3,1,3,3')}> ()",
-        attributes="strides = [2,2], group = 3",
-        planes="2,3,5,6",
-        end="dx = Identity (cut)",
-    )
-    check_average(text, COUNTED, op="AvgPool3DGrad")
-
-
-def test_half_types_are_computed_in_the_operator() -> None:
-    text = gradient(
-        elements="float16",
-        divide="wide = Cast <to = 1> (dy) mean = Div (wide, d)",
-        end="viewed = Reshape (cut, xs) dx = Cast <to = 10> (viewed)",
-    )
-    model = onnx.parser.parse_model(text)
-    nodes = lower(model).model.graph.node
-    assert [node.op_type for node in nodes] == ["Constant", "AvgPool3DGrad"]
-    assert nodes[1].input[1] == "dy"
-
-
 def halves(counts: Sequence[int], width: int) -> str:
     return floats([1 / width] * prod(counts), ",".join(map(str, counts)))
 

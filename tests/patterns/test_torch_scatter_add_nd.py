@@ -151,16 +151,6 @@ def test_symbolic_sizes() -> None:
     assert "npu" in {node.domain for node in lower(model, target="atlas-a2").model.graph.node}
 
 
-def test_an_addition_of_ones_stays(written: Written) -> None:
-    """The sums before it are read as they are, so they are the result."""
-    check_lowered(
-        flat(
-            f"{BASE}, float[648] more = {{{repeated([1], 648)}}}", result="t = Add (more, s)\ndx = Reshape (t, x_shape)"
-        ),
-        written,
-    )
-
-
 def unlike(numbers: list[int], position: int, number: int) -> list[int]:
     """The numbers with another one at a position."""
     return [*numbers[:position], number, *numbers[position + 1 :]]

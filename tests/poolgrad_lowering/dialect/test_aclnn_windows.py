@@ -17,14 +17,6 @@ def window_of(axis: Axis) -> AxisWindow:
     return AxisWindow(axis.kernel, axis.stride, axis.begin, axis.end, axis.dilation)
 
 
-@pytest.mark.parametrize("size", range(1, 14))
-def test_counts(size: int) -> None:
-    for axis in axes():
-        if axis.extent > size + axis.begin + axis.end:
-            continue
-        assert window_of(axis).output_size(size, ceil=axis.ceil) == len(axis.starts(size))
-
-
 @pytest.mark.parametrize("ceil", [False, True])
 def test_aclnn_counts(ceil: bool) -> None:
     for size, kernel, stride, pad in itertools.product(range(1, 14), range(1, 6), range(1, 5), range(3)):
@@ -40,12 +32,6 @@ def test_empty_windows(size: int) -> None:
         taps = axis.taps(size)
         if taps:
             assert has_empty_window(window_of(axis), size, len(taps)) == (not all(taps)), (axis, size)
-
-
-def test_windows_behind_the_input_are_empty() -> None:
-    window = AxisWindow(kernel=2, stride=3, begin=0, end=9, dilation=1)
-    assert [window.starts_behind(count - 1, 7) for count in (1, 3, 4)] == [False, False, True]
-    assert has_empty_window(window, 7, 4)
 
 
 def test_a_huge_pool_is_checked_at_once() -> None:

@@ -13,12 +13,11 @@ import onnx
 import onnx.inliner
 import pytest
 from onnx import TensorProto, helper, parser
-from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.dialect import OPS, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.op import Maximum
 from tests.heads import head
-from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
+from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.poolgrad_lowering.dialect.dialect_models import (
     DTYPES,
     INDEX_DTYPES,
@@ -30,7 +29,6 @@ from tests.poolgrad_lowering.dialect.dialect_models import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from tests.poolgrad_lowering.dialect.dialect_models import Array
 
@@ -114,22 +112,6 @@ def test_empty_tensors(opset: int, x_shape: tuple[int, ...], grad_shape: tuple[i
         assert_same_bits(run_ort(model, feeds)["y"], np.zeros(x_shape, DTYPES[element_type]))
 
 
-class ScatterElements(OpRun):
-    """ScatterElements that refuses what ONNX leaves undefined: duplicate indices without a reduction."""
-
-    op_domain = ""
-
-    def _run(
-        self, data: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str | None = None
-    ) -> tuple[Array]:
-        assert axis == 1
-        assert reduction in (None, "none")
-        assert all(len(set(row)) == len(row) for row in indices.tolist()), "duplicate indices"
-        result = data.copy()
-        np.put_along_axis(result, indices, updates, axis)
-        return (result,)
-
-
 @pytest.mark.parametrize("opset", [11, 16])
 def test_index_behind_the_plane_stops_the_run(opset: int) -> None:
     pytest.importorskip("onnxruntime")
@@ -137,17 +119,6 @@ def test_index_behind_the_plane_stops_the_run(opset: int) -> None:
     feeds["argmax"][0, 0, 0, 0] = 20
     with pytest.raises(Exception, match=r"(?i)ind(ex|ices)"):
         run_ort(gradient_model("AdaptiveMaxPool3DGrad", opset), feeds)
-
-
-@pytest.mark.parametrize("index_type", INDEX_DTYPES)
-def test_a_gradient_reads_argmax_as_it_is(index_type: int, tmp_path: Path) -> None:
-    """In the newest spelling, no pass over it comes before the scatter."""
-    pytest.importorskip("onnxruntime")
-    nodes = optimized_by_ort(gradient_model("MaxPoolGradWithArgmaxV3", 18, index_type=index_type), tmp_path)
-    made = {name: node for node in nodes for name in node.output}
-    [scatter] = [node for node in nodes if node.op_type == "ScatterElements"]
-    view = made[scatter.input[1]]
-    assert (view.op_type, list(view.input)) == ("Flatten", ["argmax"])
 
 
 @pytest.mark.parametrize(

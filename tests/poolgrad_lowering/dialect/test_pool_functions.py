@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from onnx import TensorProto, parser
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
 from tests.heads import head
-from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.oracles import assert_same_bits, run_ort
 from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 from tests.poolgrad_lowering.dialect.dialect_models import DTYPES, INDEX_DTYPES
 
@@ -84,40 +84,6 @@ def test_every_type(case: PoolCase, opset: int) -> None:
     for element_type, index_type in itertools.product(DTYPES, INDEX_DTYPES):
         if element_type != TensorProto.BFLOAT16 or opset >= 13:
             run_case(case, opset, element_type, index_type)
-
-
-@pytest.mark.parametrize(("case", "opset"), with_opsets(CASES, GENERATIONS))
-def test_reference_evaluator(case: PoolCase, opset: int) -> None:
-    model = pool_model(case.op, case.attributes(), opset, [None] * len(case.x_shape))
-    x = values_with_ties(case.x_shape)
-    y, argmax = case.expected(x)
-    # Inlined, so that the oracle's MaxPool serves the body too.
-    results = run_reference(onnx.inliner.inline_local_functions(model), {"x": x})
-    assert_same_bits(results["y"], y)
-    assert_same_bits(results["argmax"], argmax.astype(np.int32))
-
-
-def windows() -> Iterator[tuple[int, ...]]:
-    """Kernel, stride, pad, dilation and size of every small window with an element in each window."""
-    for kernel, stride, dilation in itertools.product(range(1, 5), range(1, 4), range(1, 4)):
-        for pad, size in itertools.product(range(kernel // 2 + 1), range(1, 10)):
-            if dilation <= size or pad == 0:
-                yield kernel, stride, pad, dilation, size
-
-
-@pytest.mark.parametrize("ceil_mode", [False, True])
-def test_all_small_windows(ceil_mode: bool) -> None:
-    pytest.importorskip("onnxruntime")
-    every = [window for window in windows() if _has_output(window, ceil_mode)]
-    for number in range(0, len(every) - 2, 3):
-        ksize, strides, pads, dilation, spatial = (tuple(v) for v in zip(*every[number : number + 3], strict=True))
-        run_case(PoolCase(POOL_3D, (1, 1, *spatial), ksize, strides, pads, dilation, ceil_mode), 17, TensorProto.FLOAT)
-
-
-def _has_output(window: tuple[int, ...], ceil_mode: bool) -> bool:
-    kernel, stride, pad, dilation, size = window
-    room = size + 2 * pad - dilation * (kernel - 1) - 1
-    return room >= 0 or (ceil_mode and room > -stride)
 
 
 @pytest.mark.parametrize("case", [FLAT, DILATED], ids=["flat", "dilated"])

@@ -149,12 +149,6 @@ def test_operators_that_a_tool_renamed(says: Says) -> None:
     says(found["renamed-operators"])
 
 
-def test_operators_of_others_in_the_same_domain() -> None:
-    """A user's symbolic functions have it, too."""
-    model = parse("g (float[2] X) => (Y) { Y = npu.NPUMaxPool2dWithIndicesBackward(X) }", imports='"npu": 1')
-    assert noted(model) == {}
-
-
 @pytest.mark.parametrize("opset", [10, 14, 18])
 def test_bodies_that_onnx_inlined(opset: int) -> None:
     """Each range of opsets has a body of its own."""

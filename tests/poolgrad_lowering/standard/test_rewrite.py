@@ -305,17 +305,6 @@ def test_constants_of_the_same_bytes_are_two() -> None:
     assert {array.dtype.name for array in values if array.shape == () and array == 0} == {"float32", "int32"}
 
 
-def test_a_model_without_such_operators_stays_byte_for_byte() -> None:
-    """With the initializers, imports and names that it has, used or not."""
-    model = parse(
-        "g (float[4] X) => (float[4] Y) <float[4] W = {1, 2, 3, 4}, float[1] unread = {0}> { Y = Add (X, W) }",
-        imports='"com.microsoft": 1, "unused": 3',
-    )
-    lowered, report = result(model)
-    assert lowered.SerializeToString() == model.SerializeToString()
-    assert report == Standardised({}, ())
-
-
 # -- graphs in graphs
 
 INNER = """If (c) <then_branch = t () => (float[4] a) { a = com.microsoft.ReluGrad (dY, Y) },
@@ -338,17 +327,6 @@ def test_nodes_of_subgraphs_are_replaced(beside: bool) -> None:
         found = run_ort(lowered, {"dY": dy, "Y": y, "c": np.array(chosen)})
         np.testing.assert_array_equal(found["Z"], expected)
         np.testing.assert_array_equal(found["dX"], 1 - y * y if beside else dy + y)
-
-
-def test_what_only_subgraphs_read_goes_too() -> None:
-    model = parse(
-        """g (float[N,6] X, float[N,2] dY, bool c) => (float[N,6] Z)
-        <int64[1] starts = {1}, int64[1] ends = {3}, int64[1] axes = {1}> {
-        Z = If (c) <then_branch = t () => (float[N,6] a) {
-            shape = Shape (X) a = com.microsoft.SliceGrad (dY, shape, starts, ends, axes) },
-            else_branch = e () => (float[N,6] b) { b = Identity (X) }> }"""
-    )
-    assert not initializers(standardised(model).graph)
 
 
 def test_an_operator_that_the_model_defines_stays() -> None:

@@ -153,17 +153,3 @@ def test_a_gradient_of_a_branch_has_the_sizes_of_the_node_that_reads_it() -> Non
     result = lower(model)
     assert [anchor.status for anchor in result.report.anchors] == ["lowered", "lowered"]
     assert [site.status for site in verify(model, result.model, whole_model=False).sites] == ["proven"]
-
-
-def test_a_pool_of_a_branch_has_the_sizes_of_x() -> None:
-    """The main graph declares the names of the branch, as a tool leaves them that moves nodes; the pads are unequal."""
-    branch = """() => (out) {
-        r = Relu (x) y, i = MaxPool <kernel_shape = [3,3], strides = [2,2], pads = [0,1,1,1]> (r)
-        dY = Neg (y) out = MaxPoolGrad (dY, i) }"""
-    model = onnx.parser.parse_model(
-        f"""{head(17)} g (float[2,3,6,7] x, bool c) => (float[2,3,6,7] dx) <float[2,3,6,7] r, float[2,3,3,4] y> {{
-            dx = If (c) <then_branch = t {branch}, else_branch = e {branch}> }}"""
-    )
-    result = lower(model)
-    assert [anchor.status for anchor in result.report.anchors] == ["lowered", "lowered"]
-    assert {site.status for site in verify(model, result.model, whole_model=False).sites} == {"proven"}

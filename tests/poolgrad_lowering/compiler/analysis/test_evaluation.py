@@ -19,7 +19,6 @@ from poolgrad_lowering.compiler.analysis.evaluation import (
     are_within,
     broadcast_shape,
     is_affordable,
-    static_shape,
 )
 from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import MOVEMENT_RULES, NOWHERE
 from poolgrad_lowering.model.ir.scopes import Node
@@ -166,20 +165,6 @@ def test_the_largest_value_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> 
     assert broadcast_shape((7, 1), (1,)) is None
 
 
-@pytest.mark.parametrize("shapes", [((2,), (3,)), ((-1,), (1,)), ((2, 3), (2, 1, 2))])
-def test_shapes_that_do_not_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
-    assert broadcast_shape(*shapes) is None
-
-
-STATIC = {"[2, 3]": (2, 3), "": (), "[0, 1]": (0, 1), "[N, 3]": None, "[2, N]": None, "[]": None}
-
-
-@pytest.mark.parametrize(("declared", "expected"), STATIC.items())
-def test_static_shapes(declared: str, expected: tuple[int, ...] | None) -> None:
-    facts, x = main_value(parse(f"g (float{declared} X) => (Y) {{ Y = Neg(X) }}"), "X")
-    assert static_shape(facts, x) == expected
-
-
 @pytest.mark.parametrize(
     ("positions", "expected"),
     [
@@ -194,31 +179,6 @@ def test_static_shapes(declared: str, expected: tuple[int, ...] | None) -> None:
 )
 def test_positions_within_an_extent(positions: Array, expected: bool) -> None:
     assert are_within(positions, 3) is expected
-
-
-VIEWS = {
-    "a copy of a value of unknown shape": ("int64[N]", "Y = Identity(X)", True),
-    "a view of unknown shape": ("int64[N]", "Y = Unsqueeze<axes = [0]>(X)", False),
-    "a view": ("int64[6]", "s = Constant<value_ints = [2, 3]>() Y = Reshape(X, s)", True),
-    "a view of another size": ("int64[8]", "s = Constant<value_ints = [2, 4]>() Y = Reshape(X, s)", False),
-    "a view of nothing": ("int64[6]", "s = Constant<value_ints = [2, 3]>() Y = Reshape(nobody, s)", False),
-    "a copy by an operator of that name": ("int64[6]", "Y = other.Identity(X)", False),
-    "a sum by an operator of that name": ("int64[6]", "Y = other.Add(X, X)", False),
-    "nothing": ("int64[6]", "Y = Identity(nobody)", False),
-}
-
-
-@pytest.mark.parametrize(("declared", "nodes", "is_known"), VIEWS.values(), ids=VIEWS)
-def test_views(declared: str, nodes: str, is_known: bool) -> None:
-    opset = 11 if "axes" in nodes else 16
-    facts, y = main_value(parse(f"g ({declared} X) => (Y) {{ {nodes} }}", opset=opset, imports='"other": 1'), "Y")
-    x = y.scope.resolve("X")
-    assert x is not None
-    given = np.arange(6)
-    found = Evaluation(facts, ARITHMETIC_RULES, {x: given}).value(y)
-    assert (found is not None) == is_known
-    if found is not None:
-        assert found.reshape(-1).tolist() == given.tolist()
 
 
 def test_a_value_is_computed_once() -> None:

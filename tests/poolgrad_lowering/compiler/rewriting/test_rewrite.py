@@ -162,30 +162,3 @@ def test_a_function_of_a_dialect_operators_name_is_a_conflict() -> None:
 
 
 # -- with the forward pool
-
-
-def test_a_branch_behind_nodes_that_go() -> None:
-    """What is removed in the graph moves the If; what is removed in its branch reaches it all the same."""
-    model = parse(
-        """g (float[2,3,8] X, float[2,3,4] dY, bool c) => (float[2,3,8] dX) <int64[1] plane = {8}> {
-            Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
-            local = Mod(I, plane)
-            dX = If(c) <
-                then_branch = yes () => (float[2,3,8] T) <
-                    float zero = {0.0}, int64[2] canvas = {6, 8}, int64[2] rows = {6, 4}, int64[3] whole = {2, 3, 8}
-                > {
-                    index = Reshape(local, rows)
-                    updates = Reshape(dY, rows)
-                    zeros = Expand(zero, canvas)
-                    sums = ScatterElements<axis = 1, reduction = "add">(zeros, index, updates)
-                    T = Reshape(sums, whole)
-                },
-                else_branch = no () => (float[2,3,8] E) { E = Identity(X) }
-            >
-        }""",
-        opset=18,
-    )
-    after = lowered(model, forward=True)
-    assert [node.op_type for node in after.graph.node] == [POOL, "If"]
-    [branch] = [attribute.g for attribute in after.graph.node[-1].attribute if attribute.name == "then_branch"]
-    assert OP in [node.op_type for node in branch.node]

@@ -94,14 +94,6 @@ def test_a_pool_that_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert f"ceil_mode=0 data_format=NCDHW; pool stays: {reason}\n" in capsys.readouterr().out
 
 
-def test_report(good: Path) -> None:
-    out, report = good.with_name("out.onnx"), good.with_name("report.json")
-    assert main(["lower", str(good), "-o", str(out), "--report", str(report)]) == 0
-    found, expected = json.loads(report.read_text()), lower(GRADIENT).report.to_dict()
-    del found["summary"]["seconds"], expected["summary"]["seconds"]
-    assert found == expected
-
-
 @pytest.mark.parametrize("same", ["in", "out", "link"])
 def test_a_report_over_a_model(good: Path, same: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = good.with_name("out.onnx")

@@ -5,19 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
-from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.external import ModelFolder
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
-from poolgrad_lowering.model.ir.scopes import Value
-from tests.external_models import DATA, external
+from poolgrad_lowering.model.ir.index import subgraphs
 from tests.pool_graphs import parse
 from tests.poolgrad_lowering.model.facts.inferred import inferred, known
 
@@ -168,20 +162,6 @@ def all_nodes(model: ModelProto) -> list[NodeProto]:
     for node in found:
         found += [inner for attribute in node.attribute for _, graph in subgraphs(attribute) for inner in graph.node]
     return found
-
-
-@pytest.mark.parametrize(("kind", "read"), [("INT64", True), ("INT32", True), ("FLOAT", False), ("UINT64", False)])
-def test_values_in_external_data(kind: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Biases are not read."""
-    model = parse("g (float[2] X) => (Y) { Y = Pad(X, w) }")
-    model.graph.initializer.append(external("w", [9], kind=TensorProto.DataType.Value(kind)))
-    (tmp_path / DATA).write_bytes(bytes(72))
-    asked: list[str] = []
-    constant = Facts.constant
-    monkeypatch.setattr(Facts, "constant", lambda facts, value: asked.append(value.name) or constant(facts, value))
-    index = ModelIndex(model)
-    Facts(index, ExternalData(ModelFolder(tmp_path))).shape(Value(index.scopes[0], "Y"))
-    assert ("w" in asked) is read
 
 
 @pytest.mark.parametrize("error", [onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError])

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering.model.facts.shape_rules import SHAPE_RULES, is_opaque, slice_bounds
-from poolgrad_lowering.model.ir.dims import Dim, Shape, static_dims
+from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, pooled_sizes
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse
@@ -433,12 +433,3 @@ def test_slice_bounds(opset: int) -> None:
     facts, value = main_value(parse(f"g (float[3,4,5] X) => (Y) {{ {nodes} }}", opset=opset), "Y")
     assert value.producer is not None
     assert slice_bounds(facts, value.producer, 3) == {2: (0, 1), 0: (1, 2)}
-
-
-@pytest.mark.parametrize("position", range(3))
-def test_an_attribute_of_another_type(position: int) -> None:
-    """Of a Slice before opset 10; such a model does not load."""
-    written = ["starts = [0]", "ends = [1]", "axes = [0]"]
-    written[position] = written[position].replace("[", "").replace("]", ".0")
-    shape = derived_shape(parse(f"g (float[2,3] X) => (Y) {{ Y = Slice<{', '.join(written)}>(X) }}", opset=9))
-    assert shape == (None if position < 2 else static_dims((1, 3)))

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from poolgrad_lowering.model.facts.shape_rules import is_opaque
-from poolgrad_lowering.model.ir.dims import Dim, Shape
+from poolgrad_lowering.model.ir.dims import Shape
 from tests.pool_graphs import main_value, parse
 from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
@@ -21,15 +20,6 @@ def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
 def derived_shape(text: str) -> Shape | None:
     facts, value = main_value(parse(text), "Y")
     return facts.shape(value)
-
-
-def test_broadcast_of_different_symbols() -> None:
-    """Each is the size or 1. A number that is not 1 is the size."""
-    [dim] = derived_shape("g (float[N] A, float[M] B) => (Y) { Y = Sub(A, B) }") or ()
-    assert is_opaque(dim)
-    for operands in ("A, B", "B, A"):
-        assert derived_shape(f"g (float[N] A, float[3] B) => (Y) {{ Y = Sub({operands}) }}") == (Dim(3),)
-    assert derived_shape("g (float[2] A, float[3] B) => (Y) { Y = Sub(A, B) }") is None
 
 
 def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:

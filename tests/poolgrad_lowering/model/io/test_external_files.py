@@ -197,13 +197,6 @@ def test_references_that_overlap_the_dead_zeros(tmp_path: Path) -> None:
     assert stored(written) == {"w1": ("m.onnx.data", 0, bytes(4) + b"abc"), "w2": ("m.onnx.data", 2, bytes(2))}
 
 
-def test_references_within_another_one(tmp_path: Path) -> None:
-    source = with_weights(tmp_path / "in", (400, b"abcdefgh"), (401, b"b"), (404, b"e"))
-    written = lowered_elsewhere(source)
-    assert [offset for _, offset, _ in stored(written).values()] == [0, 1, 4]
-    assert files(written.parent)["m.onnx.data"] == b"abcdefgh"
-
-
 @pytest.mark.parametrize(("offset", "expected"), [(4096, 4096), (12288, 4096), (1 << 20, 1 << 16), (400, 16)])
 def test_offsets_stay_aligned(tmp_path: Path, offset: int, expected: int) -> None:
     source = with_weights(tmp_path / "in", (0, b"abc"), (offset, b"def"), zeros=4)

@@ -10,7 +10,7 @@ from itertools import islice
 
 import onnx
 import pytest
-from onnx import AttributeProto, ModelProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, helper
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.ir.index import ModelIndex
@@ -61,26 +61,6 @@ def test_what_the_caller_decides_is_not_known(name: str, attribute: str) -> None
     [scope] = [scope for scope in ModelIndex(model).scopes if scope.path.startswith("function")]
     [node] = [scope.node(position) for position in scope.by_op["", name]]
     assert not node.is_a(name)
-
-
-@pytest.mark.parametrize("referred", [True, False])
-def test_an_operator_whose_attribute_is_the_callers(referred: bool) -> None:
-    attribute = AttributeProto(name="axis", type=AttributeProto.INT)
-    attribute.ref_attr_name = "given" if referred else ""
-    node = helper.make_node("Concat", ["a", "a"], ["b"])
-    node.attribute.append(attribute)
-    function = helper.make_function(DOMAIN, "F", ["a"], ["b"], [node], [helper.make_opsetid("", 18)], ["given"])
-    call = helper.make_node("F", ["x"], ["y"], domain=DOMAIN, given=1)
-    graph = helper.make_graph(
-        [call],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-    )
-    imports = [helper.make_opsetid("", 18), helper.make_opsetid(DOMAIN, 1)]
-    model = helper.make_model(graph, opset_imports=imports, functions=[function])
-    [scope] = [scope for scope in ModelIndex(model).scopes if scope.path.startswith("function")]
-    assert scope.node(0).is_a("Concat") is not referred
 
 
 NESTED = """g (float[2] X, bool c) => (float[2] Y) <float[2] W = {1.0, 2.0}> {

@@ -54,15 +54,6 @@ def test_indices_that_are_measured(measured: Callable[[ModelProto, str], None], 
 
 
 @pytest.mark.refusal("forward-readers")
-def test_indices_that_are_measured_and_read() -> None:
-    model = torch_gradient([2, 3, 8, 8], kernel_shape=[2, 2], strides=[2, 2])
-    measured_in_the_graph(model, "Shape")
-    model.graph.node.append(helper.make_node("Neg", ["I"], ["o"]))
-    model.graph.output.append(helper.make_tensor_value_info("o", TensorProto.INT64, [2, 3, 4, 4]))
-    check_stays(model, Code.FORWARD_READERS)
-
-
-@pytest.mark.refusal("forward-readers")
 def test_indices_whose_measure_goes_and_whose_elements_stay() -> None:
     """One reader is removed, which is of the shape, and one stays, which is not."""
     model = parse(

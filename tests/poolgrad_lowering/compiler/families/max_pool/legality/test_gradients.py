@@ -7,7 +7,6 @@ The definitions that plans are held against are written anew in `window_facts`.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import random
 from collections import Counter
@@ -21,7 +20,6 @@ from poolgrad_lowering.dialect.aclnn_functions import FLOAT32_EXACT_PLANE, INT32
 from poolgrad_lowering.dialect.ops import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD
 from poolgrad_lowering.dialect.targets import TARGETS, Support, find_target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
-from poolgrad_lowering.model.ir.dims import Dim
 from tests.texts import Says
 from tests.window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of, refusal_code
 
@@ -180,16 +178,6 @@ def test_auto_pad_of_a_symbolic_size() -> None:
     assert_right(planned, [pool._replace(end=1)], [8])
 
 
-@pytest.mark.parametrize("rank", [0, 4])
-def test_other_ranks(rank: int) -> None:
-    gradient = gradient_of([POOL], [8], [4])
-    x_shape, pooled_shape = (shape[:2] + (Dim(8),) * rank for shape in (gradient.x_shape, gradient.pooled_shape))
-    assert (
-        refusal_code(select_op, dataclasses.replace(gradient, x_shape=x_shape, pooled_shape=pooled_shape), A2)
-        is Code.SPATIAL_RANK
-    )
-
-
 # -- targets, operators, element types
 
 
@@ -250,15 +238,6 @@ def test_an_operator_with_fewer_element_types(says: Says) -> None:
     assert isinstance(refused, Refusal)
     assert refused.code is Code.DTYPE
     says(refused.reason)
-
-
-def test_the_operator_that_takes_the_element_type() -> None:
-    """Of two operators for a gradient, the preferred one where it takes the type, else the other one."""
-    operators = ASCEND950.operators | {MAX_POOL_2D_GRAD: Support(element_types=frozenset((TensorProto.FLOAT,)))}
-    target = ASCEND950._replace(operators=operators)
-    for element_type, expected in ((TensorProto.FLOAT, MAX_POOL_2D_GRAD), (TensorProto.FLOAT16, MAX_POOL_3D_GRAD)):
-        gradient = gradient_of([POOL, POOL], [8, 8], [4, 4], element_type=element_type)
-        assert select_op(gradient, target).name == expected
 
 
 # -- planes

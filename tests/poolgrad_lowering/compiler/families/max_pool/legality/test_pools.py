@@ -150,17 +150,6 @@ def test_pools_that_stay_and_that_move(gradient: MaxPoolGradient, code: Code | N
     assert refusal_code(select_forward_op, gradient, A2) is code
 
 
-def test_dilation() -> None:
-    dilated = gradient_of([POOL._replace(dilation=2)], [9], [4])
-    refused, planned = attempt(select_forward_op, dilated, A2), attempt(select_forward_op, dilated, ASCEND950)
-    assert isinstance(refused, Refusal)
-    assert refused.code is Code.FORWARD_WINDOWS
-    assert isinstance(planned, LoweredOp)
-    assert planned.attributes["dilation"] == [1, 1, 2]
-    one_element = gradient_of([POOL._replace(kernel=1, begin=0, end=0, dilation=2)], [9], [5])
-    assert isinstance(attempt(select_forward_op, one_element, A2), LoweredOp)  # nothing to space
-
-
 def test_a_product_is_its_table() -> None:
     """One with the operators over two axes alone: others are refused, and its pools are those of the table."""
     dilates = Support(dilation=True)

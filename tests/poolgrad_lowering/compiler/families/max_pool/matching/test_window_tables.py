@@ -19,20 +19,10 @@ from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import 
 )
 from poolgrad_lowering.model.windows import AxisWindow
 from tests.oracles import max_pool_indices
-from tests.window_facts import axes
 
 
 def listed(table: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[list[int]]:
     return [[position for position in row if position != NOWHERE] for row in table.tolist()]
-
-
-@pytest.mark.parametrize("size", range(1, 9))
-def test_windows_of_one_axis(size: int) -> None:
-    for axis in axes():
-        taps = axis.taps(size)
-        if taps:
-            window = AxisWindow(axis.kernel, axis.stride, axis.begin, axis.end, axis.dilation)
-            assert listed(pool_table([window], [size], [len(taps)])) == taps
 
 
 def test_windows_of_three_axes_hold_the_maxima() -> None:
