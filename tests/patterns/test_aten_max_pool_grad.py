@@ -74,26 +74,6 @@ def _typed(numbers: str) -> str:
     return numbers if "[" in numbers else f"int64[{count}] {numbers}"
 
 
-@pytest.mark.parametrize("stride", ["k", "no_integers", "no_floats"])
-def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str, written: Written) -> None:
-    """`F.max_pool2d(x, x.shape[2:])`: adaptive windows of output size 1, whatever the sizes are."""
-    none = {"k": "", "no_integers": "int64", "no_floats": "float"}[stride]
-    none = none and f"{stride} = Constant <value = {none}[0] {{}}> ()"
-    arguments = f"k, {stride}, p, d, ceil"
-    forward = FORWARD.replace("k, s, p, d, ceil", arguments)
-    constants = f"{WHOLE_PLANE}\n{none}"
-    check_lowered(
-        max_pool_gradient(
-            constants=constants,
-            forward=forward,
-            operands=f"dy, x, {arguments}, i",
-            inputs="float[N,C,H,W] x, float[N,C,1,1] dy",
-            outputs="float[N,C,1,1] y, float[N,C,H,W] dx",
-        ),
-        written,
-    )
-
-
 @pytest.mark.parametrize("operator", ["max_pool2d_with_indices", "upsample_nearest2d_backward"])
 def test_other_operators_are_no_anchors(operator: str) -> None:
     text = max_pool_gradient().replace(OPERATOR, operator)

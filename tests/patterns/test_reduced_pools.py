@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 from onnx.parser import parse_model
@@ -132,28 +131,6 @@ def test_proven_on_the_cpu_and_the_host_library() -> None:
 
 
 @pytest.mark.refusal("forward-source")
-@pytest.mark.parametrize(
-    "forward",
-    [
-        "h = Neg (x)\nm = Neg (h)\ny = ReduceMax <keepdims=0> (m, axes)",  # another tensor
-        "c = Constant <value = int64[1] {2}> ()\nt = Transpose <perm=[0,1,3,2]> (x)\ny = ReduceMax <keepdims=0> (t, c)",
-        "n = Neg (x)\nm = ReduceMin <keepdims=0> (n, axes)\ny = Neg (m)",  # no ReduceMax
-    ],
-)
-def test_a_maximum_over_other_windows(forward: str, says: Says) -> None:
-    says(check_stays(parse_model(axis_max(forward=forward, scatter=ADDED.format(3))), Code.FORWARD_SOURCE))
-
-
-@pytest.mark.refusal("forward-source")
-def test_a_maximum_over_another_axis(says: Says) -> None:
-    """Of a cube: the shapes are the same."""
-    model = maximum_over(3, (2, 3, 4, 4))
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([2]), "other"))
-    model.graph.node[0].input[1] = "other"
-    says(check_stays(model, Code.FORWARD_SOURCE))
-
-
-@pytest.mark.refusal("forward-source")
 def test_axes_that_are_computed() -> None:
     text = axis_max(
         forward="y = ReduceMax <keepdims=0> (x, chosen)",
@@ -174,18 +151,6 @@ def test_an_axis_of_one_element_behind_the_reduced_one(says: Says) -> None:
 def test_fill_between_the_elements_of_a_window(says: Says) -> None:
     """Windows of 2 by 1 and 2 by 2 elements: the fill of the table stands behind all elements of a window."""
     says(check_stays(adaptive((3, 4), (5, 6)), Code.FORWARD_BODY))
-
-
-@pytest.mark.refusal("forward-body")
-def test_two_kinds_of_maxima(says: Says) -> None:
-    one, other = maximum_over(3, (2, 3, 4, 5)), adaptive((25,), (7,))
-    both = onnx.compose.merge_models(
-        onnx.compose.add_prefix(one, "a_"), onnx.compose.add_prefix(other, "b_"), io_map=[]
-    )
-    result = lower(both)
-    assert [anchor.forward_code for anchor in result.report.lowered] == [None, "forward-body"]
-    says(result.report.lowered[1].forward_reason)
-    assert verify(both, result.model).proven
 
 
 @pytest.mark.refusal("forward-body")

@@ -65,19 +65,6 @@ def test_half_types_are_rounded_once(name: str, opset: int, element_type: int) -
     assert_same_bits(found, wide.astype(onnx.helper.tensor_dtype_to_np_dtype(element_type)).astype(np.float32))
 
 
-@pytest.mark.parametrize("name", ["2d", "2d, padding counts", "2d with gaps", "adaptive 2d", "adaptive, shape"])
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_what_is_not_finite_stays_in_its_window(name: str, value: float) -> None:
-    case = CASES[name]
-    grad = np.ones(case.grad_shape, np.float32)
-    grad[0, 1, 0, 1] = value
-    model = average_model(case, 18)
-    found = run_ort(model, average_feeds(case, model, grad))["y"]
-    reached = np.zeros(case.grad_shape, np.float32)
-    reached[0, 1, 0, 1] = 1
-    assert_same_bits(~np.isfinite(found), case.expected(reached) > 0)
-
-
 @pytest.mark.parametrize(
     ("name", "changed", "flaw"),
     [

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -14,8 +14,7 @@ import onnx.inliner
 import pytest
 from onnx import TensorProto, helper, parser
 
-from poolgrad_lowering.dialect import OPS, NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.op import Maximum
+from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.poolgrad_lowering.dialect.dialect_models import (
@@ -122,22 +121,6 @@ def test_index_behind_the_plane_stops_the_run(opset: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "opset"),
-    [(name, o) for name, op in OPS.items() for o in GENERATIONS if o >= op.bodies[Maximum.SELECTED].oldest],
-)
-def test_body_declares_the_table(op: str, opset: int) -> None:
-    body = function_body(op, opset, [TensorProto.FLOAT])
-    described = OPS[op]
-    assert (body.domain, body.name) == ("npu", op)
-    assert [(o.domain, o.version) for o in body.opset_import] == [("", opset)]
-    assert list(body.input) == [operand.name for operand in described.inputs]
-    assert list(body.output) == [operand.name for operand in described.outputs]
-    assert list(body.attribute) == [a.name for a in described.attributes if a.required]
-    defaults: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in body.attribute_proto}
-    assert defaults == {a.name: _stored(a.default) for a in described.attributes if not a.required}
-
-
-@pytest.mark.parametrize(
     ("opset", "element_type", "advice"),
     [
         (8, TensorProto.FLOAT, "opset 9 or newer"),
@@ -148,24 +131,3 @@ def test_body_declares_the_table(op: str, opset: int) -> None:
 def test_no_body(opset: int, element_type: int, advice: str) -> None:
     with pytest.raises(NoFunctionBodyError, match=rf"^npu\.AdaptiveMaxPool3DGrad: no body for .*{advice}\.$"):
         function_body("AdaptiveMaxPool3DGrad", opset, [element_type])
-
-
-def _stored(default: int | str | tuple[int, ...] | None) -> Any:
-    """A default of the table as protobuf stores it."""
-    if isinstance(default, str):
-        return default.encode()
-    return list(default) if isinstance(default, tuple) else default
-
-
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("opset", [12, 15, 18])
-def test_every_node_of_a_body_has_a_name_of_its_own(op: str, opset: int) -> None:
-    """onnxruntime names what it fuses after what it replaces, and refuses two nodes of one name."""
-
-    def names(nodes: Any) -> list[str]:
-        inner = [name for node in nodes for attribute in node.attribute for name in names(attribute.g.node)]
-        return [*(node.name for node in nodes), *inner]
-
-    found = names(function_body(op, opset, [TensorProto.FLOAT]).node)
-    assert all(found)
-    assert len(set(found)) == len(found)

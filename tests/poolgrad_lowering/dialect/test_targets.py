@@ -11,31 +11,6 @@ from poolgrad_lowering.dialect.targets import DEFAULT_TARGET, TARGETS, find_targ
 
 
 @pytest.mark.parametrize(
-    ("name", "target"),
-    [
-        ("atlas-a2", "atlas-a2"),
-        ("ATLAS-A3", "atlas-a3"),
-        ("Ascend910B1", "atlas-a2"),
-        ("Ascend910B3", "atlas-a2"),
-        ("Ascend910B4-1", "atlas-a2"),
-        ("ascend910b2c", "atlas-a2"),
-        ("Ascend910B", "atlas-training"),
-        ("Ascend910A", "atlas-training"),
-        ("Ascend910ProB", "atlas-training"),
-        ("Ascend910_9392", "atlas-a3"),
-        ("Ascend310B1", "atlas-200i-500-a2"),
-        ("Ascend350_354f", "ascend350"),
-        ("Ascend310P3", "atlas-inference"),
-        ("ascend950", "ascend950"),
-        ("Ascend950PR_9599", "ascend950"),
-        ("Ascend950DT_95A2", "ascend950"),
-    ],
-)
-def test_names(name: str, target: str) -> None:
-    assert find_target(name).name == target
-
-
-@pytest.mark.parametrize(
     "name", ["", "Ascend910", "Ascend910B5", "Ascend910B31", "Ascend910B3 ", "910B3", "atlas", "a2"]
 )
 def test_no_prefix_matches(name: str) -> None:

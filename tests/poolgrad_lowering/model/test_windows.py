@@ -15,7 +15,7 @@ from onnx import helper
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node
-from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, pooled_sizes
+from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 from tests.oracles import run_ort
 from tests.pool_graphs import attribute_text, parse
 
@@ -132,15 +132,3 @@ def test_ambiguous_pads_differ_in_onnxruntime(attributes: dict[str, Any]) -> Non
     recorded = run_ort(model, {"X": np.array([[[3, 2, 1]]], np.float32)})["I"].reshape(-1).tolist()
     starts = [number * window.stride - window.begin for number in range(-(-3 // window.stride))]
     assert recorded != [max(start, start % window.dilation) for start in starts]
-
-
-def test_elements_and_overhang() -> None:
-    for kernel, stride, begin, end, dilation in itertools.product((1, 2, 3), (1, 2, 4), (0, 1), (0, 2), (1, 2)):
-        window, size = AxisWindow(kernel, stride, begin, end, dilation), 7
-        count = window.output_size(size, ceil=False)
-        taps = [[number * stride - begin + tap * dilation for tap in range(kernel)] for number in range(count)]
-        own = [sum(0 <= tap < size for tap in each) for each in taps]
-        padded = [sum(-begin <= tap < size + end for tap in each) for each in taps]
-        assert window.elements(size, count, padded=False) == own
-        assert window.elements(size, count, padded=True) == padded
-        assert window.overhang(size, count) == taps[-1][-1] + 1 - size

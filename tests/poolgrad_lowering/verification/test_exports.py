@@ -128,15 +128,16 @@ def test_an_expanded_gradient_with_something_else_beside_it() -> None:
     assert site.status != "proven"
 
 
-def test_indices_that_nothing_reads() -> None:
+@pytest.mark.parametrize("sizes", ["2,3,6,6", "N,3,H,W"])
+def test_indices_that_nothing_reads(sizes: str) -> None:
     """They may be taken off a MaxPool; Indices that are read, and outputs of other operators, may not."""
     model = parse(
-        """g (float[2,3,6,6] x) => (float[2,3,3,3] y, float[2,3] top) {
+        f"""g (float[{sizes}] x) => (y, top) {{
             y, i = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)
-            two = Constant <value = int64[1] {2}> ()
+            two = Constant <value = int64[1] {{2}}> ()
             flat = Flatten <axis = 1> (y)
             top, places = TopK (flat, two)
-        }"""
+        }}"""
     )
     export = exported(model)
     assert len(export.graph.node[0].output) == 1

@@ -16,12 +16,10 @@ from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES
 from poolgrad_lowering.compiler.analysis.evaluation import (
     Evaluation,
     Rule,
-    are_within,
     broadcast_shape,
     is_affordable,
 )
 from poolgrad_lowering.compiler.families.max_pool.matching.window_tables import MOVEMENT_RULES, NOWHERE
-from poolgrad_lowering.model.ir.scopes import Node
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse
 
@@ -165,42 +163,6 @@ def test_the_largest_value_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> 
     assert broadcast_shape((7, 1), (1,)) is None
 
 
-@pytest.mark.parametrize(
-    ("positions", "expected"),
-    [
-        (np.array([0, 2]), True),
-        (np.array([[0, 3]]), False),
-        (np.array([-1, 0]), False),
-        (np.array(2, np.uint8), True),
-        (np.array([0.0, 1.0]), False),
-        (np.array([True]), False),
-        (np.zeros(0, np.int32), True),
-    ],
-)
-def test_positions_within_an_extent(positions: Array, expected: bool) -> None:
-    assert are_within(positions, 3) is expected
-
-
-def test_a_value_is_computed_once() -> None:
-    asked: list[str] = []
-
-    def rule(known: Evaluation, node: Node) -> Array | None:
-        asked.append(node.label)
-        return known.value(node.input(0))
-
-    def sums(known: Evaluation, node: Node) -> list[Array | None]:
-        return [known.value(node.input(position)) for position in range(4)]
-
-    facts, y = main_value(parse("g (float[1] X) => (Y) { a = Neg(X) b = Exp(nobody) Y = Sum(a, a, b, b) }"), "Y")
-    x = y.scope.resolve("X")
-    assert x is not None
-    rules: dict[str, Rule] = {"Neg": rule, "Exp": rule, "Sum": lambda known, node: sums(known, node)[0]}
-    known = Evaluation(facts, rules, {x: np.ones(1)})
-    assert known.value(y) is known.value(y) is not None
-    assert known.value(None) is None
-    assert asked == ["a", "b"]
-
-
 def depth_of(second: int) -> Array | None:
     """What follows by two chains of which one is 40 long, each value of which asks for the one before it."""
     chains = [("a", 40), ("b", second)]
@@ -225,12 +187,3 @@ def test_a_chain_without_end() -> None:
         )
         is None
     )
-
-
-def test_a_given_value_hides_what_makes_it() -> None:
-    facts, y = main_value(parse("g (float[2] X) => (Y) { Z = Exp(X) Y = Identity(Z) }"), "Y")
-    z = y.scope.resolve("Z")
-    assert z is not None
-    found = Evaluation(facts, {}, {z: np.array([3, 4])}).value(y)
-    assert found is not None
-    assert found.tolist() == [3, 4]

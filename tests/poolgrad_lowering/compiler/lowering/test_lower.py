@@ -8,8 +8,6 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import onnx
 import pytest
@@ -18,11 +16,8 @@ from onnx import ModelProto
 import poolgrad_lowering
 from models import catalogue
 from poolgrad_lowering import UnknownTargetError, inspect, lower
-from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.entry.in_place import lower_in_place
-from poolgrad_lowering.model.gate.gate import Gate
 from tests.harness.processes import environment
-from tests.pool_graphs import graph_table, ort_gradient, parse, torch_gradient
+from tests.pool_graphs import graph_table, ort_gradient, parse
 
 SMALL = [entry for entry in catalogue.entries() if entry.file.stat().st_size < 200_000]
 F1 = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -43,26 +38,6 @@ def test_unknown_target() -> None:
         inspect(ModelProto(), target="Ascend910")
 
 
-def lowered_report(model: ModelProto, **options: Any) -> poolgrad_lowering.Report:
-    return lower(model, **options).report
-
-
-@pytest.mark.parametrize("report", [inspect, lowered_report])
-def test_what_is_not_said(report: Callable[..., poolgrad_lowering.Report]) -> None:
-    """Forward pools are lowered, and defaults of inputs are not trusted."""
-    model = torch_gradient([2, 3, 4, 4], **F1)
-    [anchor] = report(model).anchors
-    assert anchor.forward_op == "MaxPool3DWithArgmaxV2"
-    [without] = report(model, forward=False).anchors
-    assert (without.status, without.forward_op, without.forward_code) == ("lowered", None, None)
-    zero = next(tensor for tensor in model.graph.initializer if tensor.name == "zero")
-    model.graph.input.append(onnx.helper.make_tensor_value_info("zero", zero.data_type, zero.dims))
-    assert report(model).refused_by_code == {"input-default": 1}
-    assert report(model, trust_defaults=True).refused_by_code == {}
-    outcome = lower_in_place(model, Options(), Gate())
-    assert [anchor.code for anchor in outcome.unsized.anchors] == ["input-default"]
-
-
 TWO = parse(
     """g (float[2,3,8,8] X, float[2,3,4,4] dY, int64[2,3,4,4] J) => (float[2,3,8,8] A, float[2,3,8,8] B) {
         Y, I = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (X)
@@ -71,24 +46,6 @@ TWO = parse(
     }"""
 )
 """A gradient, and one whose indices nobody has recorded."""
-
-
-def test_totals(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(perf_counter=iter([5.0, 7.5]).__next__)
-    monkeypatch.setattr("poolgrad_lowering.entry.in_place.time", clock)
-    result = lower(TWO)
-    report = result.report
-    assert (report.bytes_before, report.bytes_after) == (TWO.ByteSize(), result.model.ByteSize())
-    assert report.bytes_before != report.bytes_after
-    assert [function.name for function in result.model.functions] == [
-        "MaxPool3DGradWithArgmax",
-        "MaxPool3DWithArgmaxV2",
-    ]
-    assert report.seconds == 2.5
-    assert [(op.op_type, op.before, op.after) for op in report.operators if op.domain == ""] == [
-        ("MaxPool", 1, 0),
-        ("MaxPoolGrad", 2, 1),
-    ]
 
 
 def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from onnx import ModelProto, TensorProto
@@ -45,32 +44,6 @@ def test_forms_with_a_common_anchor_say_their_order() -> None:
 
 
 RELU = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
-
-
-def refusing(name: str, code: Code, priority: int) -> Form:
-    def match(_facts: Facts, _node: Node) -> None:
-        raise Refuse(code, "by '{}'", name)
-
-    return Form(name, (("", "Relu"),), "refuses", match, priority)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        (("b", Code.ARITY, 1), ("a", Code.DTYPE, 2), "by 'b'"),  # the lower priority number first
-        (("b", Code.ARITY, 1), ("a", Code.DTYPE, 1), "by 'a'"),  # of equals, by name
-        (("a", Code.INDICES_SOURCE, 1), ("b", Code.DTYPE, 2), "by 'b'"),  # which knows more of the anchor
-    ],
-)
-def test_which_refusal_is_reported(
-    first: tuple[str, Code, int],
-    second: tuple[str, Code, int],
-    expected: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for forms in ([refusing(*first), refusing(*second)], [refusing(*second), refusing(*first)]):
-        [anchor] = reported(RELU, monkeypatch, forms)
-        assert anchor.reason == expected
 
 
 # -- refusals after the match
@@ -118,27 +91,6 @@ def known_shapes(
 
 def sizes(*given: int | Dim) -> Shape:
     return tuple(Dim(size) if isinstance(size, int) else size for size in given)
-
-
-@pytest.mark.parametrize(
-    ("x_shape", "pooled_shape", "fields", "code"),
-    [
-        (sizes(N, 3, H, 8), sizes(N, 3, H, 4), {}, "target"),
-        (sizes(N, 3, H, 8), sizes(N, 3, H, 4), {"numbering": Numbering.TENSOR}, "target"),
-        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"flat": "argmax"}, "target"),
-        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"flat": "argmax"}, "unknown-shape"),
-        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"flat": "x"}, "target"),
-        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"flat": "x"}, "unknown-shape"),
-        (sizes(N, 3, 8, 8), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "target"),
-        (sizes(N, 3, H), sizes(N, 3, 4), {"numbering": Numbering.AXIS}, "target"),
-        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "unknown-shape"),
-        (sizes(N, 3, 8, H), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "unknown-shape"),
-    ],
-)
-def test_shapes_that_a_reshape_needs(
-    x_shape: Shape, pooled_shape: Shape, fields: dict[str, Any], code: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert known_shapes(x_shape, pooled_shape, monkeypatch, **fields).code == code
 
 
 # -- constants that are not known

@@ -121,20 +121,6 @@ def test_a_pool_that_is_left(says: Says) -> None:
     says(anchor.forward_reason)
 
 
-@pytest.mark.parametrize(
-    ("target", "operator"), [("atlas-a2", ADAPTIVE), ("ascend950", ADAPTIVE), ("ascend950", GRADIENT)]
-)
-def test_another_operator(target: str, operator: str) -> None:
-    model = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
-    [anchor] = inspect(model, target=target).anchors
-    assert anchor.op != operator
-    assert operator in (anchor.alternatives or [])
-    choice = SiteChoice(anchor.site, operator, anchor.forward_op)
-    result = lower(model, plan=LoweringPlan(target, "", (choice,)))
-    assert operators(result.model) == sorted([operator, str(anchor.forward_op)])
-    assert verify(model, result.model).proven
-
-
 def test_every_edit_is_done_exactly_or_refused() -> None:
     """All plans for two sites that share a pool are applied exactly or rejected, and the results are correct."""
     choices = [(None, None), *itertools.product((GRADIENT, ADAPTIVE), (None, POOL))]

@@ -78,32 +78,7 @@ def test_defaults() -> None:
     assert {name: held for name, held in found.items() if held is not None} == {"X": [1, 2]}
 
 
-def test_an_input_of_a_branch_has_no_default() -> None:
-    """A Loop's body: what the loop passes, not the initializer of that name, which no model should have."""
-    made = parse(
-        """g (int64 M, bool K, float[2] X) => (Y) {
-            Y = Loop(M, K, X) <
-                body = b (int64 i, bool k, float[2] x) => (bool l, float[2] y) { l = Not(k) y = Relu(x) }
-            >
-        }""",
-        opset=18,
-    )
-    made.graph.node[0].attribute[0].g.initializer.append(tensor("x", 1, 2))
-    [body] = [scope for scope in ModelIndex(made).scopes if scope.parent is not None]
-    assert default_tensor(Value(body, "x")) is stored_tensor(Value(body, "x")) is None
-
-
 # -- values
-
-
-def test_arrays_up_to_a_limit() -> None:
-    held, nothing = tensor("t", *range(6)), ExternalData()
-    held.dims[:] = [2, 3]
-    for limit in (6, 7):
-        array = small_array(held, nothing, limit)
-        assert array is not None
-        assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert small_array(held, nothing, 5) is None
 
 
 def test_the_limit_of_a_constant() -> None:

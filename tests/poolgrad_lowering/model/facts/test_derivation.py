@@ -98,43 +98,6 @@ def test_what_need_not_be_looked_at(last: str, looked_at: Counter[Node]) -> None
 
 # -- names of sizes that a model declares
 
-POOL = "A = MaxPool<kernel_shape = [3]>(X)"
-NAMED = [
-    (POOL, "N,3,P", ["N", "3", "P"]),
-    (POOL, "M,3,P", ["N", "3", "P"]),
-    (POOL, "N,C,P", ["N", "3", "P"]),
-    (POOL, "N,3,5", ["N", "3", "?"]),
-    (POOL, "N,3,L", ["N", "3", "?"]),
-    (POOL, "N,3,N", ["N", "3", "?"]),
-    (POOL, "N,3", ["N", "3", "?"]),
-    (POOL, "N,3,P,Q", ["N", "3", "?"]),
-    (POOL, "P", ["N", "3", "?"]),
-    ("A = Conv(X, W)", "N,3,P", ["N", "3", "P"]),
-    ("A = ConvTranspose(X, W)", "N,3,P", ["N", "3", "P"]),
-    ("A = LpPool<kernel_shape = [3]>(X)", "N,3,P", ["N", "3", "P"]),
-    ("A = AveragePool<kernel_shape = [3]>(X)", "N,3,P", ["N", "3", "P"]),
-    ("A = Concat<axis = -1>(X, X)", "N,3,P", ["N", "3", "P"]),
-    ("B = NonZero(X)  A = Cast<to = 1>(B)", "3,P", ["3", "?"]),
-    ("A = Compress<axis = 0>(X, given)", "P,3,L", ["?", "3", "L"]),
-    ("A = Relu(X)", "P,3,L", ["N", "3", "L"]),
-    ("A = other.Pool(X)", "P,3,L", ["P", "3", "L"]),
-    ("A = other.Pool(X)", "9,3", ["9", "3"]),
-]
-
-
-@pytest.mark.parametrize(("nodes", "declared", "expected"), NAMED)
-def test_names_that_a_model_declares(nodes: str, declared: str, expected: list[str]) -> None:
-    """A size that an operator computes may have one; what is proven, and what another input has, is not renamed."""
-    model = parse(
-        f"""g (float[N,3,L] X, bool[K] given) => (Y) <float[3,3,3] W = {{{",".join("1" * 27)}}}, float[{declared}] A> {{
-            {nodes}
-            Y = Softplus(A)
-        }}""",
-        imports='"other": 1',
-    )
-    facts, value = main_value(model, "A")
-    assert sizes(facts.shape(value)) == expected
-
 
 # -- functions and subgraphs
 
@@ -171,38 +134,3 @@ def test_what_an_unknown_operator_of_a_function_gives() -> None:
     assert sizes(facts.shape(value)) == ["5", "function local.f:K"]
     facts, value = inner_value(called("X", claims=False), "function local.f", "u")
     assert (facts.element_type(value), facts.shape(value)) == (None, None)
-
-
-@pytest.mark.parametrize("domain", ["", "ai.onnx"])
-@pytest.mark.parametrize("inferred", [False, True])
-def test_operators_that_the_model_defines_anew(domain: str, inferred: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By functions of the default domain: no rule of onnx's operators holds for them, nor what is declared of them."""
-    if not inferred:
-        without_inference(monkeypatch)
-    model = parse(
-        f"""g (float[2,N] X, int64[2] p, int64[2] q) => (float[7] Y, float[7] Z) <float[7] A> {{
-            A = Softsign(X)  Y = Transpose(X)  s = Mul(p, q)  Z = Reshape(X, s) }}
-        <domain: "{domain}", opset_import: ["": 16]> Softsign (x) => (z) {{ z = Relu(x) }}
-        <domain: "{domain}", opset_import: ["": 16]> Transpose (x) => (z) {{ z = Relu(x) }}
-        <domain: "{domain}", opset_import: ["": 16]> Reshape (x, s) => (z) {{ z = Exp(x) }}"""
-    )
-    for name in "AYZ":
-        facts, value = main_value(model, name)
-        assert sizes(facts.shape(value)) in (["2", "N"], None)
-
-
-def test_views() -> None:
-    model = parse(
-        """g (float[2,N] X, int64[2] given) => (Y) {
-            s = Shape(X)  same = Expand(X, s)  one = Constant<value_ints = [1]>()  again = Expand(X, one)
-            more = Constant<value_ints = [3, 1, 1]>()  larger = Expand(X, more)
-            unknown = Expand(X, given)  neither = Expand(nobody, s)  Y = Identity(X)  other = Relu(X)
-            q = other.Foo(X)  w = Expand(q, given)  empty = Expand()
-        }""",
-        imports='"other": 1',
-    )
-    model.graph.node.add(op_type="Expand", input=["X", "s"], output=[""])
-    index = ModelIndex(model)
-    facts = Facts(index)
-    nodes = [index.scopes[0].node(position) for position in range(len(model.graph.node))]
-    assert [node.proto.output[0] for node in nodes if facts.is_view(node)] == ["same", "again", "Y"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
 from poolgrad_lowering.model.ir.dims import Dim
@@ -92,22 +92,6 @@ def test_zeros_of_types_that_numpy_lacks(kind: int) -> None:
     assert not is_zero(with_initializer(onnx.helper.make_tensor("z", kind, [2], [0, 1])))
 
 
-@pytest.mark.parametrize("as_constant", [True, False])
-def test_large_zeros(as_constant: bool) -> None:
-    array = np.zeros(1 << 20, np.float32)
-    for last, expected in ((0.0, True), (-0.0, False), (1e-45, False)):
-        array[-1] = last
-        tensor = numpy_helper.from_array(array, "z")
-        if as_constant:
-            model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
-            model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["z"], value=tensor))
-        else:
-            model = with_initializer(tensor)
-        assert is_zero(model) is expected
-        facts, value = main_value(model, "z")
-        assert facts.shape(value) == (Dim(1 << 20),)
-
-
 def test_external_data_is_not_read_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data.bin").write_bytes(bytes(8))
@@ -160,23 +144,6 @@ def test_constants_of_the_wrong_type(name: str, kind: int) -> None:
     assert facts.is_zero(value) in (True, False)
 
 
-@pytest.mark.parametrize(
-    ("size", "is_constant", "is_table"),
-    [(1 << 16, True, True), ((1 << 16) + 1, False, True), (1 << 23, False, True), ((1 << 23) + 1, False, False)],
-)
-@pytest.mark.parametrize("as_constant", [True, False])
-def test_how_large_constants_are(size: int, is_constant: bool, is_table: bool, as_constant: bool) -> None:
-    tensor = TensorProto(name="z", data_type=TensorProto.INT8, dims=[size], raw_data=bytes(size))
-    model = parse("g (float[2] X) => (Y) { Y = Relu(X) c = Identity(z) }")
-    if as_constant:
-        model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["z"], value=tensor))
-    else:
-        model.graph.initializer.append(tensor)
-    for name in "zc":
-        facts, value = main_value(model, name)
-        assert ((facts.constant(value) is not None), (facts.table(value) is not None)) == (is_constant, is_table)
-
-
 # -- declared and derived shapes
 
 
@@ -203,23 +170,6 @@ def test_declared_unknown_sizes_equal_nothing(size: int | str | None) -> None:
 
 
 # -- element types
-
-
-@pytest.mark.parametrize(
-    ("nodes", "expected"),
-    [
-        ("Y = Cast<to = 10>(X)", TensorProto.FLOAT16),
-        ("Z, Y = MaxPool<kernel_shape = [1]>(X)", TensorProto.INT64),
-        ("Y, Z = MaxPool<kernel_shape = [1]>(X)", TensorProto.FLOAT),
-        ("Z = Relu(X) Y = Identity(Z)", TensorProto.FLOAT),
-        ("Z = Softplus(X) Y = Relu(Z)", TensorProto.FLOAT),
-        ("Y = other.Relu(X)", None),
-        ("Y = Identity(nobody)", None),
-    ],
-)
-def test_element_types(nodes: str, expected: int | None) -> None:
-    facts, value = main_value(parse(f"g (float[1,1,2] X) => (Y) {{ {nodes} }}", imports='"other": 1'), "Y")
-    assert facts.element_type(value) == expected
 
 
 # -- depth and cycles

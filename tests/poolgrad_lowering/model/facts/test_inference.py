@@ -6,21 +6,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.dims import Dim, Shape, static_dims
-from poolgrad_lowering.model.ir.external import ModelFolder
-from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.model.ir.scopes import Value
-from tests.external_models import DATA, external
+from poolgrad_lowering.model.ir.dims import Dim
 from tests.harness.processes import environment
 from tests.pool_graphs import main_value, parse
 
@@ -120,32 +111,3 @@ def test_long_integer_vectors_fill_no_memory(text: str) -> None:
         "assert 'A' in known(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
     )
     run_on(parse(text), script)
-
-
-def test_sizes_in_external_data(tmp_path: Path) -> None:
-    """They are read where shapes may follow from them; without them the sizes stay unknown."""
-    model = parse('g (float[1,1,2,2] X) => (Y) { R = Resize<mode = "nearest">(X, , , sizes) Y = Relu(R) }')
-    model.graph.initializer.append(external("sizes", [4], kind=onnx.TensorProto.INT64))
-    (tmp_path / DATA).write_bytes(np.array([1, 1, 6, 8], np.int64).tobytes())
-    index = ModelIndex(model)
-
-    def shape(data: ExternalData | None) -> Shape | None:
-        return Facts(index, data).shape(Value(index.scopes[0], "R"))
-
-    assert shape(ExternalData(ModelFolder(tmp_path))) == static_dims((1, 1, 6, 8))
-    (tmp_path / DATA).unlink()
-    assert shape(ExternalData(ModelFolder(tmp_path))) == shape(None) != static_dims((1, 1, 6, 8))
-
-
-def test_sizes_that_two_nodes_make_up_differ() -> None:
-    """A name of the model is none that ONNX makes up."""
-    model = parse(
-        """g (float[2,unk__0] X, float[2] Z) => (Y) {
-            a = NonZero(X)  b = NonZero(Z)  c = Softmax(X)  d = Softmax(b)  Y = Neg(a) }"""
-    )
-    index = ModelIndex(model)
-    facts, scope = Facts(index), index.scopes[0]
-    shapes = {name: facts.shape(Value(scope, name)) or () for name in "abcd"}
-    assert shapes["c"] == (Dim(2), Dim.parse("unk__0"))
-    assert shapes["d"] == shapes["b"]
-    assert len({shapes[name][1] for name in "abc"}) == 3

@@ -12,8 +12,6 @@ import pytest
 from poolgrad_lowering.model.ir.dims import (
     Dim,
     differ,
-    fits_reshape,
-    is_static,
     size,
 )
 
@@ -40,23 +38,6 @@ def test_quotients_multiply_back(seed: int) -> None:
     quotient = left.divided_by(right)
     assert quotient is None or size((quotient, right)) == left
     assert right.coefficient == 0 or size((left, right)).divided_by(right) == left
-
-
-@pytest.mark.parametrize(
-    ("sizes", "static", "fits"),
-    [
-        ((), True, True),
-        ((2, 0), True, True),
-        ((2, "0*N"), True, True),
-        ((2, "N"), False, True),
-        (("0*N", "H"), False, True),
-        (("N", 3, "N"), False, False),
-        (("N", "H", "W"), False, False),
-    ],
-)
-def test_how_many_sizes_are_symbols(sizes: tuple[int | str, ...], static: bool, fits: bool) -> None:
-    shape = tuple(Dim.parse(str(extent)) for extent in sizes)
-    assert (is_static(shape), fits_reshape(shape)) == (static, fits)
 
 
 def test_differ_needs_proof() -> None:

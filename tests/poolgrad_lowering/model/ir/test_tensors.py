@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 import pytest
-from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
 from poolgrad_lowering.model.ir.external import Reference
-from poolgrad_lowering.model.ir.tensors import dims_flaw, external_reference, external_tensors, tensor_flaw
+from poolgrad_lowering.model.ir.tensors import dims_flaw, external_reference, tensor_flaw
 
 TEXT = TensorProto.STRING
 NUMBERS = [kind for kind in TensorProto.DataType.values() if kind not in (TensorProto.UNDEFINED, TEXT)]
@@ -154,28 +154,3 @@ def test_external_data(kind: int) -> None:
     length.value = str(size + 1)
     what = f"its external data is {size + 1} bytes long, but its elements take {size}"
     assert tensor_flaw(tensor) == Flaw(Fault.EXTERNAL_EXTENT, what)
-
-
-def test_external_tensors_at_any_depth() -> None:
-    model = ModelProto()
-    inside = TensorProto(name="inside", data_type=TensorProto.FLOAT, float_data=[0.0])
-    branch = model.graph.node.add().attribute.add(name="branch", type=AttributeProto.GRAPH).g
-    branch.initializer.extend([inside, external(name="in a branch")])
-    body = model.functions.add().node.add().attribute.add(name="values", type=AttributeProto.TENSORS)
-    body.tensors.extend([inside, external(name="in a function")])
-    body.graphs.add().node.add().attribute.add(name="value").t.CopyFrom(external(name="in one of many graphs"))
-    model.graph.initializer.extend([external(name="first"), inside, external(name="second")])
-    sparse = SparseTensorProto(values=external(name="values"), indices=external(name="indices"))
-    model.graph.sparse_initializer.append(sparse)
-    found = list(external_tensors(model))
-    assert sorted(tensor.name for tensor in found) == [
-        "first",
-        "in a branch",
-        "in a function",
-        "in one of many graphs",
-        "indices",
-        "second",
-        "values",
-    ]
-    assert next(external_tensors(found[0])) is found[0]
-    assert list(external_tensors(inside)) == []

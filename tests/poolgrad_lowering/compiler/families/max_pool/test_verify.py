@@ -259,26 +259,6 @@ def test_values_of_unknown_types(report: Report) -> None:
     assert found.code == "unknown-dtype"
 
 
-@pytest.mark.parametrize(
-    ("sizes", "flat", "code"),
-    [
-        ([2, 3, 4, 4], False, None),
-        ([2, 3, 16], True, None),
-        ([2, 3, 16], False, "grad-shape"),
-        ([2, 3, 4, 5], True, "grad-shape"),
-    ],
-)
-def test_the_shape_of_indices_of_no_pool(sizes: list[int], flat: bool, code: str | None, report: Report) -> None:
-    given = model("k = com.acme.Argmax (x)")
-    given.graph.value_info.append(helper.make_tensor_value_info("k", TensorProto.INT64, sizes))
-
-    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
-        indices_of = operand(gradient, "k", View.FLAT if flat else View.SAME)
-        return replace(gradient, argmax=indices_of, numbering=Numbering.PLANE, pool=None)
-
-    assert report(given, change).code == code
-
-
 WITHOUT_INDICES = """
     same = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
     wider = MaxPool <kernel_shape=[4,4], strides=[2,2], pads=[1,1,1,1]> (x)
