@@ -16,10 +16,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TrainingInfoProto, helper, numpy_helper
 
-from poolgrad_lowering import PlanError, inspect, lower, lower_file, read_plan
+from poolgrad_lowering import PlanError, inspect, lower
 from poolgrad_lowering.entry.cli import main
-from poolgrad_lowering.entry.files import inspect_file
-from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim
@@ -69,19 +67,6 @@ def test_nothing_changes_without_defaults() -> None:
     assert trusting.model == usual.model
     assert trusting.report.anchors == usual.report.anchors
     assert trusting.report.anchors[0].trusted_defaults is None
-
-
-def test_each_site_names_its_own_defaults() -> None:
-    """Facts are computed once, and still count for each site that asks for them."""
-    first, second = gradient(), gradient()
-    merged = onnx.compose.merge_models(
-        onnx.compose.add_prefix(first, "a/"), onnx.compose.add_prefix(second, "b/"), io_map=[]
-    )
-    for node in merged.graph.node:
-        node.input[:] = [name.replace("b/canvas", "a/canvas") for name in node.input]
-    model = overridable(merged, ["a/canvas", "b/zero"])
-    names = [anchor.trusted_defaults for anchor in inspect(model, trust_defaults=True).anchors]
-    assert names == [["a/canvas"], ["a/canvas", "b/zero"]]
 
 
 def facts_of(model: ModelProto, *, trust: bool) -> Facts:
@@ -136,20 +121,6 @@ def saved(folder: Path) -> Path:
     path = folder / "training.onnx"
     onnx.save(overridable(gradient()), path)
     return path
-
-
-def test_a_plan_keeps_the_trust(tmp_path: Path) -> None:
-    path, plan = saved(tmp_path), tmp_path / "plan.json"
-    inspect_file(path, FileOptions(trust_defaults=True), plan_path=plan)
-    document = json.loads(plan.read_text("utf-8"))
-    schema = json.loads((files("poolgrad_lowering") / "schemas" / "plan.json").read_text("utf-8"))
-    jsonschema.validate(document, schema)
-    assert document["trust_defaults"] is True
-    assert read_plan(plan).trust_defaults
-    assert len(lower_file(path, tmp_path / "out.onnx", plan=read_plan(plan)).lowered) == 1
-    untrusting = inspect(gradient(), trust_defaults=True).plan("")
-    assert not untrusting.trust_defaults
-    assert "trust_defaults" not in untrusting.to_json()
 
 
 def test_only_a_plan_that_trusts_trusts() -> None:

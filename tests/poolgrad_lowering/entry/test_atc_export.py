@@ -22,7 +22,7 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ge.atc.prepare import make_inputs
 from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.model.ir.graphs import graphs
-from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
+from tests.pool_graphs import parse, random_feeds, torch_gradient
 
 BUILT = Path(__file__).parents[3] / "models" / "built"
 TARGETS = ("atlas-a2", "atlas-a3", "ascend950")
@@ -72,21 +72,6 @@ def test_the_windows_of_onnx_get_entries_for_the_new_axes_and_those_of_ascend_st
         "onnx_dilations": [1, 1, 1],
     }
     assert {n: v for n, v in held.items() if n[:5] != "onnx_"} == {n: v for n, v in was.items() if n[:5] != "onnx_"}
-
-
-@pytest.mark.parametrize("opset", [11, 12, 13, 18])
-@pytest.mark.parametrize(("shape", "axes"), [([2, 3, 8], [2, 3]), ([2, 3, 6, 8], [2]), ([2, 3, 4, 6, 8], [])])
-def test_the_missing_axes_are_an_attribute_below_opset_13_and_an_input_from_13_on(
-    opset: int, shape: list[int], axes: list[int]
-) -> None:
-    rank = len(shape) - 2
-    exported = export_atc(ort_gradient(shape, opset=opset, kernel_shape=[2] * rank, strides=[2] * rank)).model
-    moves = [node for node in exported.graph.node if node.op_type in ("Unsqueeze", "Squeeze")]
-    assert len(moves) == (3 if axes else 0)
-    stored = {tensor.name: onnx.numpy_helper.to_array(tensor).tolist() for tensor in exported.graph.initializer}
-    for node in moves:
-        given = stored[node.input[1]] if opset >= 13 else list(node.attribute[0].ints)
-        assert given == axes
 
 
 def test_on_ascend_950_a_pool_of_two_axes_keeps_rank_4() -> None:

@@ -21,7 +21,7 @@ from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import HOLDERS
 from poolgrad_lowering.model.ir.order import operands, session_order
 from tests.heads import head
-from tests.runtime.device_models import GRADIENT, POOL, model_of
+from tests.runtime.device_models import model_of
 
 
 def placed(model: ModelProto) -> Placement:
@@ -41,27 +41,6 @@ def parts(text: str) -> list[list[str]]:
 
 def counts(placement: Placement) -> tuple[int, ...]:
     return tuple(placement.node_count(place) for place in Place)
-
-
-ALTERNATING = f"""
-m (float[1, 2, 4, 4] x, float[1, 2, 4, 4] b) => (float[1, 2, 4, 4] out, float[1, 2, 2, 2] y) {{
-  r = Relu (x)
-  y, argmax = {POOL} (r)
-  grad = Relu (y)
-  dx = {GRADIENT} (r, grad, argmax)
-  s = Add (dx, b)
-  out = Relu (s)
-}}"""
-
-
-def test_a_pool_and_its_gradient_cut_the_graph_into_three() -> None:
-    assert parts(ALTERNATING) == [["Relu"], ["Relu"], ["Add", "Relu"]]
-    found = placed(model_of(ALTERNATING))
-    assert (counts(found), found.sub_models, found.copies, found.unknown_sizes) == ((2, 4, 0), 3, 0, 0)
-    whole, pooled = 4 * 32, 4 * 8
-    # Relu, Relu, Add and Relu; the pool with y and argmax, and the gradient.
-    assert found.known_bytes(Place.CANN) == 2 * whole + 2 * pooled + 3 * whole + 2 * whole
-    assert found.known_bytes(Place.PROVIDER) == (whole + 2 * pooled) + (whole + 2 * pooled + whole)
 
 
 def test_a_value_is_copied_once_however_often_it_is_read() -> None:

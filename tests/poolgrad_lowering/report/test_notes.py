@@ -237,31 +237,3 @@ def copied(model: ModelProto) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
     return copy
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "argmax_planes",
-        "argmax_planes_2",  # onnx_ir, onnxscript
-        "argmax_planes__2_5",  # onnx.inliner
-        "_inlfunc_MaxPool3DGradWithArgmax_token_1_argmax_planes",  # onnxruntime
-        "_inline_1_x/argmax_planes",
-    ],
-)
-def test_names_of_inlined_values(name: str) -> None:
-    model = parse(f'g (float[2] X) => ("{name}") {{ "{name}" = Relu(X) }}')
-    assert warned(model) == ["inlined-bodies"]
-
-
-@pytest.mark.note("target-without-operators")
-def test_a_target_that_refuses_everything() -> None:
-    near = "Did you mean Ascend910B1, Ascend910B2, Ascend910B2C, Ascend910B3, Ascend910B4 or Ascend910B4-1, Atlas A2"
-    for name in ("Ascend910B", "atlas-training"):
-        assert near in noted(GRADIENT, target=name)["target-without-operators"]
-    for name in ("Ascend310P3", "atlas-200i-500-a2", "ascend350"):
-        text = noted(GRADIENT, target=name)["target-without-operators"]
-        *first, last = [target.name for target in TARGETS.values() if target.operators]
-        assert text.endswith(f"Did you mean {', '.join(first)} or {last}?")
-    for name in ("Ascend910B1", "atlas-a3", "ascend950"):
-        assert noted(GRADIENT, target=name) == {}

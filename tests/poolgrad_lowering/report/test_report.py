@@ -85,32 +85,6 @@ def test_anchors() -> None:
     assert [anchor.site for anchor in (inner, other)] == ["main/choose.then_branch:T", "main/choose.else_branch:E"]
 
 
-def test_identifiers_are_unique() -> None:
-    """Nodes may share a name, and with it their subgraphs a path; values in different subgraphs may share theirs."""
-    first, second = (
-        f"[choose] {name} = If(c) <then_branch = yes () => (T) {{ T = MaxPoolGrad(dY, I) }}, "
-        f"else_branch = no () => (E) {{ E = Relu(dY) }}>"
-        for name in "AB"
-    )
-    model = parse(f"g (float[2] dY, int64[2] I, bool c) => (A, B) {{ {first} {second} }}")
-    sites = [anchor.site for anchor in lower(model).report.anchors]
-    assert sites == ["main/choose.then_branch:T", "main/choose.then_branch:T_2"]
-
-
 def test_a_refusal_of_a_proven_gradient_names_its_form() -> None:
     [anchor] = lower(torch_gradient([2, 3, 4], kernel_shape=[2]), target="atlas-training").report.anchors
     assert (anchor.pattern, anchor.code, anchor.op) == ("torch_scatter_add", "target", None)
-
-
-def test_sums() -> None:
-    model = parse(MIXED)
-    result = lower(model)
-    summary = result.report.to_dict()["summary"]
-    assert (summary["anchors"], summary["lowered"], summary["refused"]) == (4, 1, 3)
-    assert summary["refused_by_code"] == {"arity": 1, "indices-source": 2}
-    assert summary["nodes_before"] == 6
-    assert summary["nodes_after"] == len(result.model.graph.node) + 2
-    assert summary["bytes_before"] == model.ByteSize()
-    assert summary["bytes_after"] == result.model.ByteSize()
-    assert summary["bytes_saved"] == model.ByteSize() - result.model.ByteSize()
-    assert summary["seconds"] > 0

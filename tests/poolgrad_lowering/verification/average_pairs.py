@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hand-made pairs of models: the gradient of an average pool in a producer's operators, and lowered to the dialect."""
+"""Pairs of models: the gradient of an average pool in a producer's operators, and lowered to the dialect."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
-from tests.average_models import ADAPTIVE_3D, SHAPED, AverageCase, average_node
+from poolgrad_lowering import lower
+from poolgrad_lowering.dialect import DOMAIN
+from tests.average_models import AVERAGE_2D, AverageCase
 
 OPSET = 17
 _ATEN = "org.pytorch.aten"
@@ -34,41 +34,7 @@ def pair(case: AverageCase, spelling: str, *, element: int = TensorProto.FLOAT, 
     original = _model(nodes, constants, element, (shape, of_dy))
     for opset in original.opset_import:
         opset.version = OPSET if opset.domain == "" else 1
-    return original, lowered(original, case, element=element, symbolic=symbolic)
-
-
-def lowered(original: ModelProto, case: AverageCase, *, element: int = TensorProto.FLOAT, symbolic: bool) -> ModelProto:
-    """The original with a node of the dialect in place of all nodes but a forward pool."""
-    model = deepcopy(original)
-    graph = model.graph
-    node = average_node(case)
-    renamed = {"grad": "dy", "sizes": "site_sizes"}
-    node.input[:] = [renamed.get(name, name) for name in node.input]
-    kept = [forward for forward in graph.node if forward.op_type == "AveragePool"]
-    made = [node]
-    if _is_channels_last(original):
-        node.input[:] = ["site_dy" if name == "dy" else name for name in node.input]
-        made = [_moved("dy", "site_dy", first=False), node, _moved("site_dx", "dx", first=True)]
-    if case.op in SHAPED and symbolic:
-        made.insert(0, helper.make_node("Cast", ["site_shape"], ["site_sizes"], to=TensorProto.INT32))
-        moves = _is_channels_last(original)
-        made.insert(0, helper.make_node("Shape", ["site_x" if moves else "x"], ["site_shape"]))
-        if moves:
-            made.insert(0, _moved("x", "site_x", first=False))
-    node.output[0] = "site_dx" if len(made) > 1 and made[-1] is not node else "dx"
-    del graph.node[:]
-    graph.node.extend([*kept, *made])
-    read = {name for each in graph.node for name in each.input}
-    stored = [tensor for tensor in graph.initializer if tensor.name in read]
-    del graph.initializer[:]
-    graph.initializer.extend(stored)
-    if "site_sizes" in read and not symbolic:
-        graph.initializer.append(numpy_helper.from_array(np.array(case.x_shape, np.int32), "site_sizes"))
-    imports = [entry for entry in model.opset_import if entry.domain in ("", *(kept_one.domain for kept_one in kept))]
-    del model.opset_import[:]
-    model.opset_import.extend([*imports, helper.make_opsetid(DOMAIN, VERSION)])
-    model.functions.append(function_body(case.op, OPSET, [element]))
-    return model
+    return original, lower(original, target="ascend950" if case.op == AVERAGE_2D else "atlas-a2", forward=False).model
 
 
 def _model(nodes: list[NodeProto], constants: Mapping[str, Any], element: int, shapes: tuple[Any, Any]) -> ModelProto:
@@ -81,22 +47,19 @@ def _model(nodes: list[NodeProto], constants: Mapping[str, Any], element: int, s
         "average",
         [helper.make_tensor_value_info("x", element, x), helper.make_tensor_value_info("dy", element, dy)],
         [helper.make_tensor_value_info("dx", element, x), *y],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+        [numpy_helper.from_array(_of_type(value, element), name) for name, value in constants.items()],
     )
     domains = {"", *(node.domain for node in nodes)}
     return helper.make_model(graph, opset_imports=[helper.make_opsetid(one, 1) for one in domains], ir_version=8)
 
 
+def _of_type(value: Any, element: int) -> Any:
+    array = np.asarray(value)
+    return array.astype(helper.tensor_dtype_to_np_dtype(element)) if array.dtype.kind == "f" else array
+
+
 def _last(sizes: list[Any]) -> list[Any]:
     return [sizes[0], *sizes[2:], sizes[1]]
-
-
-def _is_channels_last(model: ModelProto) -> bool:
-    return any(attribute.name == "data_format" for node in model.graph.node for attribute in node.attribute)
-
-
-def _moved(value: str, result: str, *, first: bool) -> NodeProto:
-    return helper.make_node("Transpose", [value], [result], perm=[0, 2, 3, 1] if first else [0, 3, 1, 2])
 
 
 def _attributes(case: AverageCase) -> dict[str, Any]:
@@ -198,14 +161,9 @@ def changed(model: ModelProto, **attributes: Any) -> ModelProto:
     return edited
 
 
-def is_adaptive(model: ModelProto) -> bool:
-    """Whether x is an operand of the node of the dialect."""
-    return site_node(model).op_type == ADAPTIVE_3D
-
-
 def with_sizes(model: ModelProto, sizes: Any) -> ModelProto:
     """The model with another constant for orig_input_shape."""
     edited = deepcopy(model)
-    [tensor] = [tensor for tensor in edited.graph.initializer if tensor.name == "site_sizes"]
-    tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(sizes), "site_sizes"))
+    [constant] = [node for node in edited.graph.node if node.output[0] == site_node(edited).input[0]]
+    constant.attribute[0].t.CopyFrom(numpy_helper.from_array(np.asarray(sizes)))
     return edited

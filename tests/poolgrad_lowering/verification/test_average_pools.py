@@ -30,7 +30,7 @@ TILES = AverageCase(AVERAGE_2D, (2, 3, 7, 8), (3, 3), (2, 2), (0, 0))
 def check(models: Pair) -> Verification:
     found = verify(*models, whole_model=False)
     assert found.proven, (found.differences, [(site.reason, site.mismatch) for site in found.sites])
-    assert [site.gradients for site in found.sites] == [("dx",)] or found.sites[0].gradients == ("site_dx",)
+    assert [len(site.gradients) for site in found.sites] == [1]
     return found
 
 
@@ -40,7 +40,7 @@ def test_pytorch(name: str, spelling: str) -> None:
     check(pair(WINDOWED[name], spelling))
 
 
-@pytest.mark.parametrize("spelling", ["aten", "tensorflow", "training"])
+@pytest.mark.parametrize("spelling", ["aten", "training"])
 @pytest.mark.parametrize("op", [AVERAGE_2D, AVERAGE_3D])
 def test_named_sizes(op: str, spelling: str) -> None:
     check(pair(replace(TILES, op=op), spelling, symbolic=True))
@@ -348,12 +348,7 @@ def widened(model: ModelProto, factor: float = 1.0) -> ModelProto:
 
 
 def halves() -> Pair:
-    models = pair(TILES, "reciprocal", element=TensorProto.FLOAT16)
-    for tensor in models[0].graph.initializer:
-        tensor.CopyFrom(
-            onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(np.float16), tensor.name)
-        )
-    return models
+    return pair(TILES, "reciprocal", element=TensorProto.FLOAT16)
 
 
 def test_whole_models_of_half_precision_with_results_in_float32() -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
-import pty
 import re
 import shlex
 import subprocess
@@ -168,19 +166,6 @@ def test_colours_are_for_terminals(
     assert "\033[31;1merror\033[0m: " in on_a_terminal(monkeypatch, "inspect", "absent.onnx")
     main(["inspect", model])
     assert "\033" not in capsys.readouterr().out
-
-
-def test_a_real_terminal(model: str) -> None:
-    ours, theirs = pty.openpty()
-    variables = environment() | {"TERM": "xterm", "NO_COLOR": ""}
-    done = subprocess.run([*COMMAND, "inspect", model], env=variables, stdout=theirs, check=True)
-    os.close(theirs)
-    shown = os.read(ours, 4096).decode()
-    os.close(ours)
-    assert done.returncode == 0
-    header, row, *_ = re.sub(r"\033\[[\d;]*m", "", shown).splitlines()
-    assert header.index("what") == row.index("MaxPool3D")
-    assert "\033[32mlowered\033[0m" in shown
 
 
 def test_progress_on_a_terminal(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,14 +160,6 @@ def test_tables_fit_the_terminal(columns: int, command: str, capsys: pytest.Capt
     assert max(map(len, whole.splitlines())) > columns
 
 
-def test_a_row_of_inspect_is_wrapped(tmp_path: Path) -> None:
-    (tmp_path / "m.onnx").write_bytes(BYTES)
-    header, first, second, *_ = on_a_terminal(80, "inspect", str(tmp_path / "m.onnx"))
-    assert header.index("what") == first.index("MaxPool3D")
-    assert second.startswith(" " * header.index("what"))
-    assert max(len(first), len(second)) <= 80
-
-
 def test_operators_are_shown_with_their_domains(capsys: pytest.CaptureFixture[str]) -> None:
     main(["patterns"])
     assert "  npu.NPUMaxPool2dWithIndicesBackward, npu.NPUMaxPool3dWithIndicesBackward  " in capsys.readouterr().out

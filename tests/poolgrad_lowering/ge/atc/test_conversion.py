@@ -98,13 +98,6 @@ def test_without_nodes_of_the_dialect_no_plugin_is_needed() -> None:
     assert found.cann == "8.5.0"
 
 
-def test_for_a_product_the_user_chooses_the_soc() -> None:
-    found = converted(GRADIENT, "atlas-a2")
-    assert found.environment[-1].startswith("SOC_VERSION=Ascend910B1 ")
-    assert found.socs == find_target("atlas-a2").socs
-    assert '--soc_version="$SOC_VERSION"' in found.command
-
-
 @pytest.mark.parametrize(("target", "cann"), [("Ascend910B3", "9.0.0"), ("Ascend950PR_9599", "9.0.0")])
 def test_the_least_release_of_cann(target: str, cann: str) -> None:
     assert converted(GRADIENT, target).cann == cann

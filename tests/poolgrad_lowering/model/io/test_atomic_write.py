@@ -255,15 +255,6 @@ def test_links_in_a_circle(tmp_path: Path) -> None:
 # -- permissions
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
-def test_permissions_of_a_replaced_file(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "m"
-    path.write_bytes(OLD)
-    path.chmod(mode)
-    write_bytes(path, b"new")
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_permissions_of_a_new_file(tmp_path: Path, umask: int, mode: int) -> None:
     before = os.umask(umask)

@@ -16,12 +16,9 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import Limits, inspect, lower, lower_file
 from poolgrad_lowering.entry.files import inspect_file
-from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.io import external_data
 from poolgrad_lowering.model.io.external_data import UnreadableError
-from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.external_models import DATA, SIZE, ZEROS, anchor, external, onto_zeros, reader, saved
-from tests.pool_graphs import parse
 from tests.texts import Says
 
 GIB = 1 << 30
@@ -259,31 +256,6 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         reader(tmp_path).is_zero(ZEROS)
 
 
-def test_unreadable_data_is_reported_for_dependent_values(tmp_path: Path) -> None:
-    """The reason is found in linear time, although each value depends on the previous one twice."""
-    chain = " ".join(f"r{number + 1} = Add(r{number}, r{number})" for number in range(40))
-    model = parse(f"g (float[n] X) => (r40) {{ r0 = Reshape(X, s) {chain} }}")
-    model.graph.initializer.append(external("s", [2], kind=TensorProto.INT64))
-    index = ModelIndex(model)
-    facts = Facts(index, reader(tmp_path))
-    last, middle = (index.scopes[0].resolve(name) for name in ("r40", "r20"))
-    assert last is not None
-    assert middle is not None
-    for value in (last, middle, last):
-        with facts.watched() as reads:
-            facts.shape(value)
-        assert reads.error.startswith(f"'s': external data '{DATA}' cannot be read")
-
-
-@pytest.mark.refusal("external-data")
-def test_a_declared_shape_does_not_replace_the_stored_one(tmp_path: Path) -> None:
-    """The target of a Reshape says what its shape is, and it cannot be read; another refusal takes precedence."""
-    model = whole()
-    [shape] = [tensor for tensor in model.graph.initializer if tensor.name == "whole"]
-    shape.CopyFrom(external("whole", [4], kind=TensorProto.INT64))
-    assert anchor(model, tmp_path).code == "external-data"
-
-
 @pytest.mark.refusal("external-data")
 def test_a_site_is_not_refused_for_the_data_of_another(tmp_path: Path) -> None:
     model = shared_by_two(ZEROS)
@@ -292,16 +264,6 @@ def test_a_site_is_not_refused_for_the_data_of_another(tmp_path: Path) -> None:
     second = [node for node in model.graph.node if node.op_type == "ScatterElements"][1]
     second.input[0] = "ones"
     assert [found.code for found in inspect(model, base_dir=tmp_path).anchors] == ["external-data", "base-not-zero"]
-
-
-def test_a_declared_shape_proves_nothing_where_a_stored_one_cannot_be_read(tmp_path: Path) -> None:
-    model = parse("g (float[2,3,4,4] X) => (float[6,16] Y) { Y = Reshape(X, s) }")
-    model.graph.initializer.append(external("s", [2], kind=TensorProto.INT64))
-    index = ModelIndex(model)
-    value = index.scopes[0].resolve("Y")
-    assert value is not None
-    shape = Facts(index, reader(tmp_path)).shape(value)
-    assert shape is None or [size.static for size in shape] == [None, None]
 
 
 # -- warnings

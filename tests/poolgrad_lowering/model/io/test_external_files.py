@@ -191,12 +191,6 @@ def test_a_file_that_loses_nothing_is_copied_as_it_is(tmp_path: Path) -> None:
     assert files(written.parent)["m.onnx.data"] == files(source.parent)["m.onnx.data"]
 
 
-def test_references_that_overlap_the_dead_zeros(tmp_path: Path) -> None:
-    source = with_weights(tmp_path / "in", (380, bytes(4) + b"abc"), (382, bytes(2)))
-    written = lowered_elsewhere(source)
-    assert stored(written) == {"w1": ("m.onnx.data", 0, bytes(4) + b"abc"), "w2": ("m.onnx.data", 2, bytes(2))}
-
-
 @pytest.mark.parametrize(("offset", "expected"), [(4096, 4096), (12288, 4096), (1 << 20, 1 << 16), (400, 16)])
 def test_offsets_stay_aligned(tmp_path: Path, offset: int, expected: int) -> None:
     source = with_weights(tmp_path / "in", (0, b"abc"), (offset, b"def"), zeros=4)
