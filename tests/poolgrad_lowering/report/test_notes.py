@@ -237,3 +237,16 @@ def copied(model: ModelProto) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
     return copy
+
+
+@pytest.mark.note("target-without-operators")
+def test_a_target_that_refuses_everything() -> None:
+    near = "Did you mean Ascend910B1, Ascend910B2, Ascend910B2C, Ascend910B3, Ascend910B4 or Ascend910B4-1, Atlas A2"
+    for name in ("Ascend910B", "atlas-training"):
+        assert near in noted(GRADIENT, target=name)["target-without-operators"]
+    for name in ("Ascend310P3", "atlas-200i-500-a2", "ascend350"):
+        text = noted(GRADIENT, target=name)["target-without-operators"]
+        *first, last = [target.name for target in TARGETS.values() if target.operators]
+        assert text.endswith(f"Did you mean {', '.join(first)} or {last}?")
+    for name in ("Ascend910B1", "atlas-a3", "ascend950"):
+        assert noted(GRADIENT, target=name) == {}
