@@ -89,13 +89,6 @@ def test_windows(name: str) -> None:
     check_average(text, expected, op="AvgPoolV2Grad", target="ascend950", attributes=exclusive)
 
 
-@pytest.mark.parametrize("elements", ["float", "int32"])
-def test_an_empty_stride_of_any_type(elements: str) -> None:
-    """Exporters write an empty list as a tensor of float32."""
-    text = gradient(stride="{}", padding="{0}", pooled="2,3,3,4").replace("int64[0]", f"{elements}[0]")
-    check_average(text, of_pool(X, (3, 3), (3, 3), counts_padding=True), op="AvgPool3DGrad")
-
-
 def averages(x_shape: Sequence[int], counts: Sequence[int], grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     windows = [adaptive_windows(*axis) for axis in zip(x_shape[2:], counts, strict=True)]
     return np.asarray(average_windows_grad(grad.astype(np.float64), x_shape, windows))

@@ -44,36 +44,6 @@ def test_spellings(source: str, written: Written) -> None:
     check_lowered(source, written)
 
 
-WINDOWS = {  # kernel, stride, padding, dilation, ceil_mode; the pooled sizes of 9 × 12
-    "ceil": (("{4,4}", "{4,5}", "{0,0}", "{1,1}", "{1}"), "3,3"),
-    "dilation": (("{3,2}", "{1,1}", "{1,0}", "{2,3}", "{0}"), "7,9"),
-    "gaps": (("{2,2}", "{3,4}", "{0,0}", "{1,1}", "{0}"), "3,3"),
-    "no_stride_is_the_kernel": (("{2,3}", "{}", "{0,0}", "{1,1}", "{0}"), "4,4"),
-    "no_stride_as_the_older_exporter_stores_it": (("{2,3}", "float[0] {}", "{0,0}", "{1,1}", "{0}"), "4,4"),
-    "one_number_for_all_axes": (("{3}", "{2}", "{1}", "{1}", "{0}"), "5,6"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "sizes"), WINDOWS.values(), ids=WINDOWS)
-def test_windows(arguments: tuple[str, ...], sizes: str, written: Written) -> None:
-    lists = zip("kspd", arguments, strict=False)
-    constants = "\n".join(
-        [f"{name} = Constant <value = {_typed(held)}> ()" for name, held in lists]
-        + [f"ceil = Constant <value = bool {arguments[-1]}> ()"]
-    )
-    text = max_pool_gradient(
-        constants=constants,
-        inputs=f"float[2,3,9,12] x, float[2,3,{sizes}] dy",
-        outputs=f"float[2,3,{sizes}] y, float[2,3,9,12] dx",
-    )
-    check_lowered(text, written)
-
-
-def _typed(numbers: str) -> str:
-    count = len(list(filter(None, numbers.strip("{}").split(","))))
-    return numbers if "[" in numbers else f"int64[{count}] {numbers}"
-
-
 @pytest.mark.parametrize("operator", ["max_pool2d_with_indices", "upsample_nearest2d_backward"])
 def test_other_operators_are_no_anchors(operator: str) -> None:
     text = max_pool_gradient().replace(OPERATOR, operator)

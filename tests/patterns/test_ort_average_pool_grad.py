@@ -36,26 +36,6 @@ def gradient(
     }}"""
 
 
-def test_the_node() -> None:
-    """On Atlas A2 the operator has three axes; sizes are a constant, and nothing else is left of the gradient."""
-    nodes = check_average(
-        gradient(),
-        of_pool((2, 3, 9, 12), (3, 3), (2, 2), (1, 1, 1, 1)),
-        op="AvgPool3DGrad",
-        attributes={
-            "ksize": [1, 3, 3],
-            "strides": [1, 2, 2],
-            "pads": [0, 0, 1, 1, 1, 1],
-            "ceil_mode": 0,
-            "count_include_pad": 0,
-            "divisor_override": 0,
-            "onnx_kernel_shape": [3, 3],
-        },
-    )
-    assert [node.op_type for node in nodes] == ["AveragePool", "Constant", "AvgPool3DGrad"]
-    assert nodes[2].input[1] == "dy"
-
-
 X = (2, 3, 9, 12)
 
 

@@ -141,15 +141,3 @@ def test_spellings(source: str, written: Written) -> None:
 @pytest.mark.parametrize("opset", range(16, 24))
 def test_opsets(opset: int, written: Written) -> None:
     check_lowered(gradient().replace('"": 18', f'"": {opset}'), written)
-
-
-def test_other_readers_keep_what_they_read(written: Written) -> None:
-    """The plane-local indices, the rows of updates and the zeros are read elsewhere and stay."""
-    lowered = check_lowered(
-        gradient(
-            outputs="float[2,3,5,6] y, float[2,3,9,12] dx, int64[2,3,5,6] p, float[6,30] sum, float[6,108] z",
-            result="dx = Reshape (s, x_shape)\nsum = Add (u, u)",
-        ),
-        written,
-    )
-    assert "canvas_shape" in {tensor.name for tensor in lowered.graph.initializer}

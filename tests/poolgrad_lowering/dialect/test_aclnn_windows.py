@@ -4,34 +4,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from poolgrad_lowering.dialect.aclnn_windows import AclnnWindow, has_empty_window
 from poolgrad_lowering.model.windows import AxisWindow
-from tests.window_facts import Axis, aclnn_count, axes
-
-
-def window_of(axis: Axis) -> AxisWindow:
-    return AxisWindow(axis.kernel, axis.stride, axis.begin, axis.end, axis.dilation)
-
-
-@pytest.mark.parametrize("ceil", [False, True])
-def test_aclnn_counts(ceil: bool) -> None:
-    for size, kernel, stride, pad in itertools.product(range(1, 14), range(1, 6), range(1, 5), range(3)):
-        window = AclnnWindow(kernel, stride, pad)
-        assert window.output_size(size, ceil=ceil) == aclnn_count(size, kernel, stride, pad, ceil=ceil)
-        shifted = AclnnWindow(kernel, stride, pad, before=2, after=1)
-        assert shifted.output_size(size, ceil=ceil) == aclnn_count(size + 3, kernel, stride, pad, ceil=ceil)
-
-
-@pytest.mark.parametrize("size", range(1, 14))
-def test_empty_windows(size: int) -> None:
-    for axis in axes():
-        taps = axis.taps(size)
-        if taps:
-            assert has_empty_window(window_of(axis), size, len(taps)) == (not all(taps)), (axis, size)
 
 
 def test_a_huge_pool_is_checked_at_once() -> None:

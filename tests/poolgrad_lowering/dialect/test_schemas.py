@@ -17,10 +17,8 @@ from onnx.shape_inference import InferenceError, infer_shapes
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, DialectError, registered_schemas, schema
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from tests.poolgrad_lowering.dialect.dialect_models import (
-    OP_RANKS,
     gradient_model,
     gradient_node,
-    shapes_of,
 )
 
 if TYPE_CHECKING:
@@ -68,17 +66,6 @@ def test_schema_is_the_table(op: str) -> None:
     assert {name: a.required for name, a in built.attributes.items()} == {
         a.name: a.required for a in described.attributes
     }
-
-
-@pytest.mark.parametrize(("op", "rank"), OP_RANKS)
-def test_y_has_shape_and_type_of_x(op: str, rank: int) -> None:
-    x, grad = shapes_of(rank)
-    for element_type in TYPES["T"]:
-        for index_type in TYPES["I"]:
-            model = bare_model(gradient_node(op, index_type), x, grad, grad, (element_type, element_type, index_type))
-            y = inferred_y(model)
-            assert y.elem_type == element_type
-            assert [size.dim_param for size in y.shape.dim] == x
 
 
 def test_unknown_x_is_left_unknown() -> None:

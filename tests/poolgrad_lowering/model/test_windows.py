@@ -8,7 +8,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper
 
@@ -58,30 +57,6 @@ def read(**attributes: Any) -> PoolAttributes:
 )
 def test_malformed_attributes(attributes: dict[str, Any]) -> None:
     assert PoolAttributes.read(pool_node(**attributes)) is None
-
-
-GRID = list(itertools.product(range(1, 11), (1, 2, 3), (1, 2, 3), (1, 2), (False, True)))
-"""Size, kernel, stride, dilation, rounding."""
-
-
-@pytest.mark.parametrize("pads", [(0, 0), (1, 0), (0, 1), (1, 1), (2, 1)])
-def test_output_size(pads: tuple[int, int]) -> None:
-    """onnx's inference, but for the windows that start in the end padding, which it keeps."""
-    for size, kernel, stride, dilation, ceil in GRID:
-        extent = dilation * (kernel - 1) + 1
-        if extent > size + sum(pads):
-            continue
-        attributes = {"kernel_shape": [kernel], "strides": [stride], "dilations": [dilation], "pads": list(pads)}
-        [found] = pooled_sizes(read(**attributes, ceil_mode=int(ceil)), (Dim(size),))
-        inferred = inferred_size(size, ceil_mode=int(ceil), **attributes)
-        in_padding = ceil and (inferred - 1) * stride >= size + pads[0]
-        assert found == Dim(inferred - in_padding)
-
-
-def inferred_size(size: int, **attributes: Any) -> int:
-    model = parse(f"g (float[1,1,{size}] X) => (Y) {{ Y = MaxPool<{attribute_text(attributes)}>(X) }}")
-    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
-    return inferred.graph.output[0].type.tensor_type.shape.dim[2].dim_value
 
 
 @pytest.mark.parametrize("mode", MODES[1:])

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES
 from poolgrad_lowering.compiler.analysis.evaluation import (
     Evaluation,
     Rule,
+    are_within,
     broadcast_shape,
     is_affordable,
 )
@@ -131,28 +131,6 @@ def test_movement_that_is_not_known(nodes: str) -> None:
     assert evaluated("float[2,2,2]", nodes, MOVEMENT_RULES, np.arange(8).reshape(2, 2, 2)) is None
 
 
-@pytest.mark.parametrize(
-    ("rules", "nodes"),
-    [
-        (ARITHMETIC_RULES, ARITHMETIC["Expand"]),
-        (ARITHMETIC_RULES, "c = Constant<value = int64[5,1,1] {0, 0, 0, 0, 0}>() Y = Add(X, c)"),
-        (
-            MOVEMENT_RULES,
-            "p = Constant<value_ints = [0, 9, 0, 2]>() f = Constant<value = float {-inf}>() Y = Pad(X, p, f)",
-        ),
-        (MOVEMENT_RULES, "i = Constant<value_ints = [1, 0, 1, 0]>() Y = Gather(X, i)"),
-        (MOVEMENT_RULES, "i = Constant<value = int64[4,1] {0, 0, 0, 0}>() Y = GatherND(X, i)"),
-    ],
-    ids=lambda case: re.sub(r"\W+", " ", case) if isinstance(case, str) else "",
-)
-def test_nothing_large_is_computed(rules: dict[str, Rule], nodes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.arange(6).reshape(2, 3)
-    declared = "int64[2,3]" if rules is ARITHMETIC_RULES else "float[2,3]"
-    assert evaluated(declared, nodes, rules, x) is not None
-    monkeypatch.setattr(evaluation_module, "MAX_ELEMENTS", 11)
-    assert evaluated(declared, nodes, rules, x) is None
-
-
 def test_the_largest_value_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_affordable((1 << 22, 2))
     assert not is_affordable(((1 << 23) + 1,))
@@ -161,6 +139,22 @@ def test_the_largest_value_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> 
     assert broadcast_shape((2, 1), (3,)) == (2, 3)
     assert not is_affordable((7,))
     assert broadcast_shape((7, 1), (1,)) is None
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        (np.array([0, 2]), True),
+        (np.array([[0, 3]]), False),
+        (np.array([-1, 0]), False),
+        (np.array(2, np.uint8), True),
+        (np.array([0.0, 1.0]), False),
+        (np.array([True]), False),
+        (np.zeros(0, np.int32), True),
+    ],
+)
+def test_positions_within_an_extent(positions: Array, expected: bool) -> None:
+    assert are_within(positions, 3) is expected
 
 
 def depth_of(second: int) -> Array | None:

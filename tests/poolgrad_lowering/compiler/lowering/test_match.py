@@ -100,32 +100,7 @@ def read_defaults(facts: Facts) -> None:
     facts.depend_on(Reads(defaults=frozenset({"b", "a", "c"})))
 
 
-def read_absent_file(facts: Facts) -> None:
-    facts.depend_on(Reads("no file", frozenset({"a"})))
-
-
 BY_DEFAULT = ("input-default", "'a' is an input of the graph with a default, which a caller can override")
-
-
-@pytest.mark.parametrize(
-    ("reads", "code", "expected"),
-    [
-        (read_defaults, Code.ROW_LENGTH, BY_DEFAULT),
-        (read_defaults, Code.DTYPE, ("dtype", "as it is")),
-        (read_absent_file, Code.ROW_LENGTH, ("external-data", "no file")),
-        (read_absent_file, Code.DTYPE, ("dtype", "as it is")),
-        (lambda _: None, Code.ROW_LENGTH, ("row-length", "as it is")),
-    ],
-)
-def test_a_refusal_for_the_want_of_a_constant(
-    reads: Callable[[Facts], object], code: Code, expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def match(facts: Facts, _: Node) -> None:
-        reads(facts)
-        raise Refuse(code, "as it is")
-
-    [anchor] = reported(RELU, monkeypatch, [Form("f", (("", "Relu"),), "refuses", match)])
-    assert (anchor.code, anchor.reason) == expected
 
 
 def test_after_the_match_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

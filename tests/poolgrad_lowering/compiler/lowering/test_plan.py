@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import re
@@ -74,15 +73,6 @@ def test_an_untouched_plan_changes_nothing(tmp_path: Path, name: str, target: st
     assert [anchor.op for anchor in report.anchors] == [anchor.op for anchor in planned.anchors]
     if forward:
         assert report.anchors == planned.anchors
-
-
-def test_a_file_says_what_the_plan_says(tmp_path: Path) -> None:
-    source, path = BUILT / "torch" / "lenet.onnx", tmp_path / "plan.json"
-    report = inspect_file(source, plan_path=path)
-    plan = report.plan(hashlib.sha256(source.read_bytes()).hexdigest())
-    assert read_plan(path) == plan
-    assert path.read_text() == plan.to_json()
-    assert [site.site for site in plan.sites] == [anchor.site for anchor in report.lowered]
 
 
 def test_a_model_without_sites() -> None:
@@ -198,27 +188,9 @@ def test_a_plan_in_a_file_for_another_target(tmp_path: Path) -> None:
     assert str(raised.value) == f"{path}: target: the plan is for atlas-a2, not for ascend950"
 
 
-def test_one_site_that_trusts_a_default() -> None:
-    report = inspect(TWO_SITES)
-    first, second = report.anchors
-    assert not report.plan("").trust_defaults
-    trusting = report._replace(anchors=[first._replace(trusted_defaults=["rows"]), second])
-    assert trusting.plan("").trust_defaults
-
-
 def test_names_are_written_as_they_are() -> None:
     plan = LoweringPlan("atlas-a2", "", (SiteChoice("main:梯度", GRADIENT, None),))
     assert '"site": "main:梯度"' in plan.to_json()
-
-
-@pytest.mark.parametrize("alternatives", [None, [], [ADAPTIVE]])
-def test_a_file_in_which_a_site_is_skipped(tmp_path: Path, alternatives: list[str] | None) -> None:
-    path = tmp_path / "plan.json"
-    document = json.loads(plan_of(TWO_SITES).to_json())
-    document["sites"][0].update(operator=None, forward=None, alternatives=alternatives)
-    path.write_text(json.dumps(document))
-    skipped = read_plan(path).sites[0]
-    assert skipped == SiteChoice("main:A", None, None, None, tuple(alternatives or ()))
 
 
 def test_a_site_is_named_by_its_first_output() -> None:

@@ -14,7 +14,7 @@ from poolgrad_lowering.model.facts.shape_rules import is_opaque
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from tests.pool_graphs import main_value, parse
+from tests.pool_graphs import parse
 from tests.poolgrad_lowering.model.facts.inferred import without_inference
 
 
@@ -86,16 +86,6 @@ def test_each_node_is_looked_at_a_few_times(name: str, question: str, looked_at:
     assert max(looked_at.values(), default=0) <= 2  # for the chain, and for its shape
 
 
-@pytest.mark.parametrize("last", ["Y = Softplus(B)", "Z = NonZero(B)  A = Cast<to = 1>(Z)  Y = other.Foo(A)"])
-def test_what_need_not_be_looked_at(last: str, looked_at: Counter[Node]) -> None:
-    """Nodes behind a shape that inference knows, or that only a declaration can tell."""
-    nodes = "  ".join(f"a{number + 1} = Softplus(a{number})" for number in range(9))
-    model = parse(f"g (float[2,N] a0) => (float[2,?] Y) {{ {nodes}  B = Exp(a9)  {last} }}", imports='"other": 1')
-    facts, value = main_value(model, "Y")
-    assert sizes(facts.shape(value)) == ["2", "N" if last.startswith("Y") else "?"]
-    assert {node.outputs[0] for node in looked_at} <= {value}
-
-
 # -- names of sizes that a model declares
 
 
@@ -114,17 +104,6 @@ def called(operand: str, *, claims: bool) -> ModelProto:
     for name, (kind, dims) in CLAIMS.items() if claims else ():
         model.functions[0].value_info.append(parse(f"g ({kind}[{dims}] {name}) => () {{ }}").graph.input[0])
     return model
-
-
-@pytest.mark.parametrize("claims", [False, True])
-@pytest.mark.parametrize(("name", "expected"), [("x", ["2", "N"]), ("r", ["2", "N"]), ("s", ["2", "N"])])
-def test_calls_that_disagree(name: str, expected: list[str] | None, claims: bool) -> None:
-    """Of the element type."""
-    facts, value = inner_value(called("H", claims=claims), "function local.f", name)
-    assert facts.element_type(value) is None
-    assert sizes(facts.shape(value)) == expected
-    facts, value = inner_value(called("", claims=claims), "function local.f", name)
-    assert (facts.element_type(value), facts.shape(value)) == (None, None)
 
 
 def test_what_an_unknown_operator_of_a_function_gives() -> None:

@@ -7,12 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering.model.facts.shape_rules import is_opaque
 from poolgrad_lowering.model.ir.dims import Dim
 from tests.pool_graphs import main_value, parse
 
@@ -75,16 +73,6 @@ def test_not_proven_to_be_zeros(nodes: str) -> None:
     assert not is_zero(parse(f"g (float[2,3] X) => (z) {{ {nodes} }}", imports='"other": 1'))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, np.int64, np.bool_])
-@pytest.mark.parametrize("raw", [True, False])
-def test_zero_initializers(dtype: type[np.generic], raw: bool) -> None:
-    array = np.zeros((3, 2), dtype)
-    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    tensor = onnx.helper.make_tensor("z", kind, [3, 2], array.tobytes() if raw else array.reshape(-1).tolist(), raw=raw)
-    assert is_zero(with_initializer(tensor))
-    assert not is_zero(with_initializer(tensor, overridable=True))
-
-
 @pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4])
 def test_zeros_of_types_that_numpy_lacks(kind: int) -> None:
     assert is_zero(with_initializer(onnx.helper.make_tensor("z", kind, [2], [0, 0])))
@@ -145,28 +133,6 @@ def test_constants_of_the_wrong_type(name: str, kind: int) -> None:
 
 
 # -- declared and derived shapes
-
-
-def declared(*dims: int | str | None) -> ModelProto:
-    model = parse("g (float[1] X) => (float[1] Y) { Y = other.Softplus(X) }", imports='"other": 1')
-    del model.graph.output[0].type.tensor_type.shape.dim[:]
-    for size in dims:
-        dim = model.graph.output[0].type.tensor_type.shape.dim.add()
-        if isinstance(size, int):
-            dim.dim_value = size
-        elif size is not None:
-            dim.dim_param = size
-    return model
-
-
-@pytest.mark.parametrize("size", [None, -1, -(2**63), "?", "?1", "?main:Y[1]", ""])
-def test_declared_unknown_sizes_equal_nothing(size: int | str | None) -> None:
-    """Producers write -1 and "?" for sizes that they do not know; two of them are not the same."""
-    facts, value = main_value(declared(size, size), "Y")
-    shape = facts.shape(value)
-    assert shape is not None
-    assert all(map(is_opaque, shape))
-    assert shape[0] != shape[1]
 
 
 # -- element types

@@ -32,35 +32,6 @@ def reshaped(*, ir: int = 8) -> ModelProto:
     return parse("g (float[2,3] X) => (Y) <int64[2] s = {3, 2}> { A = Reshape(X, s)  Y = Softplus(A) }", ir=ir)
 
 
-NEGATIVE = """
-    P, I = MaxPool<kernel_shape = [99]>(Z)
-    s = Constant<value_ints = [0]>()
-    e = Constant<value_ints = [1]>()
-    a = Constant<value_ints = [2]>()
-    S = Slice(I, s, e, a)
-    Y = Softplus(S)
-"""
-PLACES = {
-    "graph": f"g (float[1,1,12] Z) => (Y) {{ {NEGATIVE} }}",
-    "subgraph": f"""g (float[1,1,12] Z, bool c) => (Y) {{
-        Y = If(c) <then_branch = yes () => (Y) {{ {NEGATIVE} }}, else_branch = no () => (E) {{ E = Neg(Z) }}>
-    }}""",
-    "function": f"""g (float[1,1,12] Z) => (Y) {{ Y = l.f(Z) }}
-        <domain: "l", opset_import: ["": 16]> f (Z) => (Y) {{ {NEGATIVE} }}""",
-}
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_slice_of_a_negative_size(place: str) -> None:
-    """A window larger than its input; onnx 1.23 aborts the process that infers the Slice's shape."""
-    model = parse(PLACES[place], imports='"l": 1')
-    script = (
-        "import sys, onnx\nfrom tests.poolgrad_lowering.model.facts.inferred import known\n"
-        "known(onnx.ModelProto.FromString(sys.stdin.buffer.read()))"
-    )
-    run_on(model, script)
-
-
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -4,14 +4,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from onnx import numpy_helper
 
-from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import static_dims
-from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.model.ir.scopes import Value
 from tests.pool_graphs import main_value, parse
 
 SHAPES = [
@@ -36,17 +31,3 @@ def test_shapes(nodes: str, expected: tuple[int, ...] | None) -> None:
     )
     facts, value = main_value(model, "Y")
     assert facts.shape(value) == (None if expected is None else static_dims(expected))
-
-
-def test_what_a_chain_depends_on_is_told_each_time() -> None:
-    """Of the default of an input, also to a second question for the same chain."""
-    model = parse("g (float[2,3] X, int64[2] s) => (Y) { a = Reshape(X, s)  b = Relu(a)  Y = Neg(b) }")
-    model.graph.initializer.append(numpy_helper.from_array(np.array([3, 2]), "s"))
-    for trusts in (False, True):
-        facts = Facts(ModelIndex(model), trust_defaults=trusts)
-        value = Value(facts._index.scopes[0], "Y")
-        for _ in range(2):
-            with facts.watched() as reads:
-                shape = facts.shape(value)
-            assert reads.defaults == {"s"}
-            assert shape == (static_dims((3, 2)) if trusts else None) or not trusts

@@ -58,29 +58,6 @@ def test_same_as_onnx_infers(nodes: str) -> None:
     assert facts.element_type(value) == inferred.type.tensor_type.elem_type != 0
 
 
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        "Y = Cast(X)",
-        'Y = Cast<to = "FLOAT">(X)',
-        "Y = Constant()",
-        "Y = Constant<value_floats = [1.0]>()",
-        "Y = Constant<value = 1.0>()",
-        "Y = ConstantOfShape<value = 1.0>(s)",
-        "Y = EyeLike(X)",
-        "Y = other.Shape(X)",
-        "Y = other.Relu(X)",
-        "Y = other.Foo<value = int64[1] {1}>(X)",
-        "Y = Relu()",
-        "Y = Relu(nobody)",
-        "y, Y = BatchNormalization(X)",
-    ],
-)
-def test_nothing_is_stated(nodes: str) -> None:
-    facts, value = main_value(parse(f"g (float[2,3,4] X, int64[2] s) => (Y) {{ {nodes} }}", imports='"other": 1'), "Y")
-    assert facts.element_type(value) is None
-
-
 @pytest.mark.parametrize("to", [99, 2**31])
 def test_a_type_that_onnx_does_not_have_is_unknown(to: int) -> None:
     facts, value = main_value(parse(f"g (float[2] X) => (Y) {{ Y = Cast<to = {to}>(X) }}"), "Y")

@@ -8,7 +8,6 @@ import os
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto
@@ -198,39 +197,6 @@ def test_offsets_stay_aligned(tmp_path: Path, offset: int, expected: int) -> Non
         "w1": ("m.onnx.data", 0, b"abc"),
         "w2": ("m.onnx.data", expected, b"def"),
     }
-
-
-def test_tensors_everywhere_follow_their_file(tmp_path: Path) -> None:
-    """References in attributes, subgraphs, functions and sparse tensors are updated; other nodes keep their bytes."""
-    source = with_weights(tmp_path / "in", (400, b"abcdefgh"))
-    model = onnx.load(source, load_external_data=False)
-    tensors = [external("", [2], kind=TensorProto.UINT8, offset=400 + 2 * number) for number in range(4)]
-    attribute, inner, local = (
-        onnx.helper.make_node("Constant", [], [f"c{n}"], value=t) for n, t in enumerate(tensors[:3])
-    )
-    graph = onnx.GraphProto(name="yes", node=[inner], output=[onnx.ValueInfoProto(name="c1")])
-    choice = onnx.helper.make_node("If", ["b"], ["chosen"], then_branch=graph, else_branch=graph)
-    model.graph.input.append(onnx.helper.make_tensor_value_info("b", TensorProto.BOOL, []))
-    model.graph.node.extend([attribute, choice, onnx.helper.make_node("f", [], ["called"], domain="l")])
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in ("c0", "chosen", "called"))
-    model.opset_import.append(onnx.helper.make_opsetid("l", 1))
-    model.functions.append(onnx.helper.make_function("l", "f", [], ["c2"], [local], [onnx.helper.make_opsetid("", 18)]))
-    sparse = model.graph.sparse_initializer.add(dims=[8])
-    sparse.values.CopyFrom(tensors[3])
-    sparse.values.name = "sparse"
-    sparse.indices.CopyFrom(onnx.numpy_helper.from_array(np.array([1, 2])))
-    saved_model(source.parent, model)
-    found = onnx.load(lowered_elsewhere(source), load_external_data=False)
-    nodes = {node.output[0]: node for node in found.graph.node}
-    moved = [
-        nodes["c0"].attribute[0].t,
-        nodes["chosen"].attribute[0].g.node[0].attribute[0].t,
-        next(function for function in found.functions if function.domain == "l").node[0].attribute[0].t,
-        found.graph.sparse_initializer[0].values,
-    ]
-    offsets = [int({entry.key: entry.value for entry in tensor.external_data}["offset"]) for tensor in moved]
-    assert offsets == [0, 2, 4, 6]
-    assert files(tmp_path / "out")["m.onnx.data"] == b"abcdefgh"
 
 
 def test_a_short_file_is_not_compacted(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from onnx import StringStringEntryProto, TensorProto
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.model.ir.external import (
-    ExternalFile,
     ModelFolder,
     Reference,
     external_flaw,
@@ -104,23 +103,6 @@ def test_a_length(length: str) -> None:
     what = f"its external data is {length} bytes long, but its elements take 8"
     expected = None if int(length) == 8 else Flaw(Fault.EXTERNAL_EXTENT, what)
     assert external_flaw(entries(("location", "w"), ("length", length)), 8) == expected
-
-
-def test_the_extent_of_a_file() -> None:
-    """The tensor that ends last is the first of those that end there."""
-    file = ExternalFile("a")
-    assert (file.first, file.last, file.end, file.references) == ("a", "", -1, set())
-    references = [Reference("w", 0, 0), Reference("w", 8, 8), Reference("w", 0, 4), Reference("w", 12, 4)]
-    for where, reference in zip("abcd", [*references], strict=True):
-        file.add(reference, where)
-    assert (file.first, file.last, file.end, file.references) == ("a", "b", 16, set(references))
-    assert [reference.end for reference in references] == [0, 16, 4, 16]
-
-
-def test_an_empty_file_has_an_end() -> None:
-    file = ExternalFile("a")
-    file.add(Reference("w", 0, 0), "a")
-    assert (file.last, file.end) == ("a", 0)
 
 
 def test_links(tmp_path: Path) -> None:

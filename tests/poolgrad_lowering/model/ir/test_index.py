@@ -19,12 +19,6 @@ def scope(index: ModelIndex, path: str) -> Scope:
     return next(candidate for candidate in index.scopes if candidate.path == path)
 
 
-def places(index: ModelIndex, path: str, name: str) -> list[tuple[str, int]]:
-    value = scope(index, path).resolve(name)
-    assert value is not None
-    return [(use.scope.path, use.position) for use in value.uses]
-
-
 def test_value_infos() -> None:
     model = parse("g (float[2] X) => (float[2] Y) { A = Relu(X)  Y = Relu(A) }")
     for number, name in enumerate("ABCA"):
@@ -37,16 +31,6 @@ def test_value_infos() -> None:
     assert value_infos_of(scope, ["C", "Y", "A"]) == [0, 2, 3]
     assert value_infos_of(scope, ["Y"]) == []
     assert scope.declared("A") is model.graph.value_info[3]
-
-
-def test_training_reads_and_sets_values_of_the_main_graph() -> None:
-    model = parse("g (float[2] X) => (float[2] Y) <float[2] W = {1.0, 2.0}> { A = Relu(X)  Y = Add(A, W) }")
-    training = model.training_info.add()
-    training.algorithm.node.add(op_type="Neg", input=["A"], output=["W_next"])
-    training.update_binding.add(key="W", value="W_next")
-    index = ModelIndex(model)
-    assert places(index, "main", "A") == [("main", 1), ("main", -1)]
-    assert index.scopes[0].inputs == {"X", "W"}
 
 
 @pytest.mark.parametrize("count", [3, 300])

@@ -230,26 +230,6 @@ def test_the_axis_of_indices_that_count_along_none_is_not_read(report: Report) -
     assert report(model(), lambda gradient: replace(gradient, axis=7)).code is None
 
 
-def test_a_pool_without_spatial_axes(report: Report) -> None:
-    """The record is complete; that Ascend has no such operator is another matter."""
-
-    def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
-        return replace(
-            gradient,
-            x=gradient.x.flat(),
-            grad=gradient.x.flat(),
-            argmax=operand(gradient, "k"),
-            dx=Operand(gradient.dx.value, View.FLAT, gradient.x_shape),
-            numbering=Numbering.PLANE,
-            windows=AdaptiveWindows(),
-            x_shape=shape(2, 192),
-            pooled_shape=shape(2, 192),
-            pool=None,
-        )
-
-    assert report(model("k = com.acme.Argmax (x)"), change).code == "spatial-rank"
-
-
 def test_values_of_unknown_types(report: Report) -> None:
     def change(gradient: MaxPoolGradient) -> MaxPoolGradient:
         made = operand(gradient, "made")

@@ -213,21 +213,6 @@ def test_operators_of_targets(target: str, rank: int, element_type: int, adaptiv
     assert_right(planned, [POOL] * rank, sizes)
 
 
-@pytest.mark.parametrize("element_type", [*sorted(set(TensorProto.DataType.values()) - set(FLOATS)), 99])
-@pytest.mark.parametrize("adaptive", [False, True])
-def test_other_element_types(element_type: int, adaptive: bool) -> None:
-    gradient = (
-        adaptive_gradient([7], [3], element_type=element_type)
-        if adaptive
-        else gradient_of([POOL], [8], [4], element_type=element_type)
-    )
-    for target in TARGETS.values():
-        refused = attempt(select_op, gradient, target)
-        assert isinstance(refused, Refusal)
-        assert refused.code is Code.DTYPE
-        assert refused.reason
-
-
 @pytest.mark.refusal(Code.DTYPE.value)
 def test_an_operator_with_fewer_element_types(says: Says) -> None:
     """No product of today has one; the table can say so."""

@@ -18,7 +18,7 @@ from poolgrad_lowering.compiler.families.max_pool.legality import select_forward
 from poolgrad_lowering.compiler.families.verdicts import LoweredOp
 from poolgrad_lowering.dialect.aclnn_functions import FLOAT32_EXACT_PLANE, INT32_PLANE
 from poolgrad_lowering.dialect.op import Maximum
-from poolgrad_lowering.dialect.ops import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D
+from poolgrad_lowering.dialect.ops import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD
 from poolgrad_lowering.dialect.targets import Support, Target, find_target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.model.ir.index import ModelIndex
@@ -102,17 +102,6 @@ def test_results_are_those_of_the_pool(rank: int) -> None:
     assert moved > 50
 
 
-def test_axes_share_one_rounding() -> None:
-    """One axis needs the windows rounded up, the other one down."""
-    up, down = Axis(3, 2, 1, 0, 1, ceil=False), Axis(2, 2, 1, 0, 0, ceil=False)
-    for pool, sizes, moves in (([up, up], [8, 8], True), ([up, down], [8, 8], True), ([up, down], [8, 9], False)):
-        counts = counts_of(pool, sizes)
-        planned = attempt(select_forward_op, gradient_of(pool, list(sizes), counts), A2)
-        assert isinstance(planned, LoweredOp) is moves
-    assert isinstance(planned, Refusal)
-    assert planned.code is Code.FORWARD_WINDOWS
-
-
 @pytest.mark.parametrize("ceil", [False, True])
 def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
     moved = 0
@@ -161,30 +150,6 @@ def test_a_product_is_its_table() -> None:
     for refused in (attempt(select_op, line, product), attempt(select_forward_op, line, product)):
         assert isinstance(refused, Refusal)
         assert refused.code is Code.TARGET
-
-
-def test_adaptive_pools() -> None:
-    divides, other = adaptive_gradient([8, 6], [4, 2]), adaptive_gradient([8, 7], [4, 3])
-    planned = attempt(select_forward_op, divides, A2)
-    assert isinstance(planned, LoweredOp)
-    assert planned.name == MAX_POOL_3D
-    assert planned.attributes == {
-        "ksize": [1, 2, 3],
-        "strides": [1, 2, 3],
-        "pads": [0, 0, 0],
-        "dilation": [1, 1, 1],
-        "ceil_mode": 0,
-        "data_format": "NCDHW",
-        "dtype": 3,
-        "onnx_kernel_shape": [2, 3],
-        "onnx_strides": [2, 3],
-        "onnx_pads": [0, 0, 0, 0],
-        "onnx_dilations": [1, 1],
-        "onnx_ceil_mode": 0,
-    }
-    assert attempt(select_forward_op, other, A2) == LoweredOp(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
-    symbolic = attempt(select_forward_op, adaptive_gradient(["H", 7], [4, 3]), ASCEND950)
-    assert symbolic == LoweredOp(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
 
 
 WHOLE = Axis(kernel=4, stride=1, dilation=1, begin=0, end=0, ceil=False)
