@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Published cases: ONNX's backend cases of MaxPool, and the pools of onnxruntime's gradient checker.
+"""Published cases: ONNX's backend cases of MaxPool.
 
 Each becomes a training graph in both forms that any pool can have.
 """

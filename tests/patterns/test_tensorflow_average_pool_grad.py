@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""TensorFlow's AvgPoolGrad and AvgPool3DGrad as tf2onnx leaves them, text in and node out; near misses and reasons."""
+"""TensorFlow's AvgPoolGrad and AvgPool3DGrad as tf2onnx leaves them, the types around them; near misses and reasons."""
 
 from __future__ import annotations
 

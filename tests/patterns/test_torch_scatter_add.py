@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""PyTorch's form, text in and text out: every spelling of it, graphs of more pools, and what they become."""
+"""PyTorch's form, text in and text out: every spelling of it, and what it becomes."""
 
 from __future__ import annotations
 

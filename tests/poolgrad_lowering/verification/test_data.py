@@ -67,6 +67,22 @@ def test_equal_bits() -> None:
     assert compare(one, np.array([1.0, -0.0, -np.nan], np.float32), run=0, output="y") is None
 
 
+@pytest.mark.parametrize(
+    ("found", "index", "ulp"),
+    [
+        ([1.0, 0.0, 2.0], (1,), 1),
+        ([np.nextafter(np.float32(1), np.float32(2)), -0.0, 2.0], (0,), 1),
+        ([1.0, -0.0, np.nan], (2,), None),
+        ([1.0, -0.0, -2.0], (2,), 2 * int(np.float32(2).view(np.uint32)) + 1),
+    ],
+)
+def test_other_bits(found: list[float], index: tuple[int, ...], ulp: int | None) -> None:
+    mismatch = compare(np.array([1.0, -0.0, 2.0], np.float32), np.array(found, np.float32), run=4, output="y")
+    assert mismatch is not None
+    assert (mismatch.run, mismatch.output, mismatch.index, mismatch.max_ulp) == (4, "y", index, ulp)
+    assert mismatch.what == "1 of 3 elements differ"
+
+
 def test_other_type_or_shape() -> None:
     one = np.zeros(3, np.float32)
     for other, what in ((one.astype(np.float16), "the type is float16"), (one[:2], "the shape is (2,)")):

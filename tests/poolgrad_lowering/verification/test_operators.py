@@ -216,6 +216,24 @@ def test_moving_operators_are_those_of_onnx(
         assert_same_bits(np.asarray(found), np.asarray(expected))
 
 
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [None, [0], [-1], [1, 2], [2, 0], [0, 1, 2]], ids=str)
+def test_the_first_of_both_zeros_is_the_maximum(axes: list[int] | None, keepdims: int) -> None:
+    """numpy's maximum but for the sign of zero, which is that of the first element that equals it."""
+    operator = pooling.ReduceMax.__new__(pooling.ReduceMax)
+    values = np.array([0.0, -0.0, -1.0, np.nan], np.float32)
+    x = np.random.default_rng(0).choice(values, (2, 3, 4), p=[0.4, 0.4, 0.1, 0.1])
+    [found] = operator._run(x, axes, keepdims)
+    along = tuple(range(3)) if axes is None else tuple(axes)
+    np.testing.assert_array_equal(found, x.max(axis=along, keepdims=bool(keepdims)))
+    kept = [axis for axis in range(3) if axis not in [number % 3 for number in along]]
+    lines = x.transpose(kept + [axis for axis in range(3) if axis not in kept]).reshape(*(x.shape[a] for a in kept), -1)
+    for place in np.ndindex(lines.shape[:-1]):
+        value = np.asarray(found).reshape(lines.shape[:-1])[place]
+        if value == 0:
+            assert np.signbit(value) == np.signbit(next(zero for zero in lines[place] if zero == 0))
+
+
 def test_a_maximum_over_no_axes() -> None:
     operator, x = pooling.ReduceMax.__new__(pooling.ReduceMax), np.float32([[1, 2], [4, 3]])
     assert operator._run(x, np.array([], np.int64), 1, 1)[0].tolist() == x.tolist()

@@ -17,7 +17,7 @@ import poolgrad_lowering
 from models import catalogue
 from poolgrad_lowering import UnknownTargetError, inspect, lower
 from tests.harness.processes import environment
-from tests.pool_graphs import graph_table, ort_gradient, parse
+from tests.pool_graphs import graph_table, ort_gradient, parse, torch_gradient
 
 SMALL = [entry for entry in catalogue.entries() if entry.file.stat().st_size < 200_000]
 F1 = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -36,6 +36,15 @@ def test_unknown_target() -> None:
         lower(ModelProto(), target="Ascend910")
     with pytest.raises(ValueError, match="Ascend910"):
         inspect(ModelProto(), target="Ascend910")
+
+
+def test_inspect_is_the_report_of_lower() -> None:
+    model = torch_gradient([2, 3, 4, 4], **F1)
+    before = model.SerializeToString()
+    found, expected = inspect(model, target="ascend950").to_dict(), lower(model, target="ascend950").report.to_dict()
+    del found["summary"]["seconds"], expected["summary"]["seconds"]
+    assert found == expected
+    assert model.SerializeToString() == before
 
 
 TWO = parse(

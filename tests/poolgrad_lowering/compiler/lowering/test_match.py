@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The driver: neither the order in which forms are found nor their names decide anything but ties."""
+"""The driver: forms with a common anchor, and refusals after the match."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import ModelProto, helper
+from google.protobuf.message import Message
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN, VERSION, registered_schemas
@@ -20,6 +21,7 @@ from tests.oracles import assert_same_bits, run_ort
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 OP, POOL = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2"
+UNKNOWN_FIELD = b"\xfa\x7f\x03abc"  # field 2047, three bytes
 
 
 def lowered(model: ModelProto, *codes: str | None, forward: bool = False) -> ModelProto:
@@ -37,8 +39,18 @@ def check(model: ModelProto) -> None:
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
 
 
+def serialized(messages: Iterable[Message]) -> list[bytes]:
+    return [message.SerializeToString() for message in messages]
+
+
 def names(messages: Iterable[Any]) -> list[str]:
     return [message.name for message in messages]
+
+
+def kept_nodes(before: ModelProto, after: ModelProto) -> tuple[list[bytes], list[bytes]]:
+    """The nodes of the first model that the second one still makes values with, and the second's old nodes."""
+    old, new = serialized(before.graph.node), serialized(after.graph.node)
+    return [node for node in old if node in new], [node for node in new if node in old]
 
 
 def torch_pool(**changes: Any) -> ModelProto:
@@ -50,6 +62,57 @@ def ort_pool(**options: Any) -> ModelProto:
 
 
 # -- what stays
+
+
+def decorated() -> ModelProto:
+    """A model with something in every field that a rewrite could lose."""
+    model = torch_pool()
+    model.producer_name = "p"
+    model.metadata_props.add(key="k", value="v")
+    model.opset_import.add(domain="other", version=3)
+    model.functions.append(helper.make_function("other", "f", ["a"], ["a"], [], [helper.make_opsetid("", 18)]))
+    model.training_info.add().update_binding.add(key="counter", value="counter_next")
+    graph = model.graph
+    graph.doc_string = "d"
+    graph.node.insert(0, helper.make_node("Neg", ["X"], ["N"], name="first", doc_string="d"))
+    graph.node.insert(5, helper.make_node("Thing", ["N"], ["T"], domain="other", name="unknown", a=[1.5], b="s"))
+    graph.node.append(helper.make_node("Relu", ["T"], ["last"]))
+    graph.node[0].metadata_props.add(key="k", value="v")
+    graph.metadata_props.add(key="g", value="h")
+    graph.initializer.insert(0, helper.make_tensor("counter", TensorProto.FLOAT, [1], [1.0]))
+    graph.initializer.append(helper.make_tensor("unused", TensorProto.FLOAT, [1], [1.0]))
+    indices = helper.make_tensor("", TensorProto.INT64, [1], [3])
+    graph.sparse_initializer.append(
+        helper.make_sparse_tensor(helper.make_tensor("sparse", TensorProto.FLOAT, [1], [1.0]), indices, [4])
+    )
+    graph.quantization_annotation.add(tensor_name="X").quant_parameter_tensor_names.add(key="SCALE", value="unused")
+    for name in ("N", "T", "Y", "local", "sums", "dX", "nothing"):
+        kind = TensorProto.INT64 if name == "local" else TensorProto.FLOAT
+        graph.value_info.append(helper.make_tensor_value_info(name, kind, None))
+    data = bytearray(model.SerializeToString()) + UNKNOWN_FIELD
+    graph.node[0].MergeFromString(UNKNOWN_FIELD)
+    graph.MergeFromString(UNKNOWN_FIELD)
+    model.MergeFromString(UNKNOWN_FIELD)
+    assert len(model.SerializeToString()) > len(data)
+    return model
+
+
+def test_everything_else_keeps_its_bytes_and_order() -> None:
+    before = decorated()
+    after = lowered(before)
+    old, new = kept_nodes(before, after)
+    assert old == new
+    assert [node.output[0] for node in map(NodeProto.FromString, old)] == ["N", "Y", "Y1", "base", "local", "T", "last"]
+    dead = {"zero", "canvas", "rows", "whole"}
+    assert names(after.graph.initializer) == [name for name in names(before.graph.initializer) if name not in dead]
+    assert names(after.graph.value_info) == ["N", "T", "Y", "local", "dX", "nothing"]
+    assert serialized(after.functions)[: len(before.functions)] == serialized(before.functions)
+    for field in ("input", "output", "sparse_initializer", "quantization_annotation", "metadata_props"):
+        assert serialized(getattr(after.graph, field)) == serialized(getattr(before.graph, field))
+    for field in ("training_info", "metadata_props"):
+        assert serialized(getattr(after, field)) == serialized(getattr(before, field))
+    assert (after.producer_name, after.graph.doc_string) == ("p", "d")
+    assert after.SerializeToString().count(UNKNOWN_FIELD) == 3
 
 
 # -- what goes
@@ -159,6 +222,3 @@ def test_a_function_of_a_dialect_operators_name_is_a_conflict() -> None:
     lowered(model, "dialect-conflict")
     model.functions[0].name = "MaxPoolGradWithArgmaxV3"  # of another operator than the one that is needed
     check(lowered(model))
-
-
-# -- with the forward pool

@@ -86,9 +86,6 @@ def test_each_node_is_looked_at_a_few_times(name: str, question: str, looked_at:
     assert max(looked_at.values(), default=0) <= 2  # for the chain, and for its shape
 
 
-# -- names of sizes that a model declares
-
-
 # -- functions and subgraphs
 
 

@@ -132,12 +132,6 @@ def test_constants_of_the_wrong_type(name: str, kind: int) -> None:
     assert facts.is_zero(value) in (True, False)
 
 
-# -- declared and derived shapes
-
-
-# -- element types
-
-
 # -- depth and cycles
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Forward pools that move with their gradients: text in, text out, the same bits. `test_forward_stays`: the others."""
+"""Forward pools that move with their gradients have free names. `test_forward_pools_that_stay`: the others."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from tests.pool_graphs import ort_gradient
 from tests.pool_graphs import random_feeds as small_feeds
 
 OP_3D, OP_2D = "MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"
-
-
-# -- what moves
 
 
 # -- scopes and names
