@@ -211,6 +211,21 @@ def test_what_is_proven_is_printed(
     assert "proven: " not in capsys.readouterr().out
 
 
+def test_a_folder_says_of_which_models_something_is_proven(
+    good: Path, refused: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    for model in (good, refused):
+        model.rename(models / model.name)
+    assert main(["lower", str(models), "-o", str(tmp_path / "out"), "--verify", "--jobs", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "good.onnx: written: 1 lowered, proven, 0 refused",
+        "refused.onnx: written: 0 lowered, 1 refused",
+    ]
+
+
 def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patterns"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
