@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from onnx.parser import parse_model
 
-from poolgrad_lowering import lower
+from poolgrad_lowering import lower, verify
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.graphs import Written
 from tests.heads import head
 from tests.oracles import run_ort
 from tests.patterns.lowering_checks import (
+    TARGETS,
     NearMisses,
     check_lowered,
     check_refused,
@@ -70,6 +71,14 @@ SPELLINGS = {
 @pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
 def test_spellings(source: str, written: Written) -> None:
     check_lowered(source, written, feeds=positive_feeds(source))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_verify_proves_it(source: str, target: str) -> None:
+    model = parse_model(source)
+    [site] = verify(model, lower(model, target=target)).sites
+    assert (site.status, site.not_drawn) == ("proven", ("-0.0 in the incoming gradient",))
 
 
 def test_an_operand_names_another_shape_for_every_runtime() -> None:

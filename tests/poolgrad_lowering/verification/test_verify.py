@@ -68,7 +68,9 @@ def test_every_built_model(entry: Entry, target: str, forward: bool) -> None:
     check(onnx.load(entry.file), target=target, forward=forward)
 
 
-PLACED = [entry for entry in SAMPLE if entry.name.startswith(("ort/", "torch/", "spellings/scatter", "spellings/tf"))]
+PLACED = [
+    entry for entry in SAMPLE if entry.name.startswith(("ort/", "torch/", "spellings/scatter", "spellings/tensorflow"))
+]
 
 
 @pytest.mark.parametrize("place", [in_a_branch, in_a_loop, in_a_function])
@@ -79,6 +81,18 @@ def test_every_form_everywhere(entry: Entry, place: Transform) -> None:
         node.name = f"node {number}"
     found = check(place(model, []))
     assert sum(len(site.gradients) for site in found.sites) == len(lower(model).report.lowered)
+
+
+def test_a_gradient_of_tensorflow_with_the_channels_first() -> None:
+    gradient = 'MaxPoolGrad <ksize = [1,1,2,2], strides = [1,1,2,2], padding = "VALID", data_format = "NCHW">'
+    check(
+        parse(
+            f"""g (float[2,3,8,8] x, float[2,3,4,4] dy) => (float[2,3,8,8] dx) {{
+                y = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)
+                dx = {gradient} (x, y, dy)
+            }}"""
+        )
+    )
 
 
 def test_an_unchanged_model_has_no_sites() -> None:
