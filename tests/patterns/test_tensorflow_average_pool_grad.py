@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""TensorFlow's AvgPoolGrad and AvgPool3DGrad as tf2onnx leaves them, the types around them; near misses and reasons."""
+"""TensorFlow's AvgPoolGrad and AvgPool3DGrad as tf2onnx leaves them, text in and node out; near misses and reasons."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.patterns.average_checks import check_average, of_pool
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 from tests.texts import Says
 
+X = (2, 3, 9, 12)
 SAME = 'ksize=[1,3,3,1], strides=[1,2,2,1], padding="SAME"'
 
 
@@ -26,6 +28,41 @@ def gradient(
     """Return the text of the form, some of its parts replaced."""
     return f"""<ir_version: 8, opset_import: ["" : 17]>
     g (float[{pooled}] dy) => (float[{shape}] dx) <{sizes}> {{ {backward.format(attributes)} }}"""
+
+
+WINDOWS = {
+    "same": (gradient(), of_pool(X, (3, 3), (2, 2), (1, 0, 1, 1)), True),
+    "valid": (gradient(attributes=SAME.replace("SAME", "VALID"), pooled="2,4,5,3"), of_pool(X, (3, 3), (2, 2)), True),
+    "channels second": (
+        gradient(
+            attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
+            sizes="int32[4] s = {2,3,9,12}",
+            pooled="2,3,5,6",
+            shape="2,3,9,12",
+        ),
+        of_pool(X, (3, 3), (2, 2), (1, 0, 1, 1)),
+        False,
+    ),
+    "three dimensions": (
+        gradient(
+            attributes='ksize=[1,2,2,2,1], strides=[1,2,2,2,1], padding="VALID", data_format="NDHWC"',
+            sizes="int32[5] s = {1,4,6,4,2}",
+            pooled="1,2,3,2,2",
+            shape="1,4,6,4,2",
+            backward="dx = AvgPool3DGrad <{}> (s, dy)",
+        ),
+        of_pool((1, 2, 4, 6, 4), (2, 2, 2), (2, 2, 2)),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(name: str) -> None:
+    text, expected, channels_last = WINDOWS[name]
+    nodes = check_average(text, expected, op="AvgPool3DGrad", channels_last=channels_last)
+    moved = [node for node in nodes if node.op_type == "Transpose"]
+    assert len(moved) == (2 if channels_last else 0)
 
 
 AROUND = {

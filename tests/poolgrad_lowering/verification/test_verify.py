@@ -83,18 +83,6 @@ def test_every_form_everywhere(entry: Entry, place: Transform) -> None:
     assert sum(len(site.gradients) for site in found.sites) == len(lower(model).report.lowered)
 
 
-def test_a_gradient_of_tensorflow_with_the_channels_first() -> None:
-    gradient = 'MaxPoolGrad <ksize = [1,1,2,2], strides = [1,1,2,2], padding = "VALID", data_format = "NCHW">'
-    check(
-        parse(
-            f"""g (float[2,3,8,8] x, float[2,3,4,4] dy) => (float[2,3,8,8] dx) {{
-                y = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)
-                dx = {gradient} (x, y, dy)
-            }}"""
-        )
-    )
-
-
 def test_an_unchanged_model_has_no_sites() -> None:
     found = verify(POOL, POOL)
     assert (found.proven, found.sites, found.differences) == (True, (), ())
