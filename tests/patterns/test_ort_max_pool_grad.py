@@ -47,6 +47,12 @@ SPELLINGS = {
         pool="kernel_shape=[3,3], strides=[3,2], pads=[2,2,2,2]",
         attributes="<kernel_shape=[3,3], strides=[3,2], pads=[2,2,2,2]>",
     ).replace('"": 17', '"": 9'),
+    "a_canvas_where_bounds_are_inputs": over(
+        "float[2,3,9,12] float[2,3,4,7]",
+        "float[2,3,4,7] float[2,3,9,12]",
+        pool="kernel_shape=[3,3], strides=[3,2], pads=[2,2,2,2]",
+        attributes="<kernel_shape=[3,3], strides=[3,2], pads=[2,2,2,2]>",
+    ),
     "a_pool_with_several_readers": gradient(
         inputs="float[2,3,9,12] x, float[2,3,5,6] da, float[2,3,5,6] db",
         outputs="float[2,3,5,6] y, float[2,3,9,12] dx, int64[2,3,5,6] i",
