@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Published cases: ONNX's backend cases of MaxPool.
+"""Published cases: ONNX's backend cases of MaxPool, and the pools of onnxruntime's gradient checker.
 
 Each becomes a training graph in both forms that any pool can have.
 """
@@ -17,7 +17,7 @@ import pytest
 from onnx import helper
 
 from poolgrad_lowering import LoweringResult, lower
-from tests.generators.forms import refusal
+from tests.generators.forms import FORMS, refusal
 from tests.generators.models import build
 from tests.generators.plans import Plan, Root, Site
 from tests.generators.sites import Pooling, Spelling
@@ -93,3 +93,49 @@ def test_backend_cases(attributes: dict[str, Any], x: Array, y: Array) -> None:
             assert_same_bits(run(result.model, {"r0x": x, "r0s0dy": dy})["r0s0dx"], expected)
         else:
             assert result.model.SerializeToString() == model.SerializeToString()
+
+
+# x's shape, the pooled sizes, kernel, stride and padding of every axis: orttraining's gradient checks of MaxPool
+GRADIENT_CHECKS = {
+    "1d": ((2, 2, 9), (8,), 2, 1, 0),
+    "2d": ((2, 3, 5, 5), (4, 4), 2, 1, 0),
+    "2d pads": ((1, 1, 5, 5), (7, 7), 3, 1, 2),
+    "2d strides": ((1, 1, 32, 32), (10, 10), 5, 3, 0),
+    "3d": ((2, 1, 3, 3, 3), (2, 2, 2), 2, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENT_CHECKS)
+def test_finite_differences(name: str) -> None:
+    """The pool of distinct integers is linear within a quarter, so the difference quotient is exactly the gradient."""
+    shape, sizes, kernel, stride, pad = GRADIENT_CHECKS[name]
+    windows = PoolWindows((Axis(kernel, stride, 1, pad, pad, ceil=False),) * len(sizes))
+    random = np.random.default_rng(0)
+    x = random.permutation(int(np.prod(shape))).reshape(shape).astype(np.float32)
+    dy = random.integers(-8, 9, (*shape[:2], *sizes)).astype(np.float32)
+    expected = difference_quotient(x, dy, windows)
+    for form, target in itertools.product(ANY_POOL, TARGETS):
+        _, result = lowered(form, windows, x, target)
+        assert [anchor.pattern for anchor in result.report.lowered] == [FORMS[form].pattern]
+        assert_same_bits(run_reference(result.model, {"r0x": x, "r0s0dy": dy})["r0s0dx"], expected)
+
+
+def difference_quotient(x: Array, dy: Array, windows: PoolWindows) -> Array:
+    """The quotient of dy · y between a quarter above and a quarter below each element of x."""
+
+    def loss(moved: Array) -> float:
+        pads = [(0, 0), (0, 0), *((axis.begin, axis.end) for axis in windows.axes)]
+        padded = np.pad(moved, pads, constant_values=-np.inf)
+        axes = tuple(range(2, x.ndim))
+        seen = np.lib.stride_tricks.sliding_window_view(padded, windows.kernel, axes)
+        steps = tuple(slice(None, None, stride) for stride in windows.strides)
+        of_all_planes = (slice(None), slice(None), *steps)
+        return float((seen[of_all_planes].max(axis=tuple(range(-len(axes), 0))) * dy).sum())
+
+    quotients = np.empty(x.shape, np.float32)
+    for place in np.ndindex(x.shape):
+        above, below = x.astype(np.float64), x.astype(np.float64)
+        above[place] += 0.25
+        below[place] -= 0.25
+        quotients[place] = (loss(above) - loss(below)) / 0.5
+    return quotients

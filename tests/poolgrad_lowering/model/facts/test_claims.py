@@ -5,13 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
-from poolgrad_lowering.model.ir.index import subgraphs
+from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.model.ir.scopes import Value
+from tests.external_models import DATA, external
 from tests.pool_graphs import parse
 from tests.poolgrad_lowering.model.facts.inferred import inferred, known
 
@@ -97,6 +103,85 @@ def test_claims_change_nothing(nodes: str) -> None:
         assert sizes is None or own is not None
         assert all(size in (mine, "?") for mine, size in zip(own or (), sizes or (), strict=sizes is not None))
     assert known(with_claims(model)) == found
+
+
+@pytest.mark.parametrize("place", ["inner", "output"])
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        ("other.Foo", ["2", "K"]),
+        ("other.Relu", ["2", "K"]),
+        ("Foo", ["2", "K"]),
+        ("Relu", ["N", "3", "8", "8"]),
+        ("ai.onnx.Relu", ["N", "3", "8", "8"]),
+        ("local.Inner", ["N", "3", "8", "8"]),
+        ("Mine", None),
+        ("ai.onnx.Mine", None),
+    ],
+)
+def test_whose_results_are_declared(operator: str, place: str, expected: list[str] | None) -> None:
+    """Only those of operators that neither onnx nor the model defines."""
+    declared, name = ("float[2,K] a", "a") if place == "inner" else ("", "Y")
+    nodes = f"a = {operator}(X)  Y = Softplus(a)" if place == "inner" else f"Y = {operator}(X)"
+    model = model_of(nodes)
+    domain, _, op_type = operator.rpartition(".")
+    model.graph.node[0].domain, model.graph.node[0].op_type = domain, op_type
+    value = onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, "K"])
+    if declared:
+        model.graph.value_info.append(value)
+    else:
+        model.graph.output[0].CopyFrom(value)
+    found = known(model)
+    assert found[name][1] == expected
+    assert found["Y"][1] == expected
+
+
+@pytest.mark.parametrize("place", ["branch", "inner branch", "function"])
+def test_bounds_of_slices(place: str, copies: list[ModelProto]) -> None:
+    """None is left, wherever the Slice is; its optional inputs stay absent in number."""
+    inner = "T = Slice(X, s, e, a, s)"
+    nodes = {
+        "branch": f"Y = If(c) <then_branch = t () => (T) {{ {inner} }}, else_branch = e () => (E) {{ E = Neg(X) }}>",
+        "inner branch": f"""Y = If(c) <then_branch = t () => (V) {{ V = If(c) <
+            then_branch = t2 () => (T) {{ {inner} }}, else_branch = e2 () => (D) {{ D = Neg(X) }}> }},
+            else_branch = e () => (E) {{ E = Neg(X) }}>""",
+        "function": "Y = local.f(X, s, e, a)",
+    }
+    function = f'<domain: "local", opset_import: ["": 16]> f (X, s, e, a) => (T) {{ {inner} }}'
+    model = parse(
+        f"""g (float[2,3] X, bool c) => (Y)
+        <int64[1] s = {{1}}, int64[1] e = {{2}}, int64[1] a = {{1}}> {{ {nodes[place]} }}""",
+        imports='"local": 1',
+        functions=function if place == "function" else "",
+    )
+    before = model.SerializeToString()
+    found = known(model)
+    assert model.SerializeToString() == before
+    slices = [node for node in all_nodes(copies[0]) if node.op_type == "Slice"]
+    assert [list(node.input) for node in slices] == [["X", "", "", "", ""]]
+    assert found["Y"][0] == TensorProto.FLOAT
+
+
+def all_nodes(model: ModelProto) -> list[NodeProto]:
+    """The nodes of all graphs and functions."""
+    found = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    for node in found:
+        found += [inner for attribute in node.attribute for _, graph in subgraphs(attribute) for inner in graph.node]
+    return found
+
+
+@pytest.mark.parametrize(("kind", "read"), [("INT64", True), ("INT32", True), ("FLOAT", False), ("UINT64", False)])
+def test_values_in_external_data(kind: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Biases are not read."""
+    model = parse("g (float[2] X) => (Y) { Y = Pad(X, w) }")
+    model.graph.initializer.append(external("w", [9], kind=TensorProto.DataType.Value(kind)))
+    (tmp_path / DATA).write_bytes(bytes(72))
+    asked: list[str] = []
+    constant = Facts.constant
+    monkeypatch.setattr(Facts, "constant", lambda facts, value: asked.append(value.name) or constant(facts, value))
+    index = ModelIndex(model)
+    Facts(index, ExternalData(ModelFolder(tmp_path))).shape(Value(index.scopes[0], "Y"))
+    assert ("w" in asked) is read
 
 
 @pytest.mark.parametrize("error", [onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError])

@@ -16,9 +16,12 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import Limits, inspect, lower, lower_file
 from poolgrad_lowering.entry.files import inspect_file
+from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.io import external_data
 from poolgrad_lowering.model.io.external_data import UnreadableError
-from tests.external_models import DATA, SIZE, ZEROS, anchor, external, onto_zeros, reader, saved
+from poolgrad_lowering.model.ir.index import ModelIndex
+from tests.external_models import DATA, SIZE, ZEROS, anchor, external, move_out, onto_zeros, reader, saved
+from tests.pool_graphs import parse
 from tests.texts import Says
 
 GIB = 1 << 30
@@ -75,8 +78,64 @@ def test_no_elements_need_no_bytes(tmp_path: Path, dims: list[int]) -> None:
         reader(tmp_path).is_zero(external("z", dims, offset=1))
 
 
+@pytest.mark.parametrize("place", ["graph", "subgraph", "function", "attribute"])
+def test_every_constant_of_a_model(tmp_path: Path, place: str) -> None:
+    """Zeros, shapes and slice bounds are read from every place where they can be stored."""
+    model = {"graph": whole, "subgraph": in_subgraph, "function": in_function, "attribute": as_constants}[place]()
+    expected = [(found.status, found.op, found.attributes) for found in inspect(model).anchors]
+    assert [status for status, *_ in expected] == ["lowered"]
+    moved = move_out(model, tmp_path)
+    assert [
+        (found.status, found.op, found.attributes) for found in inspect(moved, base_dir=tmp_path).anchors
+    ] == expected
+    assert [found.code for found in inspect(moved).anchors] == ["external-data"]
+
+
 def whole() -> ModelProto:
     return onto_zeros(numpy_helper.from_array(np.zeros((6, 16), np.float32)))
+
+
+def in_subgraph() -> ModelProto:
+    model = whole()
+    inner = model.graph
+    model = parse("g (bool c, float[2,3,4,4] X, float[2,3,2,2] dY) => (float[2,3,4,4] R) {}", opset=18)
+    other = parse("g () => (float[2,3,4,4] E) { E = Identity(X) }").graph
+    del inner.input[:]
+    model.graph.node.append(helper.make_node("If", ["c"], ["R"], then_branch=inner, else_branch=other))
+    return model
+
+
+def in_function() -> ModelProto:
+    constants = as_constants()
+    nodes, imports = constants.graph.node, [helper.make_opsetid("", 18)]
+    model = parse(
+        "g (float[2,3,4,4] X, float[2,3,2,2] dY) => (float[2,3,4,4] R) { R = l.f(X, dY) }", opset=18, imports='"l": 1'
+    )
+    model.functions.append(helper.make_function("l", "f", ["X", "dY"], ["dX"], nodes, imports))
+    return model
+
+
+def as_constants() -> ModelProto:
+    """The model with its initializers replaced by Constant nodes."""
+    model = whole()
+    constants = [helper.make_node("Constant", [], [t.name], value=t) for t in model.graph.initializer]
+    nodes = [*constants, *model.graph.node]
+    del model.graph.initializer[:], model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
+def test_a_table_in_a_file(tmp_path: Path) -> None:
+    table = np.arange(24, dtype=np.int64).reshape(2, 3, 4)
+    (tmp_path / DATA).write_bytes(table.tobytes())
+    model = parse("g (float[2] X) => (Y) { Y = Relu(X) u = Identity(t) }")
+    model.graph.initializer.append(external("t", [2, 3, 4], kind=TensorProto.INT64))
+    index = ModelIndex(model)
+    value = index.scopes[0].resolve("u")
+    assert value is not None
+    found = Facts(index, reader(tmp_path)).table(value)
+    assert found is not None
+    assert np.array_equal(found, table)
 
 
 def test_a_table_of_many_blocks(tmp_path: Path) -> None:
@@ -194,6 +253,13 @@ def test_sites_that_share_a_tensor(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.refusal("external-data")
+def test_sites_that_share_a_tensor_that_is_not_there(tmp_path: Path) -> None:
+    report = inspect(shared_by_two(ZEROS), base_dir=tmp_path)
+    assert [found.code for found in report.anchors] == ["external-data"] * 2
+    assert len({found.reason for found in report.anchors}) == 1
+
+
+@pytest.mark.refusal("external-data")
 def test_a_limit_of_what_is_read(tmp_path: Path, says: Says) -> None:
     model = onto_zeros(ZEROS)
     saved(tmp_path, model, bytes(SIZE))
@@ -201,6 +267,15 @@ def test_a_limit_of_what_is_read(tmp_path: Path, says: Says) -> None:
     found = anchor(model, tmp_path, limits=Limits(max_external_bytes=SIZE - 1))
     assert found.code == "external-data"
     says(found.reason)
+
+
+def test_what_no_proof_needs_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = whole()
+    model.graph.initializer.append(external("weight", [1 << 20]))
+    (tmp_path / DATA).write_bytes(bytes(4 << 20))
+    opened = counting_opens(monkeypatch)
+    assert anchor(model, tmp_path).status == "lowered"
+    assert not opened
 
 
 # -- what is refused
@@ -256,6 +331,31 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         reader(tmp_path).is_zero(ZEROS)
 
 
+def test_unreadable_data_is_reported_for_dependent_values(tmp_path: Path) -> None:
+    """The reason is found in linear time, although each value depends on the previous one twice."""
+    chain = " ".join(f"r{number + 1} = Add(r{number}, r{number})" for number in range(40))
+    model = parse(f"g (float[n] X) => (r40) {{ r0 = Reshape(X, s) {chain} }}")
+    model.graph.initializer.append(external("s", [2], kind=TensorProto.INT64))
+    index = ModelIndex(model)
+    facts = Facts(index, reader(tmp_path))
+    last, middle = (index.scopes[0].resolve(name) for name in ("r40", "r20"))
+    assert last is not None
+    assert middle is not None
+    for value in (last, middle, last):
+        with facts.watched() as reads:
+            facts.shape(value)
+        assert reads.error.startswith(f"'s': external data '{DATA}' cannot be read")
+
+
+@pytest.mark.refusal("external-data")
+def test_a_declared_shape_does_not_replace_the_stored_one(tmp_path: Path) -> None:
+    """The target of a Reshape says what its shape is, and it cannot be read; another refusal takes precedence."""
+    model = whole()
+    [shape] = [tensor for tensor in model.graph.initializer if tensor.name == "whole"]
+    shape.CopyFrom(external("whole", [4], kind=TensorProto.INT64))
+    assert anchor(model, tmp_path).code == "external-data"
+
+
 @pytest.mark.refusal("external-data")
 def test_a_site_is_not_refused_for_the_data_of_another(tmp_path: Path) -> None:
     model = shared_by_two(ZEROS)
@@ -264,6 +364,25 @@ def test_a_site_is_not_refused_for_the_data_of_another(tmp_path: Path) -> None:
     second = [node for node in model.graph.node if node.op_type == "ScatterElements"][1]
     second.input[0] = "ones"
     assert [found.code for found in inspect(model, base_dir=tmp_path).anchors] == ["external-data", "base-not-zero"]
+
+
+def test_other_refusals_keep_their_code(tmp_path: Path) -> None:
+    """A refusal that does not depend on the zeros takes precedence."""
+    model = onto_zeros(ZEROS)
+    [scatter] = [node for node in model.graph.node if node.op_type == "ScatterElements"]
+    [reduction] = [attribute for attribute in scatter.attribute if attribute.name == "reduction"]
+    reduction.s = b"max"
+    assert anchor(model, tmp_path).code == "reduction"
+
+
+def test_a_declared_shape_proves_nothing_where_a_stored_one_cannot_be_read(tmp_path: Path) -> None:
+    model = parse("g (float[2,3,4,4] X) => (float[6,16] Y) { Y = Reshape(X, s) }")
+    model.graph.initializer.append(external("s", [2], kind=TensorProto.INT64))
+    index = ModelIndex(model)
+    value = index.scopes[0].resolve("Y")
+    assert value is not None
+    shape = Facts(index, reader(tmp_path)).shape(value)
+    assert shape is None or [size.static for size in shape] == [None, None]
 
 
 # -- warnings
@@ -292,3 +411,8 @@ def test_references_without_data_are_warnings(tmp_path: Path) -> None:
     ]
     assert inspect(model).warnings == ()
     assert inspect(model, base_dir=tmp_path).warnings == report.warnings
+
+
+def test_no_warnings_where_all_data_is_there(tmp_path: Path) -> None:
+    path = saved(tmp_path, onto_zeros(ZEROS), bytes(SIZE))
+    assert inspect_file(path).warnings == ()

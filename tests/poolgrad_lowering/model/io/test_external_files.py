@@ -8,6 +8,7 @@ import os
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto
@@ -108,6 +109,15 @@ def test_links_out_of_the_model_folder(tmp_path: Path, link: str) -> None:
         assert caught.value.fault == Fault.EXTERNAL_LOCATION
 
 
+def test_a_store_of_models(tmp_path: Path) -> None:
+    """Data is copied if the model and its data are links into one folder."""
+    source = saved(tmp_path / "store", "w.bin")
+    (tmp_path / "models").mkdir()
+    for name in ("m.onnx", "w.bin"):
+        (tmp_path / "models" / name).symlink_to(source.parent / name)
+    assert inspect_file(tmp_path / "models" / "m.onnx").lowered
+
+
 @pytest.mark.parametrize("option", ["destination", "report_path"])
 def test_output_over_the_data(tmp_path: Path, option: str) -> None:
     source = saved(tmp_path, "w.bin")
@@ -155,6 +165,14 @@ def lowered_elsewhere(source: Path, name: str = "m.onnx") -> Path:
     return out / name
 
 
+def test_a_file_of_dead_zeros_does_not_go_along(tmp_path: Path) -> None:
+    source = with_weights(tmp_path / "in")
+    written = lowered_elsewhere(source)
+    assert files(written.parent).keys() == {"m.onnx"}
+    assert files(source.parent).keys() == {"m.onnx", "m.onnx.data"}
+    lower_file(source, written)  # nothing is left to copy
+
+
 def test_a_copy_holds_what_is_left(tmp_path: Path) -> None:
     source = with_weights(tmp_path / "in", (0, b"abc"), (400, b"defg"), (404, b"hi"), zeros=8)
     before = files(source.parent)
@@ -170,6 +188,14 @@ def test_a_copy_holds_what_is_left(tmp_path: Path) -> None:
     assert again == written
 
 
+def test_the_report_has_the_size_of_what_is_written(tmp_path: Path) -> None:
+    source = with_weights(tmp_path / "in", (1 << 20, b"abc"))
+    (tmp_path / "out").mkdir()
+    written = tmp_path / "out" / "m.onnx"
+    report = lower_file(source, written, copy_external=True)
+    assert report.bytes_after == written.stat().st_size
+
+
 def test_other_models_may_use_the_file_too(tmp_path: Path) -> None:
     """A partial copy has the model's own name, because other models may use the whole file."""
     source = with_weights(tmp_path / "in", (400, b"abc"), location="more/weights.bin")
@@ -181,6 +207,11 @@ def test_other_models_may_use_the_file_too(tmp_path: Path) -> None:
     assert stored(written) == {"w1": ("more/new.onnx.weights.bin", 0, b"abc")}
 
 
+def test_a_copy_is_named_after_the_model(tmp_path: Path) -> None:
+    source = with_weights(tmp_path / "in", (400, b"abc"))
+    assert stored(lowered_elsewhere(source, "new.onnx")) == {"w1": ("new.onnx.data", 0, b"abc")}
+
+
 def test_a_file_that_loses_nothing_is_copied_as_it_is(tmp_path: Path) -> None:
     source = with_weights(tmp_path / "in", (400, b"abc"))
     model = onnx.load(source, load_external_data=False)
@@ -190,6 +221,19 @@ def test_a_file_that_loses_nothing_is_copied_as_it_is(tmp_path: Path) -> None:
     assert files(written.parent)["m.onnx.data"] == files(source.parent)["m.onnx.data"]
 
 
+def test_references_that_overlap_the_dead_zeros(tmp_path: Path) -> None:
+    source = with_weights(tmp_path / "in", (380, bytes(4) + b"abc"), (382, bytes(2)))
+    written = lowered_elsewhere(source)
+    assert stored(written) == {"w1": ("m.onnx.data", 0, bytes(4) + b"abc"), "w2": ("m.onnx.data", 2, bytes(2))}
+
+
+def test_references_within_another_one(tmp_path: Path) -> None:
+    source = with_weights(tmp_path / "in", (400, b"abcdefgh"), (401, b"b"), (404, b"e"))
+    written = lowered_elsewhere(source)
+    assert [offset for _, offset, _ in stored(written).values()] == [0, 1, 4]
+    assert files(written.parent)["m.onnx.data"] == b"abcdefgh"
+
+
 @pytest.mark.parametrize(("offset", "expected"), [(4096, 4096), (12288, 4096), (1 << 20, 1 << 16), (400, 16)])
 def test_offsets_stay_aligned(tmp_path: Path, offset: int, expected: int) -> None:
     source = with_weights(tmp_path / "in", (0, b"abc"), (offset, b"def"), zeros=4)
@@ -197,6 +241,39 @@ def test_offsets_stay_aligned(tmp_path: Path, offset: int, expected: int) -> Non
         "w1": ("m.onnx.data", 0, b"abc"),
         "w2": ("m.onnx.data", expected, b"def"),
     }
+
+
+def test_tensors_everywhere_follow_their_file(tmp_path: Path) -> None:
+    """References in attributes, subgraphs, functions and sparse tensors are updated; other nodes keep their bytes."""
+    source = with_weights(tmp_path / "in", (400, b"abcdefgh"))
+    model = onnx.load(source, load_external_data=False)
+    tensors = [external("", [2], kind=TensorProto.UINT8, offset=400 + 2 * number) for number in range(4)]
+    attribute, inner, local = (
+        onnx.helper.make_node("Constant", [], [f"c{n}"], value=t) for n, t in enumerate(tensors[:3])
+    )
+    graph = onnx.GraphProto(name="yes", node=[inner], output=[onnx.ValueInfoProto(name="c1")])
+    choice = onnx.helper.make_node("If", ["b"], ["chosen"], then_branch=graph, else_branch=graph)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("b", TensorProto.BOOL, []))
+    model.graph.node.extend([attribute, choice, onnx.helper.make_node("f", [], ["called"], domain="l")])
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in ("c0", "chosen", "called"))
+    model.opset_import.append(onnx.helper.make_opsetid("l", 1))
+    model.functions.append(onnx.helper.make_function("l", "f", [], ["c2"], [local], [onnx.helper.make_opsetid("", 18)]))
+    sparse = model.graph.sparse_initializer.add(dims=[8])
+    sparse.values.CopyFrom(tensors[3])
+    sparse.values.name = "sparse"
+    sparse.indices.CopyFrom(onnx.numpy_helper.from_array(np.array([1, 2])))
+    saved_model(source.parent, model)
+    found = onnx.load(lowered_elsewhere(source), load_external_data=False)
+    nodes = {node.output[0]: node for node in found.graph.node}
+    moved = [
+        nodes["c0"].attribute[0].t,
+        nodes["chosen"].attribute[0].g.node[0].attribute[0].t,
+        next(function for function in found.functions if function.domain == "l").node[0].attribute[0].t,
+        found.graph.sparse_initializer[0].values,
+    ]
+    offsets = [int({entry.key: entry.value for entry in tensor.external_data}["offset"]) for tensor in moved]
+    assert offsets == [0, 2, 4, 6]
+    assert files(tmp_path / "out")["m.onnx.data"] == b"abcdefgh"
 
 
 def test_a_short_file_is_not_compacted(tmp_path: Path) -> None:
