@@ -67,8 +67,12 @@ def convolution(  # noqa: PLR0917 - the operator's signature
 ) -> Tensor:
     """Return a transposed convolution whose output_padding is a stride or more, which onnxruntime does not take.
 
-    It is the one without padding, which has elements cut off, and zeros added. Others are `NotImplemented`.
+    It is the one without padding, which has elements cut off, and zeros added. A convolution with one padding for all
+    axes gets it for each of them. Others are `NotImplemented`.
     """
+    if len(padding) < weight.ndim - 2:
+        each = _of_each_axis(padding, weight)
+        return aten.convolution(x, weight, bias, stride, each, dilation, transposed, output_padding, groups)
     if not (transposed and _has_room(output_padding, stride)):
         return NotImplemented
     none = [0] * len(padding)
@@ -76,6 +80,11 @@ def convolution(  # noqa: PLR0917 - the operator's signature
     ends = zip(reversed(padding), reversed(output_padding), strict=True)
     found = functional.pad(whole, [amount for pad, more in ends for amount in (-pad, more - pad)])
     return found if bias is None else found + bias.reshape(-1, *[1] * len(padding))
+
+
+def _of_each_axis(padding: Sequence[int], weight: Tensor) -> list[int]:
+    """Return the padding of each axis: torch writes `padding="valid"` as one number for all."""
+    return [*padding] * (weight.ndim - 2) if len(padding) == 1 else [*padding]
 
 
 def _has_room(output_padding: Sequence[int], stride: Sequence[int]) -> bool:
@@ -99,7 +108,7 @@ def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple
         groups: int,
         output_mask: Sequence[bool],
     ) -> tuple[Tensor | None, ...]:
-        windows = _Windows(tuple(weight.shape[2:]), stride, padding, dilation, groups)
+        windows = _Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
         image, outputs = (dy, x) if transposed else (x, dy)
         dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
         counts = list(x.shape[2:])

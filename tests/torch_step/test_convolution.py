@@ -119,3 +119,10 @@ def test_a_step_with_output_padding_of_a_stride_and_more(bias: bool) -> None:
     x = torch.randn(2, 4, 5, 6)
     model = torch.nn.Sequential(torch.nn.Conv2d(4, 4, 1), layer)
     export_training_step(model, torch.nn.functional.mse_loss, (x, torch.randn_like(model(x)))).check()
+
+
+def test_a_step_without_padding_by_name() -> None:
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 4, (1, 3), 2, "valid"), torch.nn.Conv2d(4, 4, 3, groups=4, padding="valid")]
+    model, x = torch.nn.Sequential(*layers), torch.randn(2, 3, 9, 8)
+    export_training_step(model, torch.nn.functional.mse_loss, (x, torch.randn_like(model(x)))).check()
