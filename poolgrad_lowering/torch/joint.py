@@ -237,6 +237,8 @@ class _Step:
         now = _attributes(self._module)
         self.exchanged = [name for name, tensor in before.items() if now.get(name) is not tensor]
         after = dict(self._module.named_parameters()) | dict(self._module.named_buffers())
+        for name, value in zip(own, values, strict=False):
+            _check_same_form(_in_model(name), value, after[name])
         return loss.detach(), *gradients.values(), *(after[name].detach() for name in own)
 
     def _gradients(self, loss: Tensor) -> dict[str, Tensor]:
@@ -252,10 +254,21 @@ class _Step:
                 found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
         except RandomNumbersInBackwardError as error:
             raise TorchExportError(
-                f"the backward pass draws random numbers again, by {error}: a part with activation checkpointing has a "
-                "dropout layer, whose second mask would be another one. Export the model without checkpointing"
+                f"the backward pass draws random numbers again, by {error}: a dropout layer in a part with activation "
+                "checkpointing would have another mask. Export the model without checkpointing, and let the forward of "
+                "a torch.autograd.Function draw the numbers of its backward"
             ) from error
         return {name: value for name, value in zip(wanted, found, strict=True) if value is not None}
+
+
+def _check_same_form(name: str, before: Tensor, after: Tensor) -> None:
+    """Raise `TorchExportError` if a tensor has another shape or type after the step, whose input it is."""
+    was, found = (f"{tuple(value.shape)} of {value.dtype}" for value in (before, after))  # symbolic sizes by name
+    if found != was:
+        raise TorchExportError(
+            f"the model's forward gives the buffer '{name}' another shape or type, {found} in place of {was}, and all "
+            "steps are one graph: run the model on the example inputs before the export, or register the buffer so"
+        )
 
 
 def _attributes(module: nn.Module) -> dict[str, Tensor]:

@@ -161,6 +161,29 @@ def test_tensors_that_are_no_buffers_are_refused(how: str) -> None:
         export_training_step(Centred(), nn.functional.cross_entropy, (X, LABELS))
 
 
+@pytest.mark.parametrize("begin", [torch.zeros(0), torch.zeros(2, 2, dtype=torch.int64)], ids=["shape", "type"])
+def test_buffers_that_become_another_shape_or_type_are_refused(begin: Tensor) -> None:
+    class Leaky(nn.Module):
+        """As spiking layers do: their state gets the shape of the first batch."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = encoder()
+            self.register_buffer("potential", begin)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.part(x)
+            before = self.potential if self.potential.shape == y.shape else torch.zeros_like(y)
+            self.potential = before * 0.5 + y.detach()
+            return y + self.potential
+
+    model = Leaky()
+    with pytest.raises(TorchExportError, match=r"'potential' another shape or type, \(.*float32 in place of \("):
+        export_training_step(model, nn.functional.cross_entropy, (X, LABELS))
+    model(X)
+    export_training_step(model, nn.functional.cross_entropy, (X, LABELS)).check(steps=2)
+
+
 def test_data_of_another_shape_are_refused() -> None:
     def cut(k: Tensor, _: Tensor) -> None:
         k.data = k.data[:1]
