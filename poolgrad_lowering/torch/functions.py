@@ -183,6 +183,28 @@ def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return x.narrow(axis, 0, count * size).unflatten(axis, (count, size)).movedim(axis + 1, -1)
 
 
+def _element(x: Tensor, places: Any) -> Tensor:
+    """Return torch's function; where that asks for the number in a tensor, a gather.
+
+    A tensor without axes is a position: torch indexes by its number, as Python does.
+    """
+    try:
+        return x[places]
+    except NUMBERS_DECIDE:
+        each = [*places] if isinstance(places, tuple) else [places]
+        tensors = [number for number, place in enumerate(each) if isinstance(place, Tensor)]
+        if not tensors or any(each[number].ndim or each[number].dtype in _MASKS for number in tensors):
+            raise
+    found = x[tuple(slice(None) if isinstance(place, Tensor) else place for place in each)]
+    for number in reversed(tensors):
+        axis = sum(not isinstance(place, int) for place in each[:number])
+        if any(place is Ellipsis for place in each[:number]):
+            axis += x.ndim - sum(place is not None for place in each)  # an Ellipsis stands for this many more axes
+        position = torch.where(each[number] < 0, each[number] + found.shape[axis], each[number])
+        found = found.index_select(axis, position.reshape(1)).squeeze(axis)
+    return found
+
+
 _ASKING = frozenset(
     (Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__, Tensor.item, Tensor.numpy, Tensor.tolist)
 )
@@ -193,8 +215,11 @@ _PARAMETERS_OF_A_POOL = 7
 
 _AXES_OF_A_MATRIX = 2
 
+_MASKS = (torch.bool, torch.uint8)
+
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
+    Tensor.__getitem__: _element,
     Tensor.fill_diagonal_: _fill_diagonal,
     Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,

@@ -50,6 +50,8 @@ def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
     positions: Any = 0
     for size, index in zip(sizes, found, strict=True):
         positions = positions * size + torch.where(index < 0, index + size, index)
+    if any(isinstance(size, int) and size == 0 for size in positions.shape):
+        return x.clone()  # an empty list of positions
     count = positions.ndim
     first = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0  # where indexing puts the axes of the indices
     added = values.expand([*rest[:first], *positions.shape, *rest[first:]]).movedim(

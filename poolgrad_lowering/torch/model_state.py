@@ -111,7 +111,7 @@ def _containers(model: nn.Module) -> list[Any]:
         value = left.pop()
         if id(value) not in found:
             found[id(value)] = value
-            left.extend(_parts(value))
+            left.extend(iter(_parts(value)))  # a tuple of a class of its own may have no length
     return [value for value in found.values() if isinstance(value, CONTAINERS)]
 
 

@@ -203,6 +203,14 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         torch.hypot(y, y.exp()),
         torch.fmax(y, -y) + torch.fmin(y, y * 2),
     ],
+    "positions": lambda y, _: [
+        y[(of := y.detach()[:, 0, 0].argmin(-1))[0]],
+        y[..., of[1]],
+        y[1, None, ..., of[0], 1:],
+        y[:, of[0], ..., of[1] - 4],
+        torch.stack([torch.eye(4)[each] for each in of]) * y[0, 0, 0],
+        y[:, :, []].sum(2),
+    ],
     "bounds and products": lambda y, _: [
         y.clamp(0, 5.5),
         (y * 1).clamp_(-0.5, 1),

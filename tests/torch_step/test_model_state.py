@@ -252,3 +252,19 @@ def test_objects_that_a_program_shares_stay_as_they_are() -> None:
     assert net.kept is net.logger
     assert net.logger.disabled
     net.logger.disabled = False
+
+
+def test_a_tuple_of_a_model_may_have_no_length() -> None:
+    class Kinds(tuple[int, ...]):
+        """As e3nn's representations, of which one has no number of elements."""
+
+        __slots__ = ()
+
+        def __len__(self) -> int:
+            raise NotImplementedError
+
+    net = nn.Module()
+    net.kinds, net.names = Kinds((1, 2)), ["a"]
+    with restored(net):
+        net.names.append("b")
+    assert net.names == ["a"]
