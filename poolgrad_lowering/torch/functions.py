@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -186,12 +186,13 @@ def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
 def _element(x: Tensor, places: Any) -> Tensor:
     """Return torch's function; where that asks for the number in a tensor, a gather.
 
-    A tensor without axes is a position: torch indexes by its number, as Python does.
+    A tensor without axes is a position: torch indexes by its number, as Python does. A mask that is the same for all
+    batches is the positions where it is true, whose count is a size that is known.
     """
+    each = [known for place in (places if isinstance(places, tuple) else [places]) for known in _known(place)]
     try:
-        return x[places]
+        return x[tuple(each)]
     except NUMBERS_DECIDE:
-        each = [*places] if isinstance(places, tuple) else [places]
         tensors = [number for number, place in enumerate(each) if isinstance(place, Tensor)]
         if not tensors or any(each[number].ndim or each[number].dtype in _MASKS for number in tensors):
             raise
@@ -203,6 +204,20 @@ def _element(x: Tensor, places: Any) -> Tensor:
         position = torch.where(each[number] < 0, each[number] + found.shape[axis], each[number])
         found = found.index_select(axis, position.reshape(1)).squeeze(axis)
     return found
+
+
+def _known(place: Any) -> Sequence[Any]:
+    """Return the positions along each axis of a mask that only constants decide; else the place itself."""
+    is_mask = isinstance(place, Tensor) and place.dtype == torch.bool and place.ndim > 0
+    if is_mask and isinstance(count := place.numel(), int) and count <= _LARGEST_MASK:
+        found = of_constants(lambda mask: mask.nonzero(as_tuple=True), place)
+        return [place] if found is NotImplemented else list(found)
+    return [place]
+
+
+def _masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """Return torch's function, as elements at positions if the mask is the same for all batches."""
+    return _element(*torch.broadcast_tensors(x, mask))
 
 
 _ASKING = frozenset(
@@ -217,9 +232,14 @@ _AXES_OF_A_MATRIX = 2
 
 _MASKS = (torch.bool, torch.uint8)
 
+_LARGEST_MASK = 2**20
+"""The elements of masks whose positions a step has as numbers, of which each takes 8 bytes for each axis."""
+
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
     Tensor.__getitem__: _element,
+    Tensor.masked_select: _masked_select,
+    torch.masked_select: _masked_select,
     Tensor.fill_diagonal_: _fill_diagonal,
     Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,

@@ -170,7 +170,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         )
     scopes.complete(graph)
     keep_axes_apart(graph.graph)
-    select_by_positions(graph.graph)
+    select_by_positions(graph)
     trained = tuple(map(_in_model, step.trained))
     first = 1 + len(trained)
     own = [name for name in inputs if name not in examples]

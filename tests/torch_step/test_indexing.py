@@ -211,6 +211,12 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         torch.stack([torch.eye(4)[each] for each in of]) * y[0, 0, 0],
         y[:, :, []].sum(2),
     ],
+    "masks of sizes": lambda y, _: [
+        (s := y[0, 0] @ y[0, 0].T)[~torch.eye(4, dtype=torch.bool)].view(4, 3).logsumexp(1),
+        s.masked_select(torch.ones(4, 4, dtype=torch.bool).fill_diagonal_(False)).view(4, -1),
+        (m := torch.ones(4, 4), m.diagonal().zero_(), m[0].mul_(0), s[m.bool()].view(3, -1))[-1],
+        y[:, :, torch.arange(4) > 0, 1:3].view(-1, 2),
+    ],
     "bounds and products": lambda y, _: [
         y.clamp(0, 5.5),
         (y * 1).clamp_(-0.5, 1),

@@ -83,6 +83,11 @@ def changed_inputs(graph: fx.GraphModule, results: range) -> tuple[list[int], li
     return sorted(other.union(written).intersection(range(len(after)))), written
 
 
+def is_written(graph: fx.GraphModule, node: fx.Node) -> bool:
+    """Whether a traced graph writes to the memory of the tensor that a node makes."""
+    return _memory(node) in _written_memories(graph)
+
+
 def _written_memories(graph: fx.GraphModule) -> set[int]:
     """Return the memory of all tensors that a traced graph writes to."""
     return {_memory(operand) for node in graph.graph.nodes for operand in _written_operands(node)}

@@ -95,23 +95,27 @@ NUMBERS_DECIDE = (
 def of_constants(function: Callable[..., Any], x: Tensor) -> Any:
     """Return what a function gives of a tensor whose numbers only constants decide; of others `NotImplemented`.
 
-    A trace knows no numbers. Those of constants are computed from the graph that it has so far.
+    A trace knows no numbers. Those of constants are computed from the graph that it has so far, with what is written
+    to them.
     """
     mode = get_proxy_mode()
     slot = None if mode is None else get_proxy_slot(x, mode.tracer, None)
     if mode is None or slot is None:
         return NotImplemented
-    needed = {slot.proxy.node}
-    for node in reversed(mode.tracer.graph.nodes):
-        if node in needed:
-            if not _is_constant(node):
-                return NotImplemented
-            needed.update(node.all_input_nodes)
+    needed: set[fx.Node] = set()
+    left = [slot.proxy.node]
+    while left:
+        node = left.pop()
+        if not _is_constant(node):
+            return NotImplemented
+        if node not in needed:
+            needed.add(node)
+            left += [*node.all_input_nodes, *(user for user in node.users if _has_its_memory(user, node))]
     values: dict[fx.Node, Any] = {}
     with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch.no_grad():
         for node in filter(needed.__contains__, mode.tracer.graph.nodes):
             if node.op == "get_attr":
-                values[node] = getattr(mode.tracer.root, node.target)
+                values[node] = getattr(mode.tracer.root, node.target).clone()  # which may be written to
             else:
                 args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
                 values[node] = node.target(*args, **kwargs)
@@ -119,23 +123,23 @@ def of_constants(function: Callable[..., Any], x: Tensor) -> Any:
 
 
 def _is_constant(node: fx.Node) -> bool:
-    """Whether a node gives the same for the same operands, and nothing writes to that."""
+    """Whether a node gives the same for the same operands."""
     operator = node.target
     draws = isinstance(operator, OpOverload) and torch.Tag.nondeterministic_seeded in operator.tags
-    return node.op in {"get_attr", "call_function"} and not draws and not is_written(node)
+    return node.op in {"get_attr", "call_function"} and not draws
 
 
-def is_written(node: fx.Node) -> bool:
-    """Whether an operator writes to the value of a node, or to a view of it."""
-    for user in node.users:
-        if isinstance(user.target, OpOverload):
-            schema = user.target._schema  # noqa: SLF001 - there is no other way
-            is_view = any(result.alias_info for result in schema.returns)
-            if schema.is_mutable or (is_view and is_written(user)):
-                return True
-        elif user.target is getitem and is_written(user):
-            return True
-    return False
+def _has_its_memory(user: fx.Node, node: fx.Node) -> bool:
+    """Whether an operator writes to the value of a node, or returns a view of it."""
+    if not isinstance(user.target, OpOverload):
+        return user.target is getitem
+    arguments = user.target._schema.arguments  # noqa: SLF001 - there is no other way
+    of_arguments = [*zip(arguments, user.args, strict=False)]
+    of_arguments += [(each, user.kwargs.get(each.name)) for each in arguments]
+    return any(
+        each.alias_info and node in (value if isinstance(value, (list, tuple)) else [value])
+        for each, value in of_arguments
+    )
 
 
 def unknown_sizes(result: Any) -> set[Any]:
