@@ -28,7 +28,7 @@ from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explanation, sentence
 from poolgrad_lowering.torch.internals.exporter import quick_program
-from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out
+from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 from poolgrad_lowering.torch.transposes import join_transposes
 
@@ -113,7 +113,12 @@ def translated(
             f"opset is {opset}; torch exports {OLDEST_OPSET} or newer, and onnx has {newest} at most"
         )
     try:
-        with warnings.catch_warnings(), torch.autocast("cpu", enabled=False), torch.no_grad():
+        with (
+            warnings.catch_warnings(),
+            without_graphs_on_stderr(),
+            torch.autocast("cpu", enabled=False),
+            torch.no_grad(),
+        ):
             warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
             program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
     except Exception as error:
