@@ -166,6 +166,8 @@ def test_buffers_that_become_another_shape_or_type_are_refused(begin: Tensor) ->
     class Leaky(nn.Module):
         """As spiking layers do: their state gets the shape of the first batch."""
 
+        potential: Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.part = encoder()
