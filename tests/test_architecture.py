@@ -23,13 +23,13 @@ ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_809,
     "dialect": 2_280,
-    "entry": 4_012,
-    "ge": 3_409,
-    "model": 6_885,
+    "entry": 4_013,
+    "ge": 3_410,
+    "model": 6_910,
     "report": 2_040,
     "standard": 3_060,
-    "torch": 7_748,
-    "verification": 7_019,
+    "torch": 8_100,
+    "verification": 7_054,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

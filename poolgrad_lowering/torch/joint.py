@@ -169,8 +169,8 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             "tensors in the model's forward, by torch.complex, view_as_complex, polar, fft or stft"
         )
     scopes.complete(graph)
-    keep_axes_apart(graph.graph)
     select_by_positions(graph)
+    keep_axes_apart(graph.graph)
     trained = tuple(map(_in_model, step.trained))
     first = 1 + len(trained)
     own = [name for name in inputs if name not in examples]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from poolgrad_lowering.torch.internals.graphs import annotation, is_written
+from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
 from poolgrad_lowering.torch.internals.tracing import is_number
 
 aten = torch.ops.aten
@@ -27,7 +27,7 @@ def select_by_positions(traced: fx.GraphModule) -> None:
     graph = traced.graph
     for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
         x, axis, *bounds = _with_defaults(node.args, (None, 0, None, None, 1))
-        if _is_of_first(x, axis, bounds) and not is_written(traced, x):
+        if _is_of_first(x, axis, bounds) and not writes_to(traced, x):
             _replace(graph, node, bounds[1], lambda positions, x=x, axis=axis: (x, axis, positions))
     for node in graph.find_nodes(op="call_function", target=aten.slice_scatter.default):
         x, part, axis, *bounds = _with_defaults(node.args, (None, None, 0, None, None, 1))

@@ -83,7 +83,7 @@ def changed_inputs(graph: fx.GraphModule, results: range) -> tuple[list[int], li
     return sorted(other.union(written).intersection(range(len(after)))), written
 
 
-def is_written(graph: fx.GraphModule, node: fx.Node) -> bool:
+def writes_to(graph: fx.GraphModule, node: fx.Node) -> bool:
     """Whether a traced graph writes to the memory of the tensor that a node makes."""
     return _memory(node) in _written_memories(graph)
 
