@@ -364,10 +364,13 @@ def _axes(model: ModelProto) -> list[TensorProto]:
 
 
 def axes_changed(model: ModelProto, random: Random) -> None:
-    """An Unsqueeze or Squeeze around a node of rank 5 takes another axis."""
-    for tensor in _pick(random, _axes(model)):
-        values = numpy_helper.to_array(tensor) + random.choice((-1, 1))
-        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    """One Unsqueeze or Squeeze around a node of rank 5 takes another axis; if all did, results could be the same."""
+    stored = {tensor.name: tensor for tensor in _axes(model)}
+    views = [node for node in model.graph.node if node.op_type in ("Squeeze", "Unsqueeze")]
+    for node in _pick(random, [node for node in views if node.input[1] in stored]):
+        axes = numpy_helper.to_array(stored[node.input[1]]) + random.choice((-1, 1))
+        node.input[1] = f"other axes of {node.output[0]}"
+        model.graph.initializer.append(numpy_helper.from_array(axes, node.input[1]))
 
 
 def expanded_node_changed(model: ModelProto, random: Random) -> None:

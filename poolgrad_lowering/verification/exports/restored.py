@@ -194,9 +194,10 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
 
     `before` are the values that the lowered graph's nodes defined.
     """
+    stored = {tensor.name for tensor in lowered.initializer}
     _restore_initializers(original, lowered)
     made = {name for node in lowered.node for name in node.output}
-    put_back = (made | {tensor.name for tensor in lowered.initializer}) - before
+    put_back = (made - before) | ({tensor.name for tensor in lowered.initializer} - stored)
     dropped = before - made
     kept = {value.name: value for value in lowered.value_info if value.name not in dropped}
     infos = [kept.pop(value.name, value) for value in original.value_info if value.name in kept.keys() | put_back]
