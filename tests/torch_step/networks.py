@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 from torch.nn import functional
 
 from poolgrad_lowering.torch import TrainingStep, export_training_step
@@ -149,6 +150,28 @@ class Sentences(nn.Module):
         x = functional.relu(self.convolution(self.embedding(words).transpose(1, 2)))
         result: Tensor = self.classify(self.encoder(functional.max_pool1d(x, 2).transpose(1, 2)).mean(1))
         return result
+
+
+class LanguageModel(nn.Module):
+    """A transformer layer over tokens with learned positions, which gives scores of the next token."""
+
+    def __init__(self, words: int = 5, size: int = 8, longest: int = 16) -> None:
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(words, size), nn.Parameter(torch.randn(longest, size))
+        self.layer = nn.TransformerEncoderLayer(size, 2, 2 * size, dropout=0.1, batch_first=True)
+        self.scores = nn.Linear(size, words)
+
+    def forward(self, words: Tensor) -> Tensor:
+        length = words.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(length)
+        scores: Tensor = self.scores(self.layer(self.embedding(words) + self.positions[:length], mask))
+        return scores
+
+
+def next_token_loss(scores: Tensor, words: Tensor) -> Tensor:
+    """The cross entropy of the tokens that follow; the last one has no target."""
+    following = functional.pad(words, (0, 1), value=-100)[:, 1:]
+    return functional.cross_entropy(scores.view(-1, scores.shape[-1]), following.reshape(-1))
 
 
 def lenet() -> nn.Module:
@@ -343,8 +366,7 @@ def labels(count: int, *sizes: int) -> Callable[[], Tensor]:
 class Network:
     """A network, its input and target, and the numbers of its max pools and of its average pools with windows.
 
-    `shapes` are the symbolic sizes of its step. `computes_shapes`: they include the two of a Reshape that divides an
-    axis, which no numbers can say.
+    `shapes` are the symbolic sizes of its step.
     """
 
     build: Callable[[], nn.Module]
@@ -353,7 +375,6 @@ class Network:
     pools: int
     averages: int = 0
     shapes: Mapping[str, Any] | None = None
-    computes_shapes: bool = False
     loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=nn.CrossEntropyLoss)
 
     def make(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor], tuple[Tensor, Tensor]]:
@@ -404,6 +425,13 @@ NETWORKS = {
         labels(4),
         1,
         shapes={"words": {0: "batch", 1: "2*length"}, "target": {0: "batch"}},
-        computes_shapes=True,
+    ),
+    "language_model_of_any_size": Network(
+        LanguageModel,
+        lambda: torch.randint(5, (4, 12)),
+        labels(4, 12),
+        0,
+        shapes={name: {0: "batch", 1: Dim("length", min=2, max=16)} for name in ("words", "target")},
+        loss=next_token_loss,
     ),
 }

@@ -124,6 +124,7 @@ def test_a_pool_with_overlapping_windows_is_lowered() -> None:
 OTHERS: dict[str, tuple[Tensor, Tensor]] = {
     "unet_of_any_size": (torch.randn(3, 1, 16, 4), torch.randint(5, (3, 16, 4))),
     "text_of_any_length": (torch.randint(30, (3, 22)), torch.randint(5, (3,))),
+    "language_model_of_any_size": (torch.randint(5, (3, 16)), torch.randint(5, (3, 16))),
 }
 
 
