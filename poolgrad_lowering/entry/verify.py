@@ -43,11 +43,11 @@ def verify(
     """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
     `lowered` is a model, or what `lower` returned. If the two are exchanged, or unrelated, the first of the differences
-    says so, and no site is run. `runs` is the number of runs of each site; the default is enough for every kind of data
-    and size. `backend` is None to run the function bodies of the lowered model, "host" or "cann" to use the execution
-    provider. With `whole_model` both models are also run from end to end if onnxruntime can run them. The smallest
-    failing case of the first site that differs is written into a subfolder of `reproducer`. Tensors in external files
-    are read from `folder`.
+    says so. `runs` is the number of runs of each site; the default is enough for every kind of data and size. `backend`
+    is None to run the function bodies of the lowered model, "host" or "cann" to use the execution provider. With
+    `whole_model` both models are also run from end to end if onnxruntime can run them. The smallest failing case of the
+    first site that differs is written into a subfolder of `reproducer`. Tensors in external files are read from
+    `folder`.
 
     Operators of training runtimes that the lowered model has in standard ONNX are compared up to rounding, each with
     onnxruntime's own kernel; without onnxruntime-training they are unproven.

@@ -64,9 +64,9 @@ def verify(
     """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
     `lowered` is a model, or what `lower` returned. If the two are exchanged, or unrelated, the first of the differences
-    says so, and no site is run. With `whole_model` both models are also run from end to end if onnxruntime can run
-    them. The smallest failing case of the first site that differs is written into a subfolder of `reproducer`. Tensors
-    in external files are read from `folder`.
+    says so. With `whole_model` both models are also run from end to end if onnxruntime can run them. The smallest
+    failing case of the first site that differs is written into a subfolder of `reproducer`. Tensors in external files
+    are read from `folder`.
 
     Operators of training runtimes that the lowered model has in standard ONNX are compared up to rounding, each with
     onnxruntime's own kernel; without onnxruntime-training they are unproven.
@@ -84,8 +84,8 @@ def verify(
     given = with_operators
     compared = restored(original, given)
     differences, cases = compare_structure((original, compared))
-    if differences and (mistakes := mistaken(original, given)):
-        differences, cases = [*mistakes, *differences], []
+    if differences:
+        differences = [*mistaken(original, given), *differences]
     foreign = foreign_bodies(compared)
     results: list[SiteResult] = []
     for number, case in enumerate(cases):

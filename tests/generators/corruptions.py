@@ -367,7 +367,7 @@ def axes_changed(model: ModelProto, random: Random) -> None:
     """One Unsqueeze or Squeeze around a node of rank 5 takes another axis; if all did, results could be the same."""
     stored = {tensor.name: tensor for tensor in _axes(model)}
     views = [node for node in model.graph.node if node.op_type in ("Squeeze", "Unsqueeze")]
-    for node in _pick(random, [node for node in views if node.input[1] in stored]):
+    for node in _pick(random, [node for node in views if stored.keys() & set(node.input[1:])]):
         axes = numpy_helper.to_array(stored[node.input[1]]) + random.choice((-1, 1))
         node.input[1] = f"other axes of {node.output[0]}"
         model.graph.initializer.append(numpy_helper.from_array(axes, node.input[1]))
