@@ -28,8 +28,8 @@ LINES = {
     "model": 6_910,
     "report": 2_040,
     "standard": 3_060,
-    "torch": 8_100,
-    "verification": 7_055,
+    "torch": 8_120,
+    "verification": 7_056,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -69,6 +69,7 @@ def keep_axes_apart(graph: fx.Graph) -> None:
             continue
         if node.target is aten.slice.Tensor and node.args[2:] == _WHOLE:  # as x[:, None] has, of which it is a view
             node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
             continue
         with graph.inserting_before(node):
             if node.target not in _VIEWS:

@@ -7,7 +7,7 @@ The function has the tensors as arguments in a known order, so that every input 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -169,7 +169,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             "tensors in the model's forward, by torch.complex, view_as_complex, polar, fft or stft"
         )
     scopes.complete(graph)
-    select_by_positions(graph)
+    select_by_positions(graph, _limits(graph, inputs, sizes))
     keep_axes_apart(graph.graph)
     trained = tuple(map(_in_model, step.trained))
     first = 1 + len(trained)
@@ -180,6 +180,16 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     outputs = (names.LOSS, *map(names.gradient, trained), *new)
     everything = list(inputs)
     return Joint(graph, inputs, tuple(examples), trained, outputs, frozenset(everything[number] for number in written))
+
+
+def _limits(graph: fx.GraphModule, inputs: Iterable[str], sizes: SymbolicSizes) -> list[tuple[Any, int]]:
+    """Return the symbolic sizes of a graph's inputs that have a largest number, with it."""
+    return [
+        (node.meta["val"].shape[axis], size.factor * size.symbol.most)
+        for node, name in zip(graph.graph.find_nodes(op="placeholder"), inputs, strict=True)
+        for axis, size in sizes.get(name, {}).items()
+        if size.symbol.most is not None
+    ]
 
 
 def _prepare_layers(model: nn.Module) -> None:

@@ -2,36 +2,42 @@
 
 """Writes slices of axes of known sizes, as of a table of positions, such that the graph says how large they are.
 
-torch knows that a symbolic end is not behind the last element. ONNX's Slice takes what is there, so that its size is
-the end or that of the axis; a Gather of the first positions takes as many as there are positions.
+Where a model declares that a symbolic end is not behind the last element, ONNX's Slice does not: its size is the end or
+that of the axis. A Gather of the first positions takes as many as there are positions.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import torch
 from torch import fx
 
 from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
-from poolgrad_lowering.torch.internals.tracing import is_number
+from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 
 aten = torch.ops.aten
 
 
-def select_by_positions(traced: fx.GraphModule) -> None:
+Limits: TypeAlias = Sequence[tuple[Any, int]]
+"""Symbolic sizes of inputs, and the largest number that each may be."""
+
+
+def select_by_positions(traced: fx.GraphModule, limits: Limits) -> None:
     """Select by positions what a traced graph slices from the first element of a known size to a symbolic end.
 
-    The gradient of such a slice, a part of zeros, is written to the positions.
+    The end is a size that is declared to be no larger. The gradient of such a slice, a part of zeros, is written to the
+    positions.
     """
     graph = traced.graph
     for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
         x, axis, *bounds = _with_defaults(node.args, (None, 0, None, None, 1))
-        if _is_of_first(x, axis, bounds) and not writes_to(traced, x):
+        if _is_of_first(x, axis, bounds, limits) and not writes_to(traced, x):
             _replace(graph, node, bounds[1], lambda positions, x=x, axis=axis: (x, axis, positions))
     for node in graph.find_nodes(op="call_function", target=aten.slice_scatter.default):
         x, part, axis, *bounds = _with_defaults(node.args, (None, None, 0, None, None, 1))
-        if _is_of_first(x, axis, bounds):
+        if _is_of_first(x, axis, bounds, limits):
             before = [None] * (axis % len(x.meta["val"].shape))
             _replace(graph, node, bounds[1], lambda at, x=x, before=before, part=part: (x, [*before, at], part))
 
@@ -40,10 +46,13 @@ def _with_defaults(given: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[A
     return *given, *defaults[len(given) :]
 
 
-def _is_of_first(x: fx.Node, axis: int, bounds: list[Any]) -> bool:
-    """Whether a slice with this start, end and step begins with the first element and has a symbolic end."""
+def _is_of_first(x: fx.Node, axis: int, bounds: list[Any], limits: Limits) -> bool:
+    """Whether a slice with this start, end and step has the first elements, as many as a size with a limit says."""
     start, end, step = bounds
-    return not start and step == 1 and isinstance(end, fx.Node) and is_number(x.meta["val"].shape[axis])
+    size = x.meta["val"].shape[axis]
+    if start or step != 1 or not isinstance(end, fx.Node) or not is_number(size):
+        return False
+    return any(limit <= size and is_known(end.meta["val"] == own) for own, limit in limits)
 
 
 def _replace(graph: fx.Graph, node: fx.Node, end: fx.Node, arguments: Any) -> None:

@@ -372,3 +372,21 @@ def test_positions_of_a_symbolic_length_are_no_obstacle() -> None:
     assert_whole(step)
     check_for(step, torch.randn(3, 8, 4), torch.zeros(1))
     step.check()
+
+
+@pytest.mark.parametrize("rows", [lambda table, x: table[: -x.shape[1]], lambda table, x: table[: x.shape[1]]])
+def test_a_table_that_may_end_before_the_length_is_sliced(rows: Callable[[Tensor, Tensor], Tensor]) -> None:
+    """An end that is counted from the last element, or may be behind it, is none of the first positions."""
+
+    class Sliced(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(9, 4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return rows(self.table, x).square().sum() + x.sum()
+
+    step = export_training_step(Sliced(), None, (torch.randn(2, 5, 4),), dynamic_shapes={"x": {1: "time"}})
+    step.check()
+    for length in (7, 12):
+        check_for(step, torch.randn(2, length, 4))

@@ -95,7 +95,8 @@ class AxisRemoval:
 
     def _learn_rank(self, node: NodeProto) -> None:
         """Keep the rank of what a node of an export computes, where it follows from a stored shape."""
-        shape = integers(self._stored.get(node.input[1])) if node.op_type == "Reshape" and node.input[1:] else None
+        is_reshape = node.op_type == "Reshape" and not node.domain and len(node.input) > 1
+        shape = integers(self._stored.get(node.input[1])) if is_reshape else None
         operands = node.input[:1] if node.op_type == "Expand" else node.input
         ranks = [self._rank(name) or 0 for name in operands] if _broadcasts(node) else [len(shape or ())]
         if max(ranks, default=0) and node.output:
