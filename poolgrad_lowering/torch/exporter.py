@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
+import sympy
 import torch
 from onnx import NodeProto
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
@@ -202,7 +203,14 @@ def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgr
             if dim.dim_param.startswith(_UNKNOWN):
                 dim.ClearField("dim_param")
             elif dim.HasField("dim_param"):
-                dim.dim_param = _WORD.sub(lambda word: names.get(word[0], word[0]), dim.dim_param)
+                named = _WORD.sub(lambda word: names.get(word[0], word[0]), dim.dim_param)
+                dim.dim_param = _divided(named, names.values()) if "//" in named else named
+
+
+def _divided(size: str, symbols: Iterable[str]) -> str:
+    """Return s for (s**2)//s, as torch writes what a view leaves to -1; a quotient with a remainder as it is."""
+    quotient = sympy.sympify(size, {name: sympy.Symbol(name, integer=True, positive=True) for name in symbols})
+    return size if quotient.has(sympy.floor) else str(quotient)
 
 
 def arrange(graph: onnx.GraphProto) -> None:

@@ -331,6 +331,20 @@ def test_rows_of_tensors_with_other_axes_are_rows() -> None:
     check_for(step, torch.randn(3, 7, 4), torch.randn(3))
 
 
+def test_a_size_that_a_view_leaves_to_torch_has_its_name() -> None:
+    """Torch notes it as the quotient that it computes."""
+    step = export_training_step(
+        nn.Sequential(nn.Linear(4, 4), Function(lambda y: (y @ y.mT).view(len(y), 1, y.shape[1], -1).softmax(3))),
+        lambda y, _: (y * y).mean(),
+        (torch.randn(2, 5, 4), torch.zeros(1)),
+        dynamic_shapes={"input": {0: "batch", 1: "time"}},
+    )
+    sizes = {dim.dim_param for value in step.model.graph.value_info for dim in value.type.tensor_type.shape.dim}
+    assert sizes >= {"batch", "time"}
+    assert not any("//" in size for size in sizes)
+    assert_whole(step)
+
+
 @pytest.mark.parametrize(
     "weights",
     [
