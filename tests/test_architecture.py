@@ -28,7 +28,7 @@ LINES = {
     "model": 6_910,
     "report": 2_040,
     "standard": 3_060,
-    "torch": 8_129,
+    "torch": 8_164,
     "verification": 7_056,
 }
 """The most lines of each room's Python."""

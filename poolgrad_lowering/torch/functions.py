@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from poolgrad_lowering.torch.compositions import COMPOSITIONS
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
+from poolgrad_lowering.torch.joined_axes import einsum
 from poolgrad_lowering.torch.recurrent import RECURRENT
 from poolgrad_lowering.torch.spectra import SPECTRA
 
@@ -246,6 +247,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     torch.max_pool1d: _max_pool1d,
     functional.scaled_dot_product_attention: _attention,
     functional.one_hot: _one_hot,
+    torch.einsum: einsum,
     torch.linspace: _linspace,
     functional.batch_norm: _batch_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,

@@ -61,6 +61,40 @@ class _Apart(NamedTuple):
     outer: Sizes
 
 
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Return torch's function; of two tensors with several symbolic sizes, a product that joins them where it has to.
+
+    torch's own joins all axes of one tensor that are kept, and all that both have, and parts them again.
+    """
+    inputs, _, kept = equation.replace(" ", "").partition("->") if isinstance(equation, str) else ("", "", "")
+    first, _, second = inputs.partition(",")
+    named = list(zip((first, second), operands, strict=False))
+    pairs = [pair for axes, x in named for pair in zip(axes, x.shape, strict=False)]
+    sizes = dict(pairs)
+    shared = [axis for axis in first if axis in second and axis in kept]
+    summed = [axis for axis in first if axis in second and axis not in kept]
+    is_product = len(operands) == len(named) and {*first} ^ {*second} <= {*kept} <= sizes.keys() > {*kept}
+    has_each_once = all(len({*axes}) == len(axes) == x.ndim for axes, x in named)
+    has_one_size = all(is_known(sizes[axis] == size) for axis, size in pairs)
+    is_of_symbols = sum(not is_number(size) for size in sizes.values()) > 1
+    if not (is_product and has_each_once and has_one_size and is_of_symbols):
+        return torch.einsum(equation, *operands)
+    rows, columns = ([axis for axis in axes if axis not in of] for axes, of in ((first, second), (second, first)))
+    if sum(not is_number(sizes[axis]) for axis in columns) > sum(not is_number(sizes[axis]) for axis in rows):
+        return einsum(f"{second},{first}->{kept}", *reversed(operands))
+
+    def arranged(x: Tensor, axes: str, *parts: Sequence[str]) -> Tensor:
+        order = [axes.index(axis) for part in parts for axis in part]
+        return x.permute(order).reshape([prod(sizes[axis] for axis in part) for part in parts])
+
+    left = arranged(operands[0], first, *shared, *([rows] if shared else rows), summed)
+    right = arranged(operands[1], second, *shared, summed, columns)
+    order = [*shared, *rows, *columns]
+    is_of_vectors = shared and not (rows and columns)  # a product of no more elements than the operands have
+    found = (left.unsqueeze(-1) * right.unsqueeze(-3)).sum(-2) if is_of_vectors else left @ right
+    return found.reshape([sizes[axis] for axis in order]).permute([order.index(axis) for axis in kept])
+
+
 def keep_axes_apart(graph: fx.Graph) -> None:
     """Compute of tensors what a traced graph computes of their rows, where it joins several symbolic axes to rows."""
     apart: dict[fx.Node, _Apart] = {}

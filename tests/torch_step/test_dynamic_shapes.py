@@ -318,6 +318,35 @@ def test_axes_that_are_joined_to_rows_are_no_obstacle() -> None:
     check_for(step, torch.randn(3, 7, 8), torch.randint(8, (3, 7)))
 
 
+class Summed(nn.Module):
+    """Relative attention by einsum over (time, batch), as in XLNet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ParameterList(torch.randn(8, 2, 4) / 3 for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.transpose(0, 1)
+        query, value = (torch.einsum("ibh,hnd->ibnd", y, part) for part in (self.parts[0], self.parts[2]))
+        key = torch.einsum("hnd,ibh->ibnd", self.parts[1], y)
+        odds = torch.einsum("ibnd,jbnd->bnij", query, key).softmax(3)
+        found = torch.einsum("ibnd,hnd->ibh", torch.einsum("bnij,jbnd->ibnd", odds, value), self.parts[3])
+        return torch.einsum("ibh,ibh->bi", found, y)
+
+
+def test_sums_of_products_are_no_obstacle() -> None:
+    step = export_training_step(
+        Summed(),
+        lambda y, _: (y * y).mean(),
+        (torch.randn(2, 5, 8), torch.zeros(1)),
+        dynamic_shapes={"x": {0: "batch", 1: "time"}},
+        optimizer="sgd",
+    )
+    assert_whole(step)
+    step.check(steps=2)
+    check_for(step, torch.randn(3, 7, 8), torch.zeros(1))
+
+
 def test_rows_of_tensors_with_other_axes_are_rows() -> None:
     """Rows of (time, batch) and of (batch, time) are as many, and others."""
     step = export_training_step(
