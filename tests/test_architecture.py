@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_809,
     "dialect": 2_280,
     "entry": 4_013,
-    "ge": 3_410,
-    "model": 6_910,
+    "ge": 3_415,
+    "model": 6_915,
     "report": 2_040,
     "standard": 3_060,
-    "torch": 8_164,
-    "verification": 7_056,
+    "torch": 8_322,
+    "verification": 7_079,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -150,9 +150,8 @@ def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Size
     `shape` is that of the result. None if a size of the value would be split, or if a Reshape between other axes could
     not say the sizes: it computes one that is not known, and copies where it is told 0.
     """
-    held = {size for _, sizes in _inputs(writer) for size in sizes}
     pairs = [*zip(own, shape, strict=True)]
-    factors = [[size] if size in held or size == theirs else _factors(size) for theirs, size in pairs]
+    factors = [[size] if size == theirs or _multiples(size, writer) else _factors(size) for theirs, size in pairs]
     split = [theirs for theirs, each in zip(own, factors, strict=True) if len(each) > 1]
     if split and (set(split) != {1} or 0 in shape or max(map(_count_unknown, (own, shape))) > 1):
         return None
@@ -193,16 +192,22 @@ def zeros_like_input(size: str, axis: int, rank: int, element: int, writer: Writ
     """
     key = size, axis, rank, element
     if key not in writer.zeros and element in _WITH_ZERO:
-        held = [
-            (multiple.static, value, own)
-            for value, sizes in _inputs(writer)
-            for own, theirs in enumerate(sizes)
-            if isinstance(theirs, str) and (multiple := Dim.parse(theirs).divided_by(Dim.parse(size))) is not None
-            if multiple.static is not None
-        ]
-        least = min(held, key=lambda each: each[0], default=None)  # the first one of the least multiple
+        least = min(_multiples(size, writer), key=lambda each: each[0], default=None)  # the first one of the least
         writer.zeros[key] = "" if least is None else _zeros_of(*least, key, writer)
     return writer.zeros.get(key, "")
+
+
+def _multiples(size: int | str | None, writer: Writer) -> list[tuple[int, str, int]]:
+    """Return the inputs of the graph and their axes that have a named size or a multiple of it, behind that number."""
+    if not isinstance(size, str):
+        return []
+    return [
+        (multiple.static, value, axis)
+        for value, sizes in _inputs(writer)
+        for axis, theirs in enumerate(sizes)
+        if isinstance(theirs, str) and (multiple := Dim.parse(theirs).divided_by(Dim.parse(size))) is not None
+        if multiple.static is not None
+    ]
 
 
 def _inputs(writer: Writer) -> list[tuple[str, Sizes]]:

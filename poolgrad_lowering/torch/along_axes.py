@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Products with one constant matrix along each of the last axes of a tensor."""
+"""Products with one matrix along each of the last axes of a tensor."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,10 +15,13 @@ from torch import Tensor
 from poolgrad_lowering.torch.normalization import wide_type
 from poolgrad_lowering.torch.own_operators import product
 
+Matrix: TypeAlias = np.ndarray | Tensor
+"""New size by old size: a constant, or what a symbolic size makes."""
+
 
 class _AlongAxes(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, x: Tensor, matrices: Sequence[np.ndarray]) -> Tensor:
+    def forward(context: Any, x: Tensor, matrices: Sequence[Matrix]) -> Tensor:
         context.matrices = matrices
         return _products(x, matrices, range(-len(matrices), 0))
 
@@ -28,8 +31,8 @@ class _AlongAxes(torch.autograd.Function):
         return products_from_the_last_axis(gradient, [matrix.T for matrix in context.matrices]), None
 
 
-def along_axes(x: Tensor, matrices: Sequence[np.ndarray]) -> Tensor:
-    """Return x multiplied by a matrix, new size by old size, along each of its last axes. It has a gradient.
+def along_axes(x: Tensor, matrices: Sequence[Matrix]) -> Tensor:
+    """Return x multiplied by a matrix along each of its last axes. It has a gradient.
 
     Computes in float32 or wider. An infinity or NaN spreads to its whole plane, since it is multiplied by the zeros of
     the matrices.
@@ -38,22 +41,26 @@ def along_axes(x: Tensor, matrices: Sequence[np.ndarray]) -> Tensor:
     return found
 
 
-def products_from_the_last_axis(x: Tensor, matrices: Sequence[np.ndarray]) -> Tensor:
+def products_from_the_last_axis(x: Tensor, matrices: Sequence[Matrix]) -> Tensor:
     """Return the same, which has no gradient, from the last axis to the first: the fastest order for gradients."""
     return _products(x, matrices, range(-1, -len(matrices) - 1, -1))
 
 
-def _products(x: Tensor, matrices: Sequence[np.ndarray], order: range) -> Tensor:
+def _products(x: Tensor, matrices: Sequence[Matrix], order: range) -> Tensor:
     found = x.to(wide_type(x))
     for axis in order:
         matrix = matrices[axis]
-        if np.array_equal(matrix, np.eye(len(matrix))):
+        if isinstance(matrix, np.ndarray) and np.array_equal(matrix, np.eye(len(matrix))):
             continue
         if axis == -1:
-            found = product(found, torch.tensor(matrix.T.tolist(), dtype=found.dtype))
+            found = product(found, _tensor(matrix.T, found.dtype))
             continue
         shape, inner = found.shape, found.shape[found.ndim + axis + 1 :]
         rows = found.reshape(*shape[: found.ndim + axis + 1], math.prod(inner)) if len(inner) > 1 else found
-        found = product(torch.tensor(matrix.tolist(), dtype=found.dtype), rows)
-        found = found.reshape(*shape[:axis], len(matrix), *inner) if len(inner) > 1 else found
+        found = product(_tensor(matrix, found.dtype), rows)
+        found = found.reshape(*shape[:axis], matrix.shape[0], *inner) if len(inner) > 1 else found
     return found.to(x.dtype)
+
+
+def _tensor(matrix: Matrix, dtype: torch.dtype) -> Tensor:
+    return matrix.to(dtype) if isinstance(matrix, Tensor) else torch.tensor(matrix.tolist(), dtype=dtype)

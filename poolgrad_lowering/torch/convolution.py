@@ -180,10 +180,12 @@ def _by_product_per_position(image: Tensor, outputs: Tensor, windows: _Windows) 
 def _by_columns(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
     """Return dw: the columns of x, (N, G, K·C, L), by dy as (N, G, L, O), added up over N."""
     groups, channels, results = windows.groups, image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
-    places = outputs[0, 0].numel()
-    # Not -1 for the batch, which may be symbolic, nor for L, which may be empty.
-    columns = [each.reshape(-1, groups, channels, places) for each in _positions(image, outputs, windows, first_axis=2)]
-    rows = outputs.reshape(-1, groups, results, places).transpose(2, 3)
+    places = outputs[0, 0].numel()  # not -1: it may be 0
+    batch = -1 if isinstance(places, int) else outputs.shape[0]
+    columns = [
+        each.reshape(batch, groups, channels, places) for each in _positions(image, outputs, windows, first_axis=2)
+    ]
+    rows = outputs.reshape(batch, groups, results, places).transpose(2, 3)
     product = (torch.cat(columns, 2) @ rows).sum(0).reshape(groups, len(columns), channels, results)
     return product.permute(0, 3, 2, 1).reshape(-1, channels, *windows.kernel)
 

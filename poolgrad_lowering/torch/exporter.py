@@ -31,6 +31,7 @@ from poolgrad_lowering.torch.explanations import explanation, sentence
 from poolgrad_lowering.torch.internals.exporter import quick_program
 from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.read_sizes import read_sizes
 from poolgrad_lowering.torch.transposes import join_transposes
 
 OLDEST_OPSET = 18
@@ -139,6 +140,8 @@ def translated(
     _remove_casts(program.model.graph)
     exported = program.model_proto
     _name_symbols(exported, program.exported_program, sizes or {})
+    if sizes:
+        read_sizes(exported.graph, program.exported_program.graph)
     del exported.graph.metadata_props[:]
     for value in (*exported.graph.value_info, *exported.graph.input, *exported.graph.output):
         del value.metadata_props[:]  # in which the exporter records its code

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Interpolation, whose results and gradients are products with one constant matrix along each axis.
+"""Interpolation, whose results and gradients are products with one matrix along each axis.
 
 With n elements along an axis and m results, the result i is at the position
 
     p_i = r · (i + ½) − ½ with r = n / m, or with `align_corners` p_i = r · i with r = (n − 1) / (m − 1)
 
-between the elements (`model.interpolation`). With `antialias` the weights reach as much farther as there are fewer
-results than elements, and those of the elements that exist are divided by their sum.
+between the elements (`model.interpolation`). A matrix is a constant; that of a symbolic size is computed. With
+`antialias` the weights reach as much farther as there are fewer results than elements, and those of the elements that
+exist are divided by their sum.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import eq, mul
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,8 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.model.interpolation import Weights, cubic, linear, taps
-from poolgrad_lowering.torch.along_axes import along_axes
+from poolgrad_lowering.torch.along_axes import Matrix, along_axes
+from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 from poolgrad_lowering.torch.normalization import wide_type
 from poolgrad_lowering.torch.own_operators import repeat
 
@@ -73,35 +76,92 @@ def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corner
     return np.eye(size)[positions.clip(0, size - 1)]
 
 
-_LINEAR = _Filter(1, linear)
-_CUBIC = _Filter(2, cubic)
+def _computed_linear(size: Any, count: Any, ratio: float | Tensor, *, align_corners: bool) -> Tensor:
+    elements, results = _places(size), _places(count)
+    positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
+    positions = torch.minimum(positions.clamp(min=0), _last(elements))
+    return (1 - (positions[:, None] - elements).abs()).clamp(min=0)
+
+
+def _computed_nearest(
+    offset: float,
+    size: Any,
+    count: Any,
+    ratio: float | Tensor,
+    *,
+    align_corners: bool,  # noqa: ARG001 - as in `_nearest`
+) -> Tensor:
+    elements = _places(size)
+    positions = torch.minimum(((_places(count) + offset) * ratio).floor(), _last(elements))
+    return (positions[:, None] == elements).to(elements.dtype)
+
+
+def _places(count: Any) -> Tensor:
+    return torch.arange(count).to(torch.float32)  # not of floats, whose number a graph does not say
+
+
+def _last(places: Tensor) -> Tensor:
+    return places.amax(0, keepdim=True)  # a graph says that it is one number, as it does not of places[-1:]
+
+
+_LINEAR, _CUBIC = _Filter(1, linear), _Filter(2, cubic)
 _CUBIC_OF_IMAGES = _Filter(2, partial(cubic, a=-0.5))
 """What `antialias` takes, as Pillow does."""
+_NEAREST, _NEAREST_EXACT = partial(_nearest, 0.0), partial(_nearest, 0.5)
+_COMPUTED: Mapping[Any, Callable[..., Tensor]] = {
+    _LINEAR.matrix: _computed_linear,
+    _NEAREST: partial(_computed_nearest, 0.0),
+    _NEAREST_EXACT: partial(_computed_nearest, 0.5),
+}
+"""The functions that compute a matrix of symbolic sizes, by the one that gives a constant."""
 
 
 def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) -> Tensor:
     """Return an interpolation. The arguments are those of the operator: sizes, `align_corners` if it has it, factors.
 
-    Returns what torch computes if a size is symbolic or the numbers are integers.
+    Returns what torch computes if the numbers are integers, and for symbolic sizes that `_COMPUTED` does not have.
     """
-    sizes, counts, factors = x.shape[2:], arguments[0], arguments[-1]
-    if not (x.is_floating_point() and all(isinstance(size, int) for size in (*sizes, *(counts or ())))):
-        return NotImplemented
+    sizes, counts, factors = x.shape[2:], arguments[0], arguments[-1] or [None] * (x.ndim - 2)
     if counts is None:
-        counts = [math.floor(size * factor) for size, factor in zip(sizes, factors, strict=True)]
+        whole = (int(factor) if factor == int(factor) else factor for factor in factors)
+        counts = [math.floor(size * factor) for size, factor in zip(sizes, whole, strict=True)]
+    is_symbolic = not all(isinstance(size, int) for size in (*sizes, *counts))
+    if not x.is_floating_point() or (is_symbolic and matrix not in _COMPUTED):
+        return NotImplemented
     align_corners = len(arguments) > 2 and arguments[1]
-    matrices = []
-    for size, count, factor in zip(sizes, counts, factors or [None] * len(sizes), strict=True):
-        ratio = size / count if factor is None else 1 / factor
-        if align_corners:
-            ratio = (size - 1) / (count - 1) if count > 1 else 0.0
-        matrices.append(matrix(size, count, ratio, align_corners=align_corners))
-    times = [count // size for size, count in zip(sizes, counts, strict=True)]
-    repeats = [np.repeat(np.eye(size), factor, 0) for size, factor in zip(sizes, times, strict=True)]
-    if all(map(np.array_equal, matrices, repeats)):
+    matrices: list[Matrix] = []
+    for size, count, factor in zip(sizes, counts, factors, strict=True):
+        ratio = 1 / factor if factor is not None and not align_corners else _ratio(size, count, int(align_corners))
+        is_constant = isinstance(size, int) and isinstance(count, int)
+        weights = matrix if is_constant else _COMPUTED[matrix]
+        matrices.append(weights(size, count, ratio, align_corners=align_corners))
+    if (times := _repeats(matrix, matrices, sizes, counts)) is not None:
         found: Tensor = _Repeated.apply(x, times)
         return found
     return along_axes(x, matrices)
+
+
+def _repeats(matrix: Any, matrices: Sequence[Matrix], sizes: Sequence[Any], counts: Sequence[Any]) -> list[int] | None:
+    """Return how often each element is repeated along each axis, if nothing else is done; else None."""
+    times = [count // size for size, count in zip(sizes, counts, strict=True)]
+    if not all(isinstance(weights, np.ndarray) for weights in matrices):
+        are_whole = all(map(is_number, times)) and all(map(is_known, map(eq, counts, map(mul, sizes, times))))
+        return list(map(int, times)) if are_whole and matrix in (_NEAREST, _NEAREST_EXACT) else None
+    repeats = [np.repeat(np.eye(size), factor, 0) for size, factor in zip(sizes, times, strict=True)]
+    return times if all(map(np.array_equal, matrices, repeats)) else None
+
+
+def _ratio(size: Any, count: Any, less: int) -> float | Tensor:
+    """Return (size - less) / (count - less), 0 for a count of `less`; a tensor of one number if it is not known."""
+    if isinstance(size, int) and isinstance(count, int):
+        return (size - less) / (count - less) if count > less else 0.0
+    for one, other, power in ((count, size, -1.0), (size, count, 1.0)):
+        if not less and is_number(one // other) and is_known(one == other * (one // other)):
+            return float(int(one // other) ** power)
+    steps, parts = (
+        number - less if isinstance(number, int) else _last(_places(number)) + (1 - less) for number in (size, count)
+    )
+    return steps / (parts.clamp(min=1) if isinstance(parts, Tensor) else max(parts, 1))
 
 
 _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
@@ -111,10 +171,8 @@ _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
     aten.upsample_bicubic2d.vec: _CUBIC.matrix,
     aten._upsample_bilinear2d_aa.vec: _LINEAR.antialiased,  # noqa: SLF001 - the names of operators
     aten._upsample_bicubic2d_aa.vec: _CUBIC_OF_IMAGES.antialiased,  # noqa: SLF001
-    **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.0)),
-    **dict.fromkeys(
-        (getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.5)
-    ),
+    **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), _NEAREST),
+    **dict.fromkeys((getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), _NEAREST_EXACT),
 }
 
 INTERPOLATIONS = {operator: partial(_interpolate, matrix) for operator, matrix in _MATRICES.items()}

@@ -101,7 +101,7 @@ def keep_axes_apart(graph: fx.Graph) -> None:
     for node in list(graph.nodes):
         if not isinstance(node.meta.get("val"), Tensor):
             continue
-        if node.target is aten.slice.Tensor and node.args[2:] == _WHOLE:  # as x[:, None] has, of which it is a view
+        if _is_whole(node):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
             continue
@@ -113,6 +113,14 @@ def keep_axes_apart(graph: fx.Graph) -> None:
                 apart[node] = joined
             elif (given := apart.get(node.args[0])) is not None and _begins_with(_shape(node), given.outer):
                 node.replace_input_with(node.args[0], given.node)
+
+
+def _is_whole(node: fx.Node) -> bool:
+    """Whether a node is a view of all that it reads, as the slice in x[:, None], or an expand to its own shape."""
+    if node.target is aten.expand.default:
+        own, given = _shape(node), _shape(node.args[0])
+        return len(own) == len(given) and _begins_with(own, given)
+    return node.target is aten.slice.Tensor and node.args[2:] == _WHOLE
 
 
 def _before_joining(graph: fx.Graph, view: fx.Node) -> _Apart | None:

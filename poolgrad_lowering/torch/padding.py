@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.along_axes import products_from_the_last_axis
-from poolgrad_lowering.torch.internals.tracing import is_known
+from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 
 aten = torch.ops.aten
 
@@ -101,10 +101,13 @@ def _slice_backward(gradient: Tensor, sizes: Sequence[Any], axis: int, *part: An
     first, _, step = part
     if is_known(count == size):
         return gradient.clone()
+    behind = [0, 0] * (gradient.ndim - axis - 1)
+    cut = size - first - count  # of x[a:-b]: so many, whatever the size is
+    if not isinstance(count, int) and step == 1 and all(map(is_number, (first, cut))) and first >= 0:
+        return _padded(gradient, [*behind, first, int(cut)])
     if not all(isinstance(number, int) for number in (size, count, first)) or not count:
         scattered: Tensor = aten.slice_scatter(gradient.new_zeros(sizes), gradient, axis, *part)
         return scattered
-    behind = [0, 0] * (gradient.ndim - axis - 1)
     if step > 1 and count > 1:
         apart = aten.constant_pad_nd(gradient.unsqueeze(axis + 1), [*behind, 0, step - 1])
         gradient = apart.flatten(axis, axis + 1)

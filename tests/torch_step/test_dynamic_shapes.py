@@ -174,7 +174,7 @@ CONDITIONS: dict[str, tuple[nn.Module, str]] = {
     "a way": (Function(lambda x: x if x.shape[2] > 6 else 2 * x), "height > 6, by what <lambda>"),
     "the height of what a pool left, twice": (
         Function(lambda x: torch.cat([x, functional.interpolate(functional.max_pool2d(x, 2), scale_factor=2.0)], 1)),
-        r"2\*\(\(height//2\)\) = height",
+        r"Mod\(height, 2\) = 0",
     ),
 }
 
@@ -345,6 +345,90 @@ def test_sums_of_products_are_no_obstacle() -> None:
     assert_whole(step)
     step.check(steps=2)
     check_for(step, torch.randn(3, 7, 8), torch.zeros(1))
+
+
+class Segmented(nn.Module):
+    """A head of a fully convolutional network, which resizes features to the sizes of others."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.stem, self.deep = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, 2, padding=1)
+        self.head, self.options = nn.Conv2d(8, 5, 1), options
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = functional.max_pool2d(self.stem(x), 2)
+        deep = self.deep(y)
+        context = functional.interpolate(deep.mean((2, 3), keepdim=True), deep.shape[2:], **self.options)
+        found = torch.cat([functional.interpolate(deep + context, y.shape[2:], **self.options), y], 1)
+        return functional.interpolate(self.head(found), x.shape[2:], **self.options)
+
+
+RESIZES: dict[str, dict[str, Any]] = {
+    "bilinear": {"mode": "bilinear"},
+    "corners": {"mode": "bilinear", "align_corners": True},
+    "nearest": {"mode": "nearest"},
+    "exact": {"mode": "nearest-exact"},
+}
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_images_of_any_size_are_resized_without_an_obstacle(name: str) -> None:
+    height, width = "4*height", "4*width"
+    step = export_training_step(
+        Segmented(**RESIZES[name]),
+        nn.CrossEntropyLoss(),
+        (torch.randn(2, 3, 8, 12), torch.randint(5, (2, 8, 12))),
+        dynamic_shapes={"x": {0: "batch", 2: height, 3: width}, "target": {0: "batch", 1: height, 2: width}},
+        optimizer="sgd",
+    )
+    assert_whole(step)
+    assert len(lower(step.model).report.lowered) == 1
+    step.check(steps=2)
+    check_for(step, torch.randn(3, 3, 16, 4), torch.randint(5, (3, 16, 4)))
+
+
+def test_pools_of_what_layers_leave_of_a_length_are_lowered() -> None:
+    """Which is a rounded quotient, and twice one: the gradient's shape is that of a tensor, not its own arithmetic."""
+    layers = [nn.Conv1d(1, 4, 8, 3), nn.ReLU(), nn.MaxPool1d(4), nn.Conv1d(4, 4, 3), nn.MaxPool1d(3, 2), nn.Flatten(0)]
+    step = export_training_step(
+        nn.Sequential(*layers),
+        lambda y, _: (y * y).mean(),
+        (torch.randn(2, 1, 90), torch.zeros(1)),
+        dynamic_shapes={"input": {0: "batch", 2: Dim("length", min=80)}},
+        optimizer="sgd",
+    )
+    assert len(lower(step.model).report.lowered) == 2
+    step.check(steps=2)
+    check_for(step, torch.randn(3, 1, 131), torch.zeros(1))
+
+
+class Causal(nn.Module):
+    """Convolutions that read what is before, as in a TCN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Conv1d(size, 4, 3, padding=2 * step, dilation=step) for size, step in [(3, 1), (4, 2)]
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = functional.relu(layer(x)[:, :, : -layer.padding[0]])
+        return functional.pad(x[..., 1:], (1, 0)).mean(2)
+
+
+def test_ends_that_are_cut_off_a_length_are_no_obstacle() -> None:
+    step = export_training_step(
+        Causal(),
+        lambda y, _: (y * y).mean(),
+        (torch.randn(2, 3, 9), torch.zeros(1)),
+        dynamic_shapes={"x": {0: "batch", 2: "time"}},
+        optimizer="sgd",
+    )
+    assert "ScatterElements" not in {node.op_type for node in step.model.graph.node}
+    assert_whole(step)
+    step.check(steps=2)
+    check_for(step, torch.randn(3, 3, 12), torch.zeros(1))
 
 
 def test_rows_of_tensors_with_other_axes_are_rows() -> None:

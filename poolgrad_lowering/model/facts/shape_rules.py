@@ -314,15 +314,20 @@ def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _resize(known: Known, node: Node, value: Value) -> Shape | None:
-    """Of a Resize or Upsample by constant scales of all axes; axes with the scale 1 keep symbolic sizes."""
+    """Of a Resize or Upsample by constant scales of all axes; a symbolic size is known behind a whole one."""
     source = known.shape(node.input(0))
     is_old = node.is_a("Upsample") or node.scope.opset < 11
     scales = known.constant(node.input(1 if is_old else 2))
     if source is None or scales is None or scales.shape != (len(source),) or len(node.inputs) > 3:
         return None
+    whole = [int(np.floor(scale)) if scale >= 0 else 0 for scale in scales]
     return tuple(
-        dim if scale == 1 else opaque(value, axis) if dim.static is None else Dim(int(np.floor(dim.static * scale)))
-        for axis, (dim, scale) in enumerate(zip(source, scales, strict=True))
+        Dim(int(np.floor(dim.static * scale)))
+        if dim.static is not None
+        else size((Dim(number), dim))
+        if scale == number > 0
+        else opaque(value, axis)
+        for axis, (dim, scale, number) in enumerate(zip(source, scales, whole, strict=True))
     )
 
 

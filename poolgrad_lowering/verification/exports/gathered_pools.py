@@ -130,7 +130,7 @@ def _starts(rewrite: NodeRewrite, dims: Sequence[AxisSize], context: Context) ->
         return None
     if isinstance(batch, int):
         return rewrite.value(plane_starts([batch, *sizes]).reshape(batch, sizes[0], 1, 1))
-    source = context.input_with_size(str(batch))
+    source = context.input_with_size(batch)
     if source is None:
         return None
     ones = rewrite.add("Add", rewrite.zeros(0, 4, source, TensorProto.INT64), [1])

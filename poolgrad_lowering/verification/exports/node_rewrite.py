@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import integers, replace_entries
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, multiple_of, rank_of
 
 NUMBERS = (
     *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE),
@@ -37,8 +37,8 @@ INNER = "\0"
 
 GivenOperand = str | AnyArray | Sequence[int]
 """A value by its name, or a constant; integers in a list are a vector of int64."""
-SizedInput = tuple[str, int, Sequence[AxisSize]]
-"""An input of the graph, one of its axes, and its sizes."""
+SizedInput = tuple[int, str, int, Sequence[AxisSize]]
+"""How many times a size an input of the graph has on one of its axes: the multiple, the input, the axis, its sizes."""
 
 
 @dataclass
@@ -93,12 +93,17 @@ class NodeRewrite:
         return self.add(op_type, value, axes, keepdims=1)
 
     def zeros(self, axis: int, rank: int, source: SizedInput, element: int) -> str:
-        """Add zeros, of the size that an input has on an axis, for another axis of other ranks, as for graph mode."""
-        name, held_axis, dims = source
+        """Add zeros, of the size that an input has on an axis, for another axis of other ranks, as for graph mode.
+
+        Of a multiple of the size, every so manieth element is taken.
+        """
+        multiple, name, held_axis, dims = source
         self.reads.append(name)
         cut = [other for other, size in enumerate(dims) if other != held_axis and size != 1]
         if cut:
             name = self.add("Slice", name, [0] * len(cut), [1] * len(cut), cut)
+        if multiple > 1:
+            name = self.add("Slice", self.add("Reshape", name, [-1, multiple]), [0], [1], [1])
         row = self.add("Reshape", name, [-1 if at == axis else 1 for at in range(rank)])
         false = self.add("Less", row, row)
         return false if element == TensorProto.BOOL else self.add("Cast", false, to=element)
@@ -131,15 +136,16 @@ class Context:
         """Return the elements of a constant of integers."""
         return integers(self.constants.get(value))
 
-    def input_with_size(self, name: str) -> SizedInput | None:
-        """Return the input of the graph with the fewest unknown sizes that has this one."""
+    def input_with_size(self, size: AxisSize) -> SizedInput | None:
+        """Return an input of the graph with this size, or the least multiple of it, and the fewest unknown sizes."""
         found = []
         for value in self.inputs:
             known = self.types.get(value)
-            dims = None if known is None or known.element not in NUMBERS else known.dims
-            if dims is not None and name in dims and 0 not in dims:
-                found.append((value, dims.index(name), dims))
-        return min(found, key=lambda each: sum(not isinstance(size, int) for size in each[2]), default=None)
+            dims = () if known is None or known.element not in NUMBERS else known.dims or ()
+            for axis, theirs in enumerate(dims if 0 not in dims else ()):
+                if (multiple := multiple_of(theirs, size)) is not None:
+                    found.append((multiple, value, axis, dims))
+        return min(found, key=lambda each: (each[0], sum(not isinstance(of, int) for of in each[3])), default=None)
 
 
 def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:

@@ -13,7 +13,7 @@ is among them. Whether they compute the same, only a run can tell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -50,9 +50,11 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     constants = _constants(original.graph)
     planes = find_planes(original.graph, types, constants)
     context = Context(opset, types, constants, inputs, _measured(original.graph, types), planes)
-    nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context)
+    put_back = set[str]()
+    nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context, put_back)
     nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
-    nodes = _without_rewrites(original.graph, changed.graph, nodes, context)
+    nodes = _without_rewrites(original.graph, changed.graph, nodes, context, put_back)
+    nodes = _with_sources(original.graph, nodes, put_back)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
         return lowered
     protos.replace_entries(changed.graph, "node", nodes)
@@ -115,9 +117,12 @@ def _measured(graph: GraphProto, types: Mapping[str, TensorType]) -> dict[str, T
 
 
 def _without_rewrites(
-    original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], context: Context
+    original: GraphProto, lowered: GraphProto, nodes: Iterable[NodeProto], context: Context, put_back: set[str]
 ) -> list[NodeProto]:
-    """Return the nodes of the lowered graph, in order, with a node of the original in place of each rewrite of it."""
+    """Return the nodes of the lowered graph, in order, with a node of the original in place of each rewrite of it.
+
+    What these nodes compute is added to `put_back`.
+    """
     producers = {name: node for node in nodes for name in node.output if name}
     stored = {tensor.name: tensor for tensor in lowered.initializer}
     in_place: dict[int, NodeProto] = {}  # by the identity of a rewrite's last node
@@ -133,15 +138,15 @@ def _without_rewrites(
                 in_place[id(found)] = node
                 gone.update(id(each) for each in matched)
                 break
-    kept = [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
-    return _with_sources(original, kept, set(map(id, in_place.values())))
+    put_back.update(name for node in in_place.values() for name in node.output if name)
+    return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
 
 
-def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], put_back: Collection[int]) -> list[NodeProto]:
+def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], put_back: set[str]) -> list[NodeProto]:
     """Return the nodes with those of the original, in its order, that a node that was put back needs and no rewrite."""
     made = {name for node in nodes for name in node.output}
     place = {name: at for at, node in enumerate(original.node) for name in node.output if name}
-    pending = [name for node in nodes if id(node) in put_back for name in node.input]
+    pending = [name for node in nodes if not put_back.isdisjoint(node.output) for name in node.input]
     missing: set[int] = set()
     while pending:
         if (name := pending.pop()) in place and name not in made:
@@ -161,7 +166,9 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
     for (_, one), (_, other) in zip(protos.subgraphs(node), protos.subgraphs(found), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
         before = {name for each in other.node for name in each.output}
-        protos.replace_entries(other, "node", _without_rewrites(one, other, other.node, inner))
+        put_back = set[str]()
+        nodes = _without_rewrites(one, other, other.node, inner, put_back)
+        protos.replace_entries(other, "node", _with_sources(one, nodes, put_back))
         _restore_declarations(one, other, before)
 
 

@@ -350,7 +350,8 @@ def _filled(
     A product of sizes is an axis for each factor until the last node.
     """
     own = [1] * (len(shape) - len(own)) + list(own)
-    factors = [[size] if size == theirs else factors_of(size) for size, theirs in zip(shape, own, strict=True)]
+    pairs = zip(shape, own, strict=True)
+    factors = [[size] if size == of or context.input_with_size(size) else factors_of(size) for size, of in pairs]
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
     own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
@@ -365,7 +366,7 @@ def _filled(
         element = TensorProto.FLOAT if stored is None else stored.data_type
     elif (known := context.types.get(value)) is not None:
         element = known.element
-    sources = [context.input_with_size(str(sizes[axis])) for axis in wanted]
+    sources = [context.input_with_size(sizes[axis]) for axis in wanted]
     if not wanted or None in sources or element not in (*NUMBERS, TensorProto.BOOL):
         return
     joins = "Or" if element == TensorProto.BOOL else "Sub"

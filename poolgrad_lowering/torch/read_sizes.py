@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reads sizes of tensors that a graph computes of the sizes of its inputs.
+
+What layers leave of a symbolic size is a sum or a rounded quotient. Two that a graph computes are equal to whoever does
+the arithmetic; two that it reads of tensors are equal if the shapes are.
+"""
+
+from __future__ import annotations
+
+import onnx
+import sympy
+import torch
+from onnx import NodeProto, helper
+from torch import Tensor, fx
+
+from poolgrad_lowering.model.ir.graphs import remove_entries
+from poolgrad_lowering.torch.internals.tracing import is_number
+
+
+def read_sizes(graph: onnx.GraphProto, traced: fx.Graph) -> None:
+    """Read sizes that are sums or quotients of tensors that have them, in a graph exported of a traced one."""
+    writer = _Writer({node.name: node.meta.get("val") for node in traced.nodes})
+    for node in list(graph.node):
+        writer.write(node)
+    del graph.node[:]
+    graph.node.extend(writer.nodes)
+    remove_entries(graph.value_info, lambda value: value.name in writer.waiting)
+
+
+class _Writer:
+    """The nodes of a graph. What is computed of sizes, which torch does first, is `waiting` until it is read."""
+
+    def __init__(self, values: dict[str, object]) -> None:
+        self.nodes: list[NodeProto] = []
+        self._values = values
+        self.waiting: dict[str, NodeProto] = {}
+        self._tensors: dict[sympy.Expr, tuple[str, int]] = {}  # and their axes, by the size
+        self._read: dict[sympy.Expr, str] = {}
+
+    def write(self, node: NodeProto) -> None:
+        """Add a node, with sizes that are read where tensors before it have them."""
+        if len(node.output) == 1 and self._size(node.output[0]) is not None:
+            self.waiting[node.output[0]] = node
+            return
+        if any(attribute.HasField("g") for attribute in node.attribute):  # which may read all of them
+            for name in list(self.waiting):
+                self._operand(name)
+        node.input[:] = list(map(self._operand, node.input))
+        self.nodes.append(node)
+        for name in node.output:
+            value = self._values.get(name)
+            for axis, size in enumerate(value.shape if isinstance(value, Tensor) else ()):
+                if not is_number(size):
+                    self._tensors.setdefault(size.node.expr, (name, axis))
+
+    def _size(self, name: str) -> sympy.Expr | None:
+        """Return the sum or quotient that a value is, or None."""
+        value = self._values.get(name)
+        is_computed = isinstance(value, torch.SymInt) and value.node.expr.has(sympy.Add, sympy.Function)
+        return value.node.expr if isinstance(value, torch.SymInt) and is_computed else None
+
+    def _operand(self, name: str) -> str:
+        """Return the name under which a node reads a value."""
+        size = self._size(name)
+        if size is not None and size in self._tensors and size not in self._read:
+            source, axis = self._tensors[size]
+            self._read[size] = f"{name}.read"
+            shape = helper.make_node("Shape", [source], [f"{name}.shape"], f"{name}/shape", start=axis, end=axis + 1)
+            self.nodes += [shape, helper.make_node("Squeeze", shape.output, [f"{name}.read"], f"{name}/read")]
+        if size is not None and size in self._read:
+            return self._read[size]
+        if name in self.waiting:
+            node = self.waiting.pop(name)
+            node.input[:] = list(map(self._operand, node.input))
+            self.nodes.append(node)
+        return name
