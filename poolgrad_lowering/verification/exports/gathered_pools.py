@@ -17,7 +17,7 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from poolgrad_lowering.verification.exports.node_rewrite import Context, NodeRewrite, Planes, same_but
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, known_sizes
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, window_places
 from poolgrad_lowering.verification.operators.pooling import onnx_windows
 
@@ -27,13 +27,11 @@ def pool_rewrites(node: NodeProto, held: Mapping[str, Any], context: Context) ->
     alone = same_but(node)
     alone.output[:] = node.output[:1]
     yield NodeRewrite([alone])
-    known = context.types.get(node.input[0])
-    rewrite = NodeRewrite()
-    windows = None if known is None or known.dims is None else _windows(rewrite, node.input[0], held, known.dims)
-    if windows is None or known is None or known.dims is None:
+    dims, rewrite = context.dims(node.input[0]), NodeRewrite()
+    if dims is None or (windows := _windows(rewrite, node.input[0], held, dims)) is None:
         return
     rewrite.into(node.output[0], "Reshape", windows.maxima, windows.counts)
-    starts = _starts(rewrite, known.dims, context) if any(node.output[1:]) else None
+    starts = _starts(rewrite, dims, context) if any(node.output[1:]) else None
     if starts is not None:
         rewrite.into(node.output[1], "Reshape", rewrite.add("Add", windows.position, starts), windows.counts)
     yield rewrite
@@ -41,20 +39,17 @@ def pool_rewrites(node: NodeProto, held: Mapping[str, Any], context: Context) ->
 
 def position_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand for a Sub of Indices and positions of planes: positions in the planes."""
-    planes = context.planes.get(node.output[0])
-    if planes is None:
-        return
-    rewrite = NodeRewrite(reads=[planes.pool.input[0]])
-    windows = _windows(rewrite, planes.pool.input[0], attribute_values(planes.pool), planes.dims)
-    if windows is not None:
-        yield rewrite.into(node.output[0], "Reshape", windows.position, windows.counts)
+    if (planes := context.planes.get(node.output[0])) is not None:
+        rewrite = NodeRewrite(reads=[planes.pool.input[0]])
+        windows = _windows(rewrite, planes.pool.input[0], attribute_values(planes.pool), planes.dims)
+        if windows is not None:
+            yield rewrite.into(node.output[0], "Reshape", windows.position, windows.counts)
 
 
 def start_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand for a Slice of the Indices of a pool of single elements: the positions of planes."""
     planes, rewrite = context.planes.get(node.output[0]), NodeRewrite()
-    starts = None if planes is None else _starts(rewrite, planes.dims, context)
-    if planes is not None and starts is not None:
+    if planes is not None and (starts := _starts(rewrite, planes.dims, context)) is not None:
         yield rewrite.into(node.output[0], "Reshape", starts, [0, 0, *[1] * (len(planes.dims) - 2)])
 
 
@@ -96,9 +91,8 @@ class GatheredWindows(NamedTuple):
 
 def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequence[AxisSize]) -> GatheredWindows | None:
     """Add the nodes that gather the windows of a pool; None if these are not known."""
-    batch, *others = dims
-    sizes = [size for size in others if isinstance(size, int)]
-    if len(sizes) != len(others) or len(sizes) < 2 or held.get("storage_order", 0):
+    batch, sizes = dims[0], known_sizes(dims[1:])
+    if sizes is None or len(sizes) < 2 or held.get("storage_order", 0):
         return None
     channels, *spatial = sizes
     kernel, auto_pad = held["kernel_shape"], held.get("auto_pad", b"NOTSET").decode(errors="replace")
@@ -124,14 +118,12 @@ def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequen
 
 def _starts(rewrite: NodeRewrite, dims: Sequence[AxisSize], context: Context) -> str | None:
     """Add the positions of planes, of shape (N, C, 1, 1); None if not known."""
-    batch, *others = dims
-    sizes = [size for size in others if isinstance(size, int)]
-    if len(sizes) != len(others):
+    batch, sizes = dims[0], known_sizes(dims[1:])
+    if sizes is None:
         return None
     if isinstance(batch, int):
         return rewrite.value(plane_starts([batch, *sizes]).reshape(batch, sizes[0], 1, 1))
-    source = context.input_with_size(batch)
-    if source is None:
+    if (source := context.input_with_size(batch)) is None:
         return None
     ones = rewrite.add("Add", rewrite.zeros(0, 4, source, TensorProto.INT64), [1])
     number = rewrite.add("CumSum", ones, np.array(0), exclusive=1)

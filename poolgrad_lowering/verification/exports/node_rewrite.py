@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import integers, replace_entries
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, multiple_of, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, known_sizes, multiple_of, rank_of
 
 NUMBERS = (
     *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE),
@@ -123,14 +123,22 @@ class Context:
     measured: Mapping[str, TensorType] = field(default_factory=dict)
     planes: Mapping[str, Planes] = field(default_factory=dict)
 
+    def element(self, value: str) -> int | None:
+        """Return the element type of a value, None if it is not known."""
+        return self.types[value].element if value in self.types else None
+
+    def dims(self, value: str) -> tuple[AxisSize, ...] | None:
+        """Return the sizes of a value, None if its rank is not known."""
+        return self.types[value].dims if value in self.types else None
+
     def rank(self, value: str) -> int | None:
         """Return the rank of a value, None if it is not known."""
         return rank_of(value, self.types)
 
     def sizes(self, value: str, first: int = 0) -> list[int] | None:
         """Return the sizes of a value from an axis on if they are known numbers."""
-        dims = self.types[value].dims if value in self.types else None
-        return None if dims is None else TensorType(0, dims[first:]).sizes
+        dims = self.dims(value)
+        return None if dims is None else known_sizes(dims[first:])
 
     def integers(self, value: str) -> list[int] | None:
         """Return the elements of a constant of integers."""
@@ -140,8 +148,7 @@ class Context:
         """Return an input of the graph with this size, or the least multiple of it, and the fewest unknown sizes."""
         found = []
         for value in self.inputs:
-            known = self.types.get(value)
-            dims = () if known is None or known.element not in NUMBERS else known.dims or ()
+            dims = (self.dims(value) or ()) if self.element(value) in NUMBERS else ()
             for axis, theirs in enumerate(dims if 0 not in dims else ()):
                 if (multiple := multiple_of(theirs, size)) is not None:
                     found.append((multiple, value, axis, dims))

@@ -18,7 +18,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
 from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of
+from poolgrad_lowering.verification.graph.types import AxisSize, factors_of
 from poolgrad_lowering.verification.operators.pool import same_pads
 
 _FAR = 2**63 - 1
@@ -77,9 +77,9 @@ def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Nod
 
 def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A C of −0.0 leaves every sum as it is, zeros of both signs too."""
-    known = context.types.get(node.input[0])
-    if known is not None and not any(node.input[2:]) and known.element in _FLOATS:
-        zero = np.array([-0.0], helper.tensor_dtype_to_np_dtype(known.element))
+    element = context.element(node.input[0])
+    if element in _FLOATS and not any(node.input[2:]):
+        zero = np.array([-0.0], helper.tensor_dtype_to_np_dtype(element))
         yield NodeRewrite().same(node, *node.input[:2], zero, beta=1.0)
 
 
@@ -109,21 +109,17 @@ def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Node
 
 
 def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    known = context.types.get(node.input[0])
-    if known is not None and known.element in _FLOATS and not held:
-        rewrite = NodeRewrite()
-        infinity = np.array(math.inf, helper.tensor_dtype_to_np_dtype(known.element))
+    element, rewrite = context.element(node.input[0]), NodeRewrite()
+    if element in _FLOATS and not held:
+        infinity = np.array(math.inf, helper.tensor_dtype_to_np_dtype(element))
         yield rewrite.into(node.output[0], "Equal", rewrite.add("Abs", *node.input), infinity)
 
 
 def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """The operand gives random numbers their shape and their type, no value: any element, expanded, is as good."""
-    sizes, element = held.get("shape"), int(TensorProto.FLOAT)
+    sizes, element = held.get("shape"), context.element(node.input[0]) if node.input else int(TensorProto.FLOAT)
     if node.input:
-        known = context.types.get(node.input[0])
-        if known is None:
-            return
-        sizes, element = context.sizes(node.input[0]), known.element
+        sizes = context.sizes(node.input[0])
     if sizes is None:
         return
     kept = {"dtype": element} | {name: value for name, value in held.items() if name != "shape"}
@@ -219,9 +215,8 @@ def _indices(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[Nod
 
 
 def _cast_like(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    known = context.types.get(node.input[1])
-    if known is not None:
-        yield NodeRewrite().into(node.output[0], "Cast", node.input[0], to=known.element)
+    if (element := context.element(node.input[1])) is not None:
+        yield NodeRewrite().into(node.output[0], "Cast", node.input[0], to=element)
 
 
 def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -236,8 +231,7 @@ def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> It
 def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Data as rows, one for each index tuple; a tuple's row is its number in row-major order."""
     data, indices, updates = node.input
-    sizes, known = context.sizes(data), context.types.get(indices)
-    depth = known.dims[-1] if known is not None and known.dims else None
+    sizes, depth = context.sizes(data), (context.dims(indices) or (None,))[-1]
     if sizes is None or not isinstance(depth, int) or depth > len(sizes):
         return
     outer, width = sizes[:depth], math.prod(sizes[depth:])
@@ -263,9 +257,8 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
 
 def _in_parts(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A sum with a function before or after it; onnxruntime adds up some of them in another order."""
-    known = context.types.get(node.input[0])
     is_sum = not held.get("noop_with_empty_axes") or any(node.input[1:])
-    if known is None or known.element not in _WIDE_FLOATS or not is_sum:
+    if context.element(node.input[0]) not in _WIDE_FLOATS or not is_sum:
         return
     axes = held.get("axes")  # an input of ReduceSum before it is one of the others
     operands: list[GivenOperand] = [*node.input[1:], *([axes] if axes is not None else [])]
@@ -291,25 +284,24 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     result = context.measured.get(node.input[position], context.types.get(node.output[0]))
     if result is None or result.dims is None or 0 in result.dims:
         return
-    source = context.types.get(node.input[0]) if position else TensorType(0, ())
-    own = None if source is None or source.dims is None else list(source.dims)
+    own = context.dims(node.input[0]) if position else ()
     shape: list[AxisSize] = list(result.dims)
     zeros = False
     if node.op_type == "Reshape":
         unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
         if len(unknown) > 1:  # 0 is the size of the input on the same axis
             known = [axis for axis in unknown if shape[axis] is not None]
-            kept = [axis for axis in known if shape[axis] in (own or [])[axis : axis + 1]]
+            kept = [axis for axis in known if shape[axis] in (own or ())[axis : axis + 1]]
             shape, zeros = [0 if axis in kept else size for axis, size in enumerate(shape)], bool(kept)
         if sum(not isinstance(size, int) for size in shape) == 1:
             shape = list(_as_numbers(shape, -1))
-        yield from _aligned(node, own or [], list(result.dims))
+        yield from _aligned(node, own or (), result.dims)
     elif own is not None and len(own) <= len(shape):
         aligned = [*[None] * (len(shape) - len(own)), *own]
         if node.op_type == "Expand":
             pairs = zip(shape, aligned, strict=True)
             shape = [1 if isinstance(size, str) and size == of else size for size, of in pairs]
-        yield from _filled(node, held, list(result.dims), own, context)
+        yield from _filled(node, held, result.dims, own, context)
     if all(isinstance(size, int) for size in shape):
         rewrite = NodeRewrite()
         changes = {"allowzero": 0} if zeros else {}
@@ -359,13 +351,11 @@ def _filled(
     if None in sizes or any(own[axis] != 1 for axis in wanted):
         return
     rewrite = NodeRewrite()
-    value = node.input[0]
+    value, element = node.input[0], context.element(node.input[0])
     if node.op_type == "ConstantOfShape":
         stored = held.get("value")
         value = rewrite.value(np.zeros(1, np.float32) if stored is None else numpy_helper.to_array(stored))
         element = TensorProto.FLOAT if stored is None else stored.data_type
-    elif (known := context.types.get(value)) is not None:
-        element = known.element
     sources = [context.input_with_size(sizes[axis]) for axis in wanted]
     if not wanted or None in sources or element not in (*NUMBERS, TensorProto.BOOL):
         return

@@ -42,12 +42,12 @@ def nested_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from nested_nodes(graph.node)
 
 
-def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
-    """Yield the graph and those in its nodes, each before those in its own nodes."""
-    yield graph
-    for node in graph.node:
-        for _, inner in subgraphs(node):
-            yield from graphs_in(inner)
+def graphs_below(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
+    """Yield the subgraphs of nodes, each before those in its own nodes."""
+    for node in nodes:
+        for _, graph in subgraphs(node):
+            yield graph
+            yield from graphs_below(graph.node)
 
 
 def node_bytes(node: NodeProto) -> bytes:
@@ -144,22 +144,16 @@ def without_initializers(model: ModelProto) -> ModelProto:
 
 
 def scopes_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
-    """Yield the main graph, the functions and all subgraphs, inner ones first."""
-    yield from _nested(model.graph)
-    for function in model.functions:
-        yield from _nested(function)
+    """Yield the main graph, the functions and all subgraphs, outer ones first."""
+    scopes: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    for scope in scopes:
+        yield scope
+        yield from graphs_below(scope.node)
 
 
 def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
     """Yield the nodes of the main graph, the functions and all subgraphs."""
     return (node for scope in scopes_of(model) for node in scope.node)
-
-
-def _nested(scope: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
-    for node in scope.node:
-        for _, graph in subgraphs(node):
-            yield from _nested(graph)
-    yield scope
 
 
 def _order(nodes: Sequence[NodeProto]) -> list[int]:

@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 
 import onnx
 from google.protobuf.message import EncodeError
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import AttributeProto, ModelProto, TensorProto, ValueInfoProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.verification.graph import protos, roles
 from poolgrad_lowering.verification.graph.flat import MAIN, FlatNode, main_unit
-from poolgrad_lowering.verification.operators.pool import window_count
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +42,11 @@ class TensorType:
     dims: tuple[AxisSize, ...] | None
     claimed: bool = False
 
-    @property
-    def sizes(self) -> list[int] | None:
-        """The sizes if all are known numbers."""
-        found = [size for size in self.dims or () if isinstance(size, int)]
-        return found if self.dims is not None and len(found) == len(self.dims) else None
+
+def known_sizes(dims: Sequence[AxisSize]) -> list[int] | None:
+    """Return the sizes if all are known numbers."""
+    sizes = [size for size in dims if isinstance(size, int)]
+    return sizes if len(sizes) == len(dims) else None
 
 
 def factors_of(size: AxisSize) -> list[AxisSize]:
@@ -85,7 +84,8 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     known: dict[str, TensorType] = {}
     unit = main_unit(model)
     for source in _sources(_without_weights(model)):
-        for path, graph in zip(unit.scopes, protos.graphs_in(source.graph), strict=True):
+        graphs = [source.graph, *protos.graphs_below(source.graph.node)]
+        for path, graph in zip(unit.scopes, graphs, strict=True):
             prefix = "" if path == MAIN else f"{path}: "
             for value in (*graph.input, *graph.output, *graph.value_info):
                 _learn(known, prefix + value.name, value)
@@ -134,22 +134,7 @@ def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
     declared = (model, _inferred(model))
     if any(is_of_onnx(function.domain, function.name) for function in model.functions):
         return declared
-    return *declared, _computed(without_claims(model))
-
-
-def _computed(model: ModelProto) -> ModelProto:
-    """Return what onnx infers, without the windows that runtimes drop; the model is changed."""
-    inferred = _inferred(model)
-    for node in model.graph.node:
-        if not rounds_up(node) or not node.input:
-            continue
-        values = (*inferred.graph.input, *inferred.graph.value_info)
-        x = next((value.type.tensor_type.shape.dim for value in values if value.name == node.input[0]), ())
-        other = without_dropped_windows(node, [_dim(dim) for dim in x][2:])
-        if other is not None:
-            node.CopyFrom(other)
-            inferred = _inferred(model)
-    return inferred
+    return *declared, _inferred(_with_counted_windows(without_claims(model)))
 
 
 def value_info(name: str, found: TensorType | None) -> ValueInfoProto:
@@ -191,41 +176,26 @@ def _inferred(model: ModelProto) -> ModelProto:
 _ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, "ai.onnx", onnx.defs.ONNX_ML_DOMAIN)
 
 
-def rounds_up(node: NodeProto) -> bool:
-    """Whether it is a MaxPool with `ceil_mode` and explicit pads."""
-    if node.op_type != "MaxPool" or node.domain not in ("", "ai.onnx"):
-        return False
-    attributes = protos.attribute_values(node)
-    return bool(attributes.get("ceil_mode")) and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
+_COUNTED = """
+<domain: "poolgrad_lowering.inference", opset_import: ["": 22]>
+MaxPool <kernel_shape, strides, pads, dilations> (x) => (y, indices) {
+    y, indices = MaxPool <ceil_mode = 1, kernel_shape: ints = @kernel_shape, strides: ints = @strides,
+        pads: ints = @pads, dilations: ints = @dilations> (x)
+}
+"""
+"""A MaxPool that rounds up, of the version from which on inference leaves out the windows that runtimes drop."""
 
 
-def without_dropped_windows(node: NodeProto, sizes: Sequence[AxisSize]) -> NodeProto | None:
-    """Return a pool for which inference counts right over an x with these spatial sizes; None if `node` is one.
-
-    It rounds down, with more padding behind axes whose last window is kept. The node has to round up.
-    """
-    attributes = protos.attribute_values(node)
-    kernel = attributes.get("kernel_shape", [])
-    rank = len(kernel)
-    strides, dilations = (attributes.get(name, [1] * rank) for name in ("strides", "dilations"))
-    pads = list(attributes.get("pads", [0] * 2 * rank))
-    if not rank == len(sizes) == len(strides) == len(dilations) == len(pads) // 2:
-        return None
-    drops = False
-    for axis, size in enumerate(sizes):
-        if not isinstance(size, int):
-            return None
-        extent, stride = dilations[axis] * (kernel[axis] - 1) + 1, strides[axis]
-        room = size + pads[axis] + pads[rank + axis] - extent
-        if room < 0:
-            return None  # no window fits
-        count = window_count(size, extent, stride, pads[axis], pads[rank + axis], ceil=True)
-        drops |= count != -(-room // stride) + 1
-        pads[rank + axis] += max(0, (count - 1) * stride - room)
-    if not drops:
-        return None
-    rounded = {**attributes, "ceil_mode": 0, "pads": pads}
-    return onnx.helper.make_node("MaxPool", node.input, node.output, domain=node.domain, **rounded)
+def _with_counted_windows(model: ModelProto) -> ModelProto:
+    """Replace the MaxPools of a model with `ceil_mode` and explicit pads by calls of `_COUNTED`; return the model."""
+    function = onnx.parser.parse_function(_COUNTED)
+    model.functions.append(function)
+    model.opset_import.add(domain=function.domain, version=1)
+    for node in model.graph.node:
+        values = protos.attribute_values(node) if node.op_type == "MaxPool" and node.domain in ("", "ai.onnx") else {}
+        if values.get("ceil_mode") and values.get("auto_pad", b"NOTSET") == b"NOTSET":
+            node.domain, node.output[:] = function.domain, [*node.output, ""][:2]
+    return model
 
 
 def is_of_onnx(domain: str, op_type: str) -> bool:

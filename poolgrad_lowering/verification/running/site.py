@@ -26,23 +26,10 @@ from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
-from poolgrad_lowering.verification.running import contract, evaluator
-from poolgrad_lowering.verification.running.averages import (
-    are_exact,
-    divisors,
-    multiplies_by_fractions,
-    rounding_bounds,
-)
+from poolgrad_lowering.verification.running import averages, contract, evaluator
 from poolgrad_lowering.verification.running.compare import compare
 from poolgrad_lowering.verification.running.data import DRAWN, ONLY_MULTIPLES, Divisors, draw, excluded_data
-from poolgrad_lowering.verification.running.sizes import (
-    ConcreteShape,
-    bound_sizes,
-    choices,
-    element_count,
-    shapes,
-    symbols,
-)
+from poolgrad_lowering.verification.running.sizes import ConcreteShape, choices, element_count, shapes
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 from poolgrad_lowering.verification.sites.declared import node_flaw
 from poolgrad_lowering.verification.sites.regions import ChangedRegion
@@ -108,8 +95,8 @@ class DifferentialTest:
         self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
         self.not_drawn = excluded_data(cut, self._types, on_provider=provider is not None)
         self._divisors: dict[tuple[tuple[str, ConcreteShape], ...], dict[str, Divisors]] = {}
-        averages = ONLY_MULTIPLES in self.not_drawn
-        self._rounds = averages and (provider is not None or multiplies_by_fractions(cut))
+        self._of_averages = ONLY_MULTIPLES in self.not_drawn
+        self._rounds = self._of_averages and (provider is not None or averages.multiplies_by_fractions(cut))
 
     def check(self) -> tuple[int, Failure | None]:
         """Return the number of runs, and the first case in which the sides differ, at the smallest sizes, or None.
@@ -134,10 +121,7 @@ class DifferentialTest:
         """Return the choices of shapes with which the original runs, and the reason why the last other one fails."""
         usable: list[dict[str, ConcreteShape]] = []
         reason = ""
-        constants = known_integers(self._cut.original, self._cut.constants)
-        windows = {w for node in (*self._cut.original, *self._cut.lowered) for w in windows_of(node, constants)}
-        bound = bound_sizes(self._cut, self._types, constants)
-        for chosen in choices(symbols(self._types, self._cut), windows, bound):
+        for chosen in choices(self._cut, self._types):
             try:
                 found = shapes(self._cut, self._sources, self._types, chosen)
                 if usable and element_count(found) > _MOST_ELEMENTS:
@@ -164,11 +148,11 @@ class DifferentialTest:
 
     def _divisors_at(self, sizes: Mapping[str, ConcreteShape]) -> dict[str, Divisors]:
         """Return what elements of the incoming gradients are divided by at these sizes, for average pools."""
-        if ONLY_MULTIPLES not in self.not_drawn:
+        if not self._of_averages:
             return {}
         key = tuple(sorted(sizes.items()))
         if key not in self._divisors:
-            self._divisors[key] = divisors(self._cut, self._sources[1], sizes)
+            self._divisors[key] = averages.divisors(self._cut, self._sources[1], sizes)
         return self._divisors[key]
 
     def _run(self, run: int, sizes: Mapping[str, ConcreteShape]) -> Failure | None:
@@ -186,17 +170,15 @@ class DifferentialTest:
         except Exception as error:  # as above; the original ran with these inputs
             return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {evaluator.first_line(error)}")
         divided = self._divisors_at({value: array.shape for value, array in feeds.items()})
-        exact = ONLY_MULTIPLES not in self.not_drawn or are_exact(self._cut, divided, feeds)
-        bounds: Mapping[str, AnyArray] | None = None
+        exact = not self._of_averages or averages.are_exact(self._cut, divided, feeds)
+        bounds: Mapping[str, AnyArray] = {}
         for name, value in expected.items():
             bad = compare(value, found[name], run=run, output=name)
             if bad and (self._rounds or not exact):
-                bounds = rounding_bounds(self._expect, self._cut, divided, feeds) if bounds is None else bounds
+                bounds = bounds or averages.rounding_bounds(self._expect, self._cut, divided, feeds)
                 bad = compare(value, found[name], run=run, output=name, bound=bounds.get(name))
-            if bad and ONLY_MULTIPLES not in self.not_drawn:
-                return bad
-            if bad:  # drawn for the windows of the attributes: what contradicts them is the cause
-                return self._contract_mismatch(run, feeds, found, exact=exact) or bad
+            if bad:  # data of averages is drawn for the windows of the attributes: what contradicts them is the cause
+                return (self._of_averages and self._contract_mismatch(run, feeds, found, exact=exact)) or bad
         return self._contract_mismatch(run, feeds, found, exact=exact)
 
     def _contract_mismatch(

@@ -19,7 +19,7 @@ from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of, known_sizes, rank_of
 from poolgrad_lowering.verification.graph.windows import Constants, StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.operators.pool import window_count
 from poolgrad_lowering.verification.result import UnprovenError
@@ -37,7 +37,7 @@ For windows that are larger, there are more: see `choices`.
 """
 
 
-def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
+def _symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
     """Return the symbols to choose, each with the first axis on which it occurs.
 
     Those of incoming gradients follow from them, unless a site has no other input: one of an average pool may read
@@ -46,13 +46,13 @@ def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
     found: dict[str, int] = {}
     others = [value for value, role in cut.inputs.items() if role is not Role.GRADIENT]
     for value in others or cut.inputs:
-        for axis, dim in enumerate(named_dims(value, types)):
+        for axis, dim in enumerate(_named_dims(value, types)):
             if isinstance(dim, str):
                 found.setdefault(dim, axis)
     return found
 
 
-def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, ...]:
+def _named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, ...]:
     """Return a value's sizes, unknown ones as unique symbols. Raises `UnprovenError` if the rank is not known."""
     known = types.get(value)
     if known is None or known.dims is None:
@@ -60,16 +60,17 @@ def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, 
     return tuple(f"{value}[{axis}]" if dim is None else dim for axis, dim in enumerate(known.dims))
 
 
-def choices(
-    names: Mapping[str, int], windows: Iterable[StridedWindow], bound: Mapping[str, Sequence[int]]
-) -> list[dict[str, int]]:
+def choices(cut: Cut, types: Mapping[str, TensorType]) -> list[dict[str, int]]:
     """Return the choices of sizes for the symbols, from small to large; one empty choice if there are no symbols.
 
-    Besides `EXTENTS` there are sizes at the edges of large windows of either side, with a batch of 1. A symbol in
-    `bound` takes turns among its sizes. Where a symbol is a product such as 4*N, there are also sizes that are it.
+    Besides `EXTENTS` there are sizes at the edges of large windows of either side, with a batch of 1. A symbol that is
+    bound to sizes takes turns among them. Where a symbol is a product such as 4*N, there are also sizes that are it.
     """
+    names, constants = _symbols(types, cut), known_integers(cut.original, cut.constants)
     if not names:
         return [{}]
+    bound = _bound_sizes(cut, types, constants)
+    windows = {window for node in (*cut.original, *cut.lowered) for window in windows_of(node, constants)}
     edges = {size for window in windows for size in _edges(window) if size >= EXTENTS[2]}
     more = {edge + near for edge in edges for near in range(-len(names), 2)} - {*EXTENTS}
     batches = dict(zip(EXTENTS, BATCHES, strict=True))
@@ -96,7 +97,7 @@ def _products(names: Iterable[str]) -> list[dict[str, int]]:
     return found
 
 
-def bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants) -> dict[str, list[int]]:
+def _bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants) -> dict[str, list[int]]:
     """Return the sizes that symbols of pooled tensors can have where those of the gradients are known."""
     found: dict[str, list[int]] = {}
     for node in (*cut.original, *cut.lowered):
@@ -104,9 +105,9 @@ def bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants)
         rank = rank_of(x, types)
         if rank is None or rank != rank_of(gradient, types):
             continue
-        sizes, counts = named_dims(x, types), named_dims(gradient, types)
+        sizes, counts = _named_dims(x, types), _named_dims(gradient, types)
         dx = next(iter(node.outputs), "")
-        made = named_dims(dx, types) if rank == rank_of(dx, types) else sizes
+        made = _named_dims(dx, types) if rank == rank_of(dx, types) else sizes
         first = 1 if roles.has_channels_last(node) else 2
         windows = dict(enumerate(windows_of(node, constants)[2 - rank :], first))
         others = {0, rank - 1 if first == 1 else 1}
@@ -146,7 +147,7 @@ def shapes(
     """
     bound, known = dict(chosen), dict[str, ConcreteShape]()
     for value in (value for value, role in cut.inputs.items() if role is not Role.GRADIENT):
-        shape = _bind(named_dims(value, types), bound)
+        shape = _bind(_named_dims(value, types), bound)
         if shape is None:
             raise UnprovenError(f"the shape of '{value}' is not known")
         known[value] = shape
@@ -173,8 +174,8 @@ def shapes(
 def _bind(dims: Sequence[AxisSize] | None, bound: Mapping[str, int]) -> ConcreteShape | None:
     if dims is None:
         return None
-    sizes = [dim if isinstance(dim, int) else bound.get(dim or "") for dim in dims]
-    return tuple(size for size in sizes if size is not None) if None not in sizes else None
+    sizes = known_sizes([bound.get(dim, dim) if isinstance(dim, str) else dim for dim in dims])
+    return None if sizes is None else tuple(sizes)
 
 
 def _probe(
