@@ -61,19 +61,7 @@ def verify(
     folder: Path | None = None,
     progress: SiteProgress | None = None,
 ) -> Verification:
-    """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
-
-    `lowered` is a model, or what `lower` returned. If the two are exchanged, or unrelated, the first of the differences
-    says so. With `whole_model` both models are also run from end to end if onnxruntime can run them. The smallest
-    failing case of the first site that differs is written into a subfolder of `reproducer`. Tensors in external files
-    are read from `folder`.
-
-    Operators of training runtimes that the lowered model has in standard ONNX are compared up to rounding, each with
-    onnxruntime's own kernel; without onnxruntime-training they are unproven.
-
-    Raises `TypeError` for a path, `InvalidModelError` for names that are not UTF-8, and `FileError` if the reproducer
-    cannot be written.
-    """
+    """As `poolgrad_lowering.verify`, with `settings` in place of runs, seed and backend, and without their errors."""
     given: ModelProto = model_of(lowered)
     for model in (original, given):
         require_model(model)
@@ -118,11 +106,7 @@ def verify(
 
 
 def verify_files(original: PathLike, lowered: PathLike, settings: Settings, **options: Any) -> Verification:
-    """Call `verify` for two files, with its options except `folder`.
-
-    The external data of each model is read from the folder of its file; equal data can be in different files and at
-    different offsets. Raises the errors of `verify`, `FileError` and `InvalidModelError`.
-    """
+    """As `poolgrad_lowering.verify_files`, with `settings` as in `verify`."""
     before, after = with_comparable_data(_read(Path(original)), _read(Path(lowered)))
     return verify(before, after, settings, folder=Path(original).parent, **options)
 

@@ -128,11 +128,8 @@ class AxisRemoval:
         A value with one axis is replaced too if the node is elementwise and its result has axes anyway.
         """
         known = {**self._scalars, **(self._with_axis if _broadcasts(node) and self._has_axes(node) else {})}
-        scalars = [known.get(name, name) for name in node.input]
         changed = deepcopy(node)
-        changed.input[:] = [
-            scalar if isinstance(scalar, str) else name for scalar, name in zip(scalars, node.input, strict=True)
-        ]
+        changed.input[:] = [scalar if isinstance(scalar := known.get(name), str) else name for name in node.input]
         return changed
 
     def _unsqueezed(self, node: NodeProto) -> list[NodeProto]:

@@ -17,8 +17,8 @@ from poolgrad_lowering.verification.graph.protos import attribute_values, consta
 Constants = Mapping[str, list[int]]
 """The values of constant lists of integers."""
 
-_KERNELS = {"kernel_size": ("stride", "padding", "dilation"), "ksize": ("strides", "pads", "dilation")}
-"""The attributes of windows by that of the kernel: those of a user's operator, and Ascend's."""
+_WINDOWS = ("kernel_size", "stride", "padding", "dilation"), ("ksize", "strides", "pads", "dilation")
+"""The attributes of windows, first that of the kernel: those of a user's operator, and Ascend's."""
 _ATEN_POOLS = {
     **{f"avg_pool{rank}d_backward": (rank, 2, 5) for rank in (1, 2, 3)},
     **{f"max_pool{rank}d_with_indices": (rank, 1, 5) for rank in (2, 3)},
@@ -58,8 +58,7 @@ def windows_of(node: FlatNode, constants: Constants) -> list[StridedWindow]:
             return _windows(kernel * (rank if len(kernel) == 1 else 1), *others)
         if roles.is_average_gradient(node):
             return average_windows_of(values) if "ksize" in values else []
-        kernel_name = next((name for name in _KERNELS if name in values), None)
-        names = () if kernel_name is None else (kernel_name, *_KERNELS[kernel_name])
+        names = next((names for names in _WINDOWS if names[0] in values), None)
         return _windows(*(values[name] for name in names)) if names else []
     except (KeyError, TypeError, ValueError):  # what the node lacks or has too much of is said elsewhere
         return []

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
@@ -182,16 +182,6 @@ class ConvTranspose(OnnxConvTranspose):
         return (y[planes + kept] + bias,)
 
 
-class _LayoutWindows(NamedTuple):
-    """The windows of a pool: the axis of the channels, and lists with an entry for each spatial axis of x."""
-
-    channels: int
-    sizes: list[int]
-    kernel: list[int]
-    strides: list[int]
-    pads: pool.Pads
-
-
 def _layout_windows(
     shape: Sequence[int],
     *,
@@ -201,8 +191,8 @@ def _layout_windows(
     explicit_paddings: Sequence[int] = (),
     data_format: str = "NHWC",
     **_: Any,
-) -> _LayoutWindows:
-    """Return the windows over an x of this shape, which has the layout `data_format`."""
+) -> tuple[int, list[int], list[int], list[int], pool.Pads]:
+    """Return the axis of the channels, and sizes, kernel, strides and pads on the spatial axes of an x of this shape."""
     channels = data_format.index("C")
     spatial = [axis for axis in range(len(shape)) if axis not in (0, channels)]
     sizes, kernel, steps = ([numbers[axis] for axis in spatial] for numbers in (shape, ksize, strides))
@@ -212,7 +202,7 @@ def _layout_windows(
     elif padding == "EXPLICIT":
         begins, ends = ([explicit_paddings[2 * axis + end] for axis in spatial] for end in (0, 1))
         pads = begins, ends
-    return _LayoutWindows(channels, sizes, kernel, steps, pads)
+    return channels, sizes, kernel, steps, pads
 
 
 def pool_gradient(x: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:

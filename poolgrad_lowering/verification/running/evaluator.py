@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -18,7 +18,7 @@ from poolgrad_lowering.model.io.onnxruntime import quoted
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
-from poolgrad_lowering.verification.graph.protos import subgraphs
+from poolgrad_lowering.verification.graph.protos import nested_nodes, subgraphs
 from poolgrad_lowering.verification.graph.types import TensorType, value_info
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
@@ -61,24 +61,14 @@ def reference_runner(model: ModelProto) -> Runner:
     return run
 
 
-class Session(Protocol):
-    """What is used of an onnxruntime session."""
-
-    def get_inputs(self) -> Sequence[Any]:
-        """Return the inputs, each with its name."""
-
-    def run(self, names: Sequence[str], feeds: Mapping[str, AnyArray]) -> Sequence[AnyArray]:
-        """Return the outputs of these names."""
-
-
 class Provider(NamedTuple):
-    """The execution provider: the name of its backend, and a function that makes a session of a lowered model on it.
+    """The execution provider: the name of its backend, and a function that makes onnxruntime's session on it.
 
     `open` raises an error of the package if there is no session, or if the provider runs none of the site's nodes.
     """
 
     backend: str
-    open: Callable[[ModelProto], Session]
+    open: Callable[[ModelProto], Any]
 
 
 def provider_runner(model: ModelProto, provider: Provider) -> Runner:
@@ -183,20 +173,17 @@ def independent(nodes: Sequence[FlatNode], values: Collection[str]) -> list[Flat
 def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProto]:
     """Return the functions of a model that nodes call, callees before callers, as onnx's evaluator requires."""
     known = {(function.domain, function.name, function.overload): function for function in source.functions}
-    found: dict[tuple[str, str, str], FunctionProto] = {}
+    found: list[FunctionProto] = []
 
     def visit(called: Iterable[NodeProto]) -> None:
-        for node in called:
-            for _, graph in subgraphs(node):
-                visit(graph.node)
-            key = node.domain, node.op_type, node.overload
-            function = known.pop(key, None)
+        for node in nested_nodes(called):
+            function = known.pop((node.domain, node.op_type, node.overload), None)
             if function is not None:
                 visit(function.node)
-                found[key] = function
+                found.append(function)
 
     visit(nodes)
-    return list(found.values())
+    return found
 
 
 def _node(node: FlatNode, free: Collection[str]) -> NodeProto:

@@ -87,22 +87,17 @@ def _outermost(unit: Unit, common: Collection[bytes]) -> list[FlatNode]:
 
 def _regions(unit: str, removed: Sequence[FlatNode], added: Sequence[FlatNode]) -> Iterable[ChangedRegion]:
     defined_by_both = _defined(removed) & _defined(added)
-    graph: nx.Graph[tuple[bool, int]] = nx.Graph()
-    sides = {True: removed, False: added}
-    for side, nodes in sides.items():
-        producer = {value: number for number, node in enumerate(nodes) for value in node.outputs if value}
-        graph.add_nodes_from((side, number) for number in range(len(nodes)))
+    graph: nx.Graph[str | tuple[bool, int]] = nx.Graph()  # of nodes, by side and number, and the values between them
+    for side, nodes in ((True, removed), (False, added)):
+        read = _defined(nodes) - defined_by_both
         for number, node in enumerate(nodes):
-            graph.add_edges_from(
-                ((side, producer[value]), (side, number))
-                for value in (*node.inputs, *node.captured)
-                if value in producer and value not in defined_by_both
-            )
-    first, second = ({value: i for i, node in enumerate(nodes) for value in node.outputs} for nodes in sides.values())
-    graph.add_edges_from(((True, first[value]), (False, second[value])) for value in defined_by_both)
+            graph.add_node((side, number))
+            values = [value for value in (*node.inputs, *node.captured) if value in read]
+            graph.add_edges_from(((side, number), value) for value in (*values, *node.outputs) if value)
     for component in nx.connected_components(graph):
-        only_original = tuple(removed[number] for side, number in sorted(component) if side)
-        only_lowered = tuple(added[number] for side, number in sorted(component) if not side)
+        numbers = sorted(found for found in component if isinstance(found, tuple))
+        only_original = tuple(removed[number] for side, number in numbers if side)
+        only_lowered = tuple(added[number] for side, number in numbers if not side)
         outputs = [value for node in only_original for value in node.outputs if value in defined_by_both]
         yield ChangedRegion(unit, only_original, only_lowered, tuple(outputs))
 
