@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import lower_path
-from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
+from poolgrad_lowering.entry.source import FileOptions
 from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.io.atomic_write import Content, NewFolder, PathLike, write_bytes, write_files
@@ -137,11 +137,11 @@ def _step(
     step = training_step(training, optimizer, checkpoint, options, on_proven, accumulate=accumulate)
     if options.strict and step.report.incomplete:
         return step.report, {}
-    contents = with_data(step.gate, step.model, training, folder.file(f"{prefix}{STEP}"))
+    contents, _ = with_data(step.gate, step.model, training, folder.file(f"{prefix}{STEP}"))
     evaluation = source / (prefix + OTHERS[0])
     if evaluation.name in found.models:
         model, gate = renamed_evaluation(evaluation, checkpoint, options)
-        contents |= with_data(gate, model, evaluation, folder.file(evaluation.name))
+        contents |= with_data(gate, model, evaluation, folder.file(evaluation.name))[0]
     contents[folder.file(f"{prefix}{VALUES}")] = as_npz(step.values)
     return step.report, contents
 

@@ -14,9 +14,8 @@ from onnx import ModelProto
 
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
 from poolgrad_lowering.entry.external_copies import with_data
-from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import require_other_file
-from poolgrad_lowering.entry.source import SourceFile
+from poolgrad_lowering.entry.source import FileOptions, SourceFile
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
@@ -107,7 +106,7 @@ def _write(
     if report.converts or force:
         if options.verify:
             source.require_proven(gate.serialised(model), on_proven)
-        contents = with_data(gate, model, path, destination, copy=options.copy_external)
+        contents, _ = with_data(gate, model, path, destination, copy=options.copy_external)
     write_files(contents, {described: report.to_json().encode() for described in descriptions})
     for written in contents:
         logger.info("wrote %s", written)

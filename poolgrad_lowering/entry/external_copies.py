@@ -13,35 +13,33 @@ from onnx import ModelProto
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import Content
-from poolgrad_lowering.model.io.external_files import Copies, plan_copies
+from poolgrad_lowering.model.io.external_files import plan_copies
 from poolgrad_lowering.model.ir.external import Reference
 from poolgrad_lowering.model.ir.tensors import external_reference, external_tensors
 
 
-def missing_data(gate: Gate, model: ModelProto, source: Path, destination: Path, *, copy: bool) -> Copies:
-    """The external data to copy for a lowered model. Raises `FileError` if it must be copied and `copy` is false.
-
-    Runtimes read external data relative to the folder of the model's path as given.
-    """
-    folder, written = source.parent.resolve(), destination.parent.resolve()
-    if not gate.external or folder == written or not (left := _references(model)):
-        return Copies({}, {})
-    if copy:
-        return plan_copies(gate.external, left, source, destination)
-    raise FileError(
-        f"'{source}' keeps tensors in external files, whose locations are relative to its folder: write the output to "
-        f"'{folder}', not '{written}', or copy the files (--copy-external, copy_external=True)"
-    )
-
-
 def with_data(
-    gate: Gate, model: ModelProto, source: Path, destination: Path, *, copy: bool = True
-) -> dict[Path, Content]:
-    """The content of a model's new file, and of the external data that has to be beside it, by path."""
-    contents, moved = missing_data(gate, model, source, destination, copy=copy)
-    if moved:
-        move_references(model, moved)
-    return {**contents, destination: gate.serialised(model)}
+    gate: Gate, model: ModelProto, source: Path, destination: Path, *, data: bytes | None = None, copy: bool = True
+) -> tuple[dict[Path, Content], bytes]:
+    """Return the contents of a model's new file and of the external data that has to be beside it, and the first alone.
+
+    `data` is the model as bytes, if they are known. Runtimes read external data relative to the folder of the model's
+    path as given. Raises `FileError` if it must be copied and `copy` is false.
+    """
+    contents: dict[Path, Content] = {}
+    folder, written = source.parent.resolve(), destination.parent.resolve()
+    if gate.external and folder != written and (left := _references(model)):
+        if not copy:
+            raise FileError(
+                f"'{source}' keeps tensors in external files, whose locations are relative to its folder: write the "
+                f"output to '{folder}', not '{written}', or copy the files (--copy-external, copy_external=True)"
+            )
+        contents, moved = plan_copies(gate.external, left, source, destination)
+        if moved:
+            _move_references(model, moved)
+            data = None
+    data = gate.serialised(model) if data is None else data
+    return {**contents, destination: data}, data
 
 
 def _references(model: ModelProto) -> dict[str, set[Reference]]:
@@ -53,7 +51,7 @@ def _references(model: ModelProto) -> dict[str, set[Reference]]:
     return found
 
 
-def move_references(model: ModelProto, moved: Mapping[Reference, Reference]) -> None:
+def _move_references(model: ModelProto, moved: Mapping[Reference, Reference]) -> None:
     """Replace references to external data in a validated model."""
     for tensor in external_tensors(model):
         new = moved.get(external_reference(tensor))

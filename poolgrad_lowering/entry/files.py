@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.compiler.lowering.select import require_same_file
-from poolgrad_lowering.entry.external_copies import missing_data, move_references
+from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.in_place import lower_in_place
-from poolgrad_lowering.entry.options import FileOptions
 from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.entry.source import SourceFile
+from poolgrad_lowering.entry.source import FileOptions, SourceFile
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
@@ -121,12 +120,8 @@ def lower_path(
     if not (options.strict and report.incomplete):
         if options.verify and outcome.changed:
             source.require_proven(lowered, on_proven)
-        contents, moved = missing_data(gate, model, path, destination, copy=options.copy_external)
-        if moved:
-            move_references(model, moved)
-            lowered = gate.serialised(model)
-            report = outcome.report(len(source.data), len(lowered))
-        contents[destination] = lowered
+        contents, lowered = with_data(gate, model, path, destination, data=lowered, copy=options.copy_external)
+        report = outcome.report(len(source.data), len(lowered))
     write_files(contents, descriptions.contents(report, source))
     for written in contents:
         logger.info("wrote %s", written)

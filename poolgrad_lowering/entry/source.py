@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A model's file as it was read: what every function from files to files begins with."""
+"""What every function from files to files begins with: its options, and a model's file as it was read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
+from poolgrad_lowering.compiler.lowering.options import Options
 from poolgrad_lowering.model.gate.gate import Gate
-from poolgrad_lowering.model.io.limits import Limits
+from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.io.model_file import parse_model, read_bytes
 from poolgrad_lowering.model.ir.external import ModelFolder
 
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
 
     OnProven = Callable[[Verification], None]
     """Called with the proof of a model before it is written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(Options):
+    """The parameters of `lower_file` of the same names, with their defaults."""
+
+    limits: Limits = DEFAULT_LIMITS
+    strict: bool = False
+    verify: bool = False
+    copy_external: bool = False
+    standard: bool = False
 
 
 class SourceFile:

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from onnx import ModelProto
 
 from poolgrad_lowering.entry.in_place import lower_in_place
-from poolgrad_lowering.entry.options import FileOptions
-from poolgrad_lowering.entry.source import SourceFile
+from poolgrad_lowering.entry.source import FileOptions, SourceFile
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.gate.gate import Gate

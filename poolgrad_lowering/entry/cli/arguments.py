@@ -111,7 +111,7 @@ _SHARED = {
             "--keep-onnx",
             "leave gradients that are written in ONNX's own operators, for a session beside the CANN provider",
         ),
-        flag("--no-forward", "do not lower forward pools"),
+        argument("--no-forward", action="store_false", dest="forward", help="do not lower forward pools"),
         flag(
             "--standard",
             "write the operators of training runtimes that are left, such as ConvGrad, in standard ONNX",
@@ -143,6 +143,14 @@ LIMITS = (
 def limits(options: argparse.Namespace) -> Limits:
     """Return the limits from parsed arguments."""
     return Limits(**{limit.name: getattr(options, limit.name) for limit in fields(Limits)})
+
+
+_KEYWORDS = {"target", "forward", "trust_defaults", "strict", "verify", "copy_external", "standard", "keep_onnx"}
+
+
+def lowering_keywords(options: argparse.Namespace) -> dict[str, Any]:
+    """Return from parsed arguments the keywords of functions that lower or export, as far as the command has them."""
+    return {name: value for name, value in vars(options).items() if name in _KEYWORDS} | {"limits": limits(options)}
 
 
 def require_other_output(options: argparse.Namespace) -> None:

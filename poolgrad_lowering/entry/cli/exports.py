@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,10 +21,10 @@ from poolgrad_lowering.entry.cli.arguments import (
     Command,
     argument,
     flag,
-    limits,
+    lowering_keywords,
     require_other_output,
 )
-from poolgrad_lowering.entry.cli.console import print_error, print_line, print_table
+from poolgrad_lowering.entry.cli.console import print_error, print_json, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
 from poolgrad_lowering.model.diagnostics.errors import UsageError
@@ -40,9 +41,7 @@ R = TypeVar("R", bound="ExportReport")
 def _export_atc(options: argparse.Namespace) -> ExitCode:
     files = options.model is not None, options.output is not None
     if options.plugin is not None and not any(files):
-        from poolgrad_lowering.entry.cli.atc_plugin import write_plugin  # noqa: PLC0415 - only this option needs it
-
-        return write_plugin(options)
+        return _write_plugin(options)
     if options.plugin is not None or options.machine is not None or not all(files):
         raise UsageError("give a model with -o OUT.onnx, or --plugin DIR alone or with --machine")
     from poolgrad_lowering.entry.export_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
@@ -55,6 +54,22 @@ def _export_atc(options: argparse.Namespace) -> ExitCode:
         )
     refused = f"atc: {counted(len(report.obstacles), 'obstacle')} to a conversion"
     return _print_export(report, options, proofs, written=_conversion(report, options.output), refused=refused)
+
+
+def _write_plugin(options: argparse.Namespace) -> ExitCode:
+    """Write the parser plugin with which ATC converts lowered models, and print the line after which ATC finds it."""
+    from poolgrad_lowering.ge.atc.plugin_folder import write_atc_plugin  # noqa: PLC0415 - as above
+
+    plugin = write_atc_plugin(options.plugin, machine=options.machine)
+    if options.json:
+        print_json({name: value and str(value) for name, value in asdict(plugin).items()})
+        return ExitCode.DONE
+    if plugin.library is None and not options.quiet:
+        print_error(
+            f"warning: this installation has no library of the plugin; where the toolkit is, run {plugin.build}"
+        )
+    print_line(plugin.setting)
+    return ExitCode.DONE
 
 
 def _export_cann(options: argparse.Namespace) -> ExitCode:
@@ -73,13 +88,10 @@ def _export(export_file: Callable[..., R], options: argparse.Namespace, **more: 
     report = export_file(
         options.model,
         options.output,
-        target=options.target,
         force=options.force,
-        verify=options.verify,
         on_proven=proofs.append,
         report_path=options.report,
-        copy_external=options.copy_external,
-        limits=limits(options),
+        **lowering_keywords(options),
         **more,
     )
     return report, proofs
@@ -97,24 +109,19 @@ def _print_export(
 
     `written` are lines about a model that converts, `refused` says why one does not.
     """
-    from poolgrad_lowering.entry.cli.report_text import (  # noqa: PLC0415 - as above
-        print_defects,
-        print_proofs,
-        print_report,
-        print_warnings,
-    )
+    from poolgrad_lowering.entry.cli import report_text  # noqa: PLC0415 - as above
 
-    print_warnings(report.lowering, options)
+    report_text.print_warnings(report.lowering, options)
     if options.json:
         print(report.to_json(), end="")
     elif not options.quiet:
         if report.converts:
-            print_proofs(proofs, options)
+            report_text.print_proofs(proofs, options)
             for line in written:
                 print_line(line)
         _print_obstacles(report.obstacles)
-        print_report(report.lowering)
-    defects = print_defects(report.lowering)
+        report_text.print_report(report.lowering)
+    defects = report_text.print_defects(report.lowering)
     if report.converts:
         return defects
     outcome = "the model is written as --force says" if options.force else "no model written (--force writes it)"

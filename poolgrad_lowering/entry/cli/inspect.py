@@ -8,45 +8,31 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, limits
+from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, lowering_keywords
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
 
 
 def _inspect(options: argparse.Namespace) -> ExitCode:
-    from poolgrad_lowering.entry.options import FileOptions  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.entry.source import FileOptions  # noqa: PLC0415 - `--help` must not load onnx
 
-    inspection = FileOptions(
-        target=options.target,
-        forward=not options.no_forward,
-        trust_defaults=options.trust_defaults,
-        standard=options.standard,
-        keep_onnx=options.keep_onnx,
-        limits=limits(options),
-    )
+    inspection = FileOptions(**lowering_keywords(options))
     if options.model.is_dir():
         from poolgrad_lowering.entry.cli.folders import run_folder  # noqa: PLC0415 - as above
         from poolgrad_lowering.entry.folders import inspect_folder  # noqa: PLC0415 - as above
 
         return run_folder(partial(inspect_folder, options.model, inspection), "inspected", options)
-    from poolgrad_lowering.entry.cli.report_text import (  # noqa: PLC0415 - as above
-        print_defects,
-        print_placement,
-        print_report,
-        print_warnings,
-        print_ways,
-    )
+    from poolgrad_lowering.entry.cli import report_text  # noqa: PLC0415 - as above
     from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
     report = inspect_file(options.model, inspection, plan_path=options.plan, html_path=options.html)
-    print_warnings(report, options)
+    report_text.print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")
     else:
-        print_report(report)
-        print_ways(report)
-        print_placement(report)
-    return print_defects(report)
+        report_text.print_report(report)
+        report_text.print_ways(report)
+    return report_text.print_defects(report)
 
 
 COMMANDS = {

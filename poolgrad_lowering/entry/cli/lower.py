@@ -7,9 +7,16 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, limits, require_other_output
+from poolgrad_lowering.entry.cli.arguments import (
+    LIMITS,
+    Command,
+    argument,
+    flag,
+    lowering_keywords,
+    require_other_output,
+)
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
 
@@ -18,12 +25,7 @@ if TYPE_CHECKING:
 
 
 def _lower(options: argparse.Namespace) -> ExitCode:
-    lowering = {
-        **_shared_keywords(options),
-        "trust_defaults": options.trust_defaults,
-        "copy_external": options.copy_external,
-        "keep_onnx": options.keep_onnx,
-    }
+    lowering = lowering_keywords(options)
     require_other_output(options)
     if options.model.is_dir():
         from poolgrad_lowering.entry.cli.folders import run_folder  # noqa: PLC0415 - `--help` must not load onnx
@@ -63,21 +65,9 @@ def _lower_artifacts(options: argparse.Namespace) -> ExitCode:
         on_proven=proofs.append,
         report_path=options.report,
         accumulate=options.accumulate,
-        **_shared_keywords(options),
+        **lowering_keywords(options),
     )
     return print_outcome(report, options, proofs)
-
-
-def _shared_keywords(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the keywords of both functions, `lower_file` and `lower_artifacts`, from parsed arguments."""
-    return {
-        "target": options.target,
-        "forward": not options.no_forward,
-        "strict": options.strict,
-        "verify": options.verify,
-        "standard": options.standard,
-        "limits": limits(options),
-    }
 
 
 COMMANDS = {

@@ -75,16 +75,11 @@ _WAYS = {
 
 
 def print_ways(report: Report) -> None:
-    """Print a line for each way in which the lowered model can run, or why it cannot."""
+    """Print a line for each way in which the lowered model can run, or why it cannot, and where its nodes then run."""
     for way in report.ways:
         doubt = f", but CANN's graph engine may refuse {way.doubt}" if way.doubt else ""
         print_line(f"{_WAYS[way.way]}: {f'yes{doubt}' if way.works else f'no, {way.reason}'}")
-
-
-def print_placement(report: Report) -> None:
-    """Print where the nodes of the lowered model run beside onnxruntime's CANN provider."""
-    found = report.placement
-    if found is None:
+    if (found := report.placement) is None:
         return
     rows = [(count.title, str(count.nodes), found.share_of_bytes(count)) for count in found.places]
     print_table(("place beside the CANN provider", "nodes", "share of bytes"), rows)

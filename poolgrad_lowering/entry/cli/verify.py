@@ -131,30 +131,24 @@ def _exit_code(results: Sequence[Verification], options: argparse.Namespace) -> 
 
 
 def _print_verification(found: Verification) -> None:
-    from poolgrad_lowering.verification.result import (  # noqa: PLC0415 - as above
-        failure_text,
-        inputs_line,
-        operator_row,
-        site_row,
-        totals_text,
-        whole_lines,
-    )
+    from poolgrad_lowering.verification import result  # noqa: PLC0415 - as above
 
     if found.sites:
-        rows = [site_row(site) for site in found.sites]
+        rows = [result.site_row(site) for site in found.sites]
         print_table(*with_layers([site.layer for site in found.sites], ("site", "status", "what"), rows))
     if found.operators:
-        print_table(("operator in standard ONNX", "status", "what"), [operator_row(each) for each in found.operators])
+        rows = [result.operator_row(each) for each in found.operators]
+        print_table(("operator in standard ONNX", "status", "what"), rows)
     for difference in found.differences[:_SHOWN]:
         print_line(f"{difference.where}: {difference.what}")
     if (left := len(found.differences) - _SHOWN) > 0:
         print_line(f"and {counted(left, 'more difference')}; --json has all")
-    if inputs := inputs_line(found):
+    if inputs := result.inputs_line(found):
         print_line(inputs)
-    for line in whole_lines(found):
+    for line in result.whole_lines(found):
         print_line(line)
-    print_line(f"{totals_text(found)}; {found.seconds:.3f} s")
-    if failure := failure_text(found):
+    print_line(f"{result.totals_text(found)}; {found.seconds:.3f} s")
+    if failure := result.failure_text(found):
         print_error(f"verify: {failure}")
 
 

@@ -192,7 +192,7 @@ def _layout_windows(
     data_format: str = "NHWC",
     **_: Any,
 ) -> tuple[int, list[int], list[int], list[int], pool.Pads]:
-    """Return the axis of the channels, and sizes, kernel, strides and pads on the spatial axes of an x of this shape."""
+    """Return the axis of the channels of x, and the sizes, kernel, strides and pads of its spatial axes."""
     channels = data_format.index("C")
     spatial = [axis for axis in range(len(shape)) if axis not in (0, channels)]
     sizes, kernel, steps = ([numbers[axis] for axis in spatial] for numbers in (shape, ksize, strides))

@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import FileError, InvalidModelError, PoolgradError, UnknownTargetError, lower, lower_file
 from poolgrad_lowering.entry.files import inspect_file
-from poolgrad_lowering.entry.options import FileOptions
+from poolgrad_lowering.entry.source import FileOptions
 from tests.pool_graphs import GRADIENT, REFUSED, parse, saved
 
 OLD = b"what was there before"
