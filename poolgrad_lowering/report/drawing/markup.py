@@ -60,14 +60,15 @@ class Markup(str):
 
 
 Child = str | int
+Setting = Child | float | bool | None
 _VOID = frozenset(("br", "hr", "input", "meta"))
 
 
-def element(tag: str, *children: Child, **attributes: Child | bool | None) -> Markup:
+def element(tag: str, *children: Child, **attributes: Setting) -> Markup:
     """An element with children; children that are not `Markup` are text.
 
     In attribute names a trailing underscore is removed and other underscores become hyphens. True gives an attribute
-    without a value, False and None give no attribute.
+    without a value, False and None give no attribute. Floats are written as `number` does.
     """
     written = "".join(_attribute(name, value) for name, value in attributes.items())
     opened = f"<{tag}{written}>"
@@ -83,8 +84,14 @@ def _text(text: Child) -> str:
     return escape(printable(str(text)))
 
 
-def _attribute(name: str, value: Child | bool | None) -> str:
+def _attribute(name: str, value: Setting) -> str:
     if value is None or value is False:
         return ""
     name = name.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{_text(value)}"'
+    text = number(value) if isinstance(value, float) else str(value)
+    return f" {name}" if value is True else f' {name}="{_text(text)}"'
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal, so that the text is the same on every machine; never −0."""
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")

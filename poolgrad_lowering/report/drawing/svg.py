@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from poolgrad_lowering.report.drawing.graph import Box, Graph, Kind
 from poolgrad_lowering.report.drawing.layered import Point, place
-from poolgrad_lowering.report.drawing.markup import Markup, columns, element, fitted, joined, shown
+from poolgrad_lowering.report.drawing.markup import Markup, Setting, columns, element, fitted, joined, number, shown
 
 
 def stylesheet() -> str:
@@ -49,9 +49,9 @@ def svg(graph: Graph, label: str) -> Markup:
         arrows if graph.edges else "",
         *boxes,
         role="img",
-        width=_number(width),
-        height=_number(height),
-        viewBox=f"{_number(-_MARGIN)} {_number(-_MARGIN)} {_number(width)} {_number(height)}",
+        width=width,
+        height=height,
+        viewBox=" ".join(map(number, (-_MARGIN, -_MARGIN, width, height))),
     )
 
 
@@ -71,48 +71,31 @@ def _box(box: Box, lines: list[str], size: tuple[float, float], centre: Point) -
     (width, height), (x, y) = size, centre
     left, top = x - width / 2, y - height / 2
     is_value = box.kind in (Kind.OUTSIDE, Kind.RESULT)
+    base = top + _FIRST_LINE
     text = [
-        element(
-            "text",
-            line,
-            x=_number(x),
-            y=_number(top + _FIRST_LINE + number * _LINE),
-            class_="heading" if number == 0 else None,
-            **_squeezed(line),
-        )
-        for number, line in enumerate(lines)
+        element("text", line, x=x, y=base + at * _LINE, class_=None if at else "heading", **_squeezed(line))
+        for at, line in enumerate(lines)
     ]
     tooltip = [joined(shown(part), Markup("\n")) for part in (box.heading, *box.lines, *box.more)]
-    frame = element(
-        "rect",
-        x=_number(left),
-        y=_number(top),
-        width=_number(width),
-        height=_number(height),
-        rx=_number(height / 2 if is_value and len(lines) == 1 else 12 if is_value else 4),
-    )
+    radius = height / 2 if is_value and len(lines) == 1 else 12 if is_value else 4
+    frame = element("rect", x=left, y=top, width=width, height=height, rx=radius)
     return element("g", element("title", *tooltip), frame, joined(*text), class_=f"box {box.kind.value}")
 
 
-def _squeezed(line: str) -> dict[str, str]:
+def _squeezed(line: str) -> dict[str, Setting]:
     """SVG attributes that scale a line with non-ASCII characters to its computed width: widths depend on the font."""
     if line.isascii():
         return {}
-    return {"textLength": _number(columns(line) * _COLUMN), "lengthAdjust": "spacingAndGlyphs"}
+    return {"textLength": columns(line) * _COLUMN, "lengthAdjust": "spacingAndGlyphs"}
 
 
 def _arrow(points: tuple[Point, ...]) -> str:
     """The path data of an arrow: curves with vertical tangents at each point, and a head."""
     x, y = points[0]
-    drawn = [f"M{_number(x)} {_number(y)}"]
+    drawn = [f"M{number(x)} {number(y)}"]
     for next_x, next_y in points[1:]:
-        middle = _number((y + next_y) / 2)
-        drawn.append(f"C{_number(x)} {middle} {_number(next_x)} {middle} {_number(next_x)} {_number(next_y)}")
+        middle = number((y + next_y) / 2)
+        drawn.append(f"C{number(x)} {middle} {number(next_x)} {middle} {number(next_x)} {number(next_y)}")
         x, y = next_x, next_y
-    drawn.append(f"M{_number(x - 3.5)} {_number(y - 6)}L{_number(x)} {_number(y)}L{_number(x + 3.5)} {_number(y - 6)}")
+    drawn.append(f"M{number(x - 3.5)} {number(y - 6)}L{number(x)} {number(y)}L{number(x + 3.5)} {number(y - 6)}")
     return "".join(drawn)
-
-
-def _number(value: float) -> str:
-    """A coordinate with at most one decimal, so that the text is the same on every machine; never −0."""
-    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")

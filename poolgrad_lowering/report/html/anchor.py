@@ -146,7 +146,7 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
             code(", ".join(map(str, value)) if isinstance(value, list) else str(value))
             for value in anchor.attributes.values()
         ]
-        yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values])
+        yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values], stacked=False)
     else:
         yield element("p", code(f"npu.{anchor.op}"), " has no attributes: its windows follow from the shapes.")
     yield from _steps("The gradient, axis by axis", lowering.derivation.axes)
@@ -155,7 +155,7 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         (role.what, name(role.name), code(shown(f"{type_name(role.element_type)} {Shown(role.shape)}")))
         for role in lowering.derivation.roles
     ]
-    yield table("Operands", ("operand", "value", "type and shape"), operands)
+    yield table("Operands", ("operand", "value", "type and shape"), operands, stacked=False)
 
 
 def _steps(caption: str, axes: Sequence[AxisDerivation]) -> Iterator[Markup]:
@@ -169,7 +169,7 @@ def _steps(caption: str, axes: Sequence[AxisDerivation]) -> Iterator[Markup]:
             (what, code(formula), *(code(_result(axis.steps[number])) for axis in group))
             for number, (what, formula) in enumerate(formulas)
         ]
-        yield table(caption, ("quantity", "formula", *columns), rows)
+        yield table(caption, ("quantity", "formula", *columns), rows, stacked=False)
 
 
 def _size(dim: Dim) -> str:

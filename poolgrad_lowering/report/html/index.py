@@ -38,7 +38,7 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
         f"{refused.total()} refused"
     )
     header = ("model", "share", "lowered", "refused", "remarks")
-    models = table("Models", header, map(_model, rows), stacked=True, captioned=False)
+    models = table("Models", header, map(_model, rows), captioned=False)
     sections = [element("section", element("h2", "Models"), models)]
     if refused:
         codes = refusals(dict(sorted(refused.items())), captioned=False)

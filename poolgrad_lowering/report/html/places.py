@@ -66,16 +66,14 @@ def _table(placement: Placement) -> Markup:
     rows = [(each.title, f"{each.nodes:,}", f"{each.bytes:,}", found.share_of_bytes(each)) for each in found.places]
     unknown = f" ({counted(placement.unknown_sizes, 'tensor')} of unknown size left out)"
     caption = "Nodes by place, and the bytes that they read and write" + (unknown if placement.unknown_sizes else "")
-    return table(caption, ("place", "nodes", "bytes", "share of bytes"), rows, stacked=True)
+    return table(caption, ("place", "nodes", "bytes", "share of bytes"), rows)
 
 
-def _of_the_cpu(placement: Placement) -> Markup | str:
+def _of_the_cpu(placement: Placement) -> Markup:
     operators = Counter(node.operator for node in placement.nodes if node.place is Place.CPU)
-    if not operators:
-        return ""
     rows = [(code(shown(operator)), count) for operator, count in operators.most_common(MAX_LISTED)]
     more = f", the {MAX_LISTED} most frequent of {len(operators)}" if len(operators) > MAX_LISTED else ""
-    return table(f"Nodes on the CPU, by operator{more}", ("operator", "nodes"), rows, stacked=True)
+    return table(f"Nodes on the CPU, by operator{more}", ("operator", "nodes"), rows)
 
 
 def _figure(placement: Placement) -> Markup:

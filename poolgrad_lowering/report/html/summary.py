@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.patterns import all_forms
@@ -30,13 +30,6 @@ def _notes(report: Report) -> Iterator[Markup]:
             yield element("div", *lines, class_=style)
 
 
-def _table(
-    caption: str, header: Sequence[str], rows: Sequence[Sequence[Child]], ids: Sequence[str] = ()
-) -> Markup | str:
-    """A table that is stacked in a narrow window; empty without rows."""
-    return table(caption, header, rows, ids, stacked=True) if rows else ""
-
-
 def _figures(report: Report) -> Markup:
     saved = report.bytes_before - report.bytes_after
     moved = sum(anchor.forward_op is not None for anchor in report.lowered)
@@ -52,7 +45,7 @@ def _figures(report: Report) -> Markup:
     return element("dl", *(element("div", *row, class_=name.split()[0]) for name, *row in rows), class_="figures")
 
 
-def _forms(report: Report) -> Markup | str:
+def _forms(report: Report) -> Markup:
     """The table of anchors by the form that recognised them."""
     counts = {
         status: Counter(anchor.pattern for anchor in anchors)
@@ -65,26 +58,26 @@ def _forms(report: Report) -> Markup | str:
         for name in names
     ]
     ids = [f"form-{name}" for name in names]
-    return _table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids)
+    return table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids)
 
 
-def _of_nodes(report: Report, recorder: Recorder) -> Iterator[Markup | str]:
+def _of_nodes(report: Report, recorder: Recorder) -> Iterator[Markup]:
     """The tables of what was refused or replaced, and of what does not run on the NPU or could not be used."""
     if counts := report.refused_by_code:
         yield refusals(counts, [f"code-{name}" for name in counts])
     if found := report.standard:
         rows = [(code(shown(operator)), number) for operator, number in sorted(found.replaced.items())]
-        yield _table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
+        yield table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
         left = [
             (code(shown(each.node)), code(shown(each.operator)), f"{each.code}: {each.reason}") for each in found.left
         ]
-        yield _table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
+        yield table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
     header = ("kind", "nodes", "reason")
-    yield _table("Left to the CPU or another execution provider", header, list(_elsewhere(report, recorder)))
+    yield table("Left to the CPU or another execution provider", header, _elsewhere(report, recorder))
     plugins = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
-    yield _table("Forms of other packages that could not be used", ("form", "reason"), plugins)
+    yield table("Forms of other packages that could not be used", ("form", "reason"), plugins)
     warnings = [(code(shown(one.file)), shown(one.tensor), shown(one.reason, 600)) for one in report.warnings]
-    yield _table("Missing external data", ("file", "tensor without data", "reason"), warnings)
+    yield table("Missing external data", ("file", "tensor without data", "reason"), warnings)
 
 
 def _elsewhere(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
