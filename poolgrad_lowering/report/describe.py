@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from onnx import ModelProto
 
@@ -64,23 +63,13 @@ def _anchor(verdict: Verdict, layer: str | None, choices: Choices) -> AnchorRepo
     """Return the entry for an anchor, which belongs to `layer` of the model if that is known."""
     anchor = verdict.anchor
     domain, op_type = anchor.op
-    common: dict[str, Any] = {
-        "name": anchor.label,
-        "site": verdict.site,
-        "op_type": op_type,
-        "domain": domain,
-        "scope": anchor.scope.path,
-        "status": verdict.status.value,
-        "layer": layer,
-    }
+    where = anchor.label, verdict.site, op_type, domain, anchor.scope.path
+    entry = AnchorReport(*where, verdict.status.value, verdict.form, layer=layer)
     if isinstance(verdict, Refused):
-        refusal = verdict.refusal
-        return AnchorReport(**common, pattern=verdict.form, code=refusal.code.value, reason=refusal.reason)
+        return entry._replace(code=verdict.refusal.code.value, reason=verdict.refusal.reason)
     forward = verdict.forward
     stays = forward if isinstance(forward, Refusal) else None
-    return AnchorReport(
-        **common,
-        pattern=verdict.form,
+    return entry._replace(
         op=verdict.op.name,
         attributes=dict(verdict.op.attributes),
         alternatives=choices.alternatives(verdict.gradient, verdict.op.name),
