@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.files import lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
-from poolgrad_lowering.entry.source import FileOptions
+from poolgrad_lowering.entry.source import FileOptions, OnProven
 from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.io.atomic_write import Content, NewFolder, PathLike, write_bytes, write_files
@@ -23,10 +23,6 @@ from poolgrad_lowering.model.io.checkpoint import as_npz, read_checkpoint_file
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.io.model_file import parse_model, read_bytes
 from poolgrad_lowering.report.report import Note, Report
-
-if TYPE_CHECKING:
-    from poolgrad_lowering.entry.source import OnProven
-
 
 TRAINING = "training_model.onnx"
 OTHERS = ("eval_model.onnx", "optimizer_model.onnx")

@@ -8,22 +8,19 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from onnx import ModelProto
 
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.side_outputs import require_other_file
-from poolgrad_lowering.entry.source import FileOptions, SourceFile
+from poolgrad_lowering.entry.source import FileOptions, OnProven, SourceFile
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.io.model_file import errors_name
-
-if TYPE_CHECKING:
-    from poolgrad_lowering.entry.source import OnProven
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from poolgrad_lowering.compiler.lowering.select import require_same_file
 from poolgrad_lowering.entry.external_copies import with_data
 from poolgrad_lowering.entry.in_place import lower_in_place
 from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.entry.source import FileOptions, SourceFile
+from poolgrad_lowering.entry.source import FileOptions, OnProven, SourceFile
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
@@ -22,7 +22,6 @@ from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
     from poolgrad_lowering.compiler.lowering.plan import LoweringPlan
-    from poolgrad_lowering.entry.source import OnProven
 
 logger = logging.getLogger(__name__)
 

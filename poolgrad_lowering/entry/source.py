@@ -20,8 +20,8 @@ from poolgrad_lowering.model.ir.external import ModelFolder
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
 
-    OnProven = Callable[[Verification], None]
-    """Called with the proof of a model before it is written."""
+OnProven = Callable[["Verification"], None]
+"""Called with the proof of a model before it is written."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
 from poolgrad_lowering.entry.in_place import lower_in_place
-from poolgrad_lowering.entry.source import FileOptions, SourceFile
+from poolgrad_lowering.entry.source import FileOptions, OnProven, SourceFile
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.gate.gate import Gate
@@ -28,17 +28,7 @@ from poolgrad_lowering.model.io.checkpoint import (
 from poolgrad_lowering.model.io.model_file import errors_name
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.standard.step import (
-    correct_labels,
-    cut_accumulators,
-    join_step,
-    read_accumulators,
-    read_update,
-    rename,
-)
-
-if TYPE_CHECKING:
-    from poolgrad_lowering.entry.source import OnProven
+from poolgrad_lowering.standard import step
 
 Array = npt.NDArray[Any]
 
@@ -69,23 +59,23 @@ def training_step(
     update = None
     if optimizer.exists():
         with errors_name(optimizer):
-            update = read_update(SourceFile(optimizer, options.limits).open()[0], optimizer)
+            update = step.read_update(SourceFile(optimizer, options.limits).open()[0], optimizer)
     source = SourceFile(training, options.limits)
     model, gate = source.open()
     with errors_name(training):
-        if correct_labels(gate.index(model)):
+        if step.correct_labels(gate.index(model)):
             source.data = gate.serialised(model)
-        accumulators = read_accumulators(model.graph, training)
+        accumulators = step.read_accumulators(model.graph, training)
         outcome = lower_in_place(model, options, gate, standard=options.standard)
         lowered = gate.serialised(model)
         if options.verify and outcome.changed:
             source.require_proven(lowered, on_proven)
-        cut_accumulators(model.graph, accumulators)
+        step.cut_accumulators(model.graph, accumulators)
         gradients = {each.parameter: each.gradient for each in accumulators}
         index = gate.index(model)
         _require_parameters(checkpoint, gradients, model, training)
         try:
-            state = join_step(index, gradients, [*checkpoint.frozen], update, accumulate=accumulate)
+            state = step.join_step(index, gradients, [*checkpoint.frozen], update, accumulate=accumulate)
         except Refuse as refused:
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
@@ -97,11 +87,11 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
     """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
     model, gate = SourceFile(path, options.limits).open()
     with errors_name(path):
-        correct_labels(gate.index(model))
+        step.correct_labels(gate.index(model))
         lower_in_place(model, options, gate, standard=options.standard)
     renamed = {name: names.weight(name) for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = names.LOSS
-    rename(model.graph, renamed)
+    step.rename(model.graph, renamed)
     return model, gate
 
 

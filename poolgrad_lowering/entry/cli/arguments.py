@@ -148,7 +148,7 @@ def limits(options: argparse.Namespace) -> Limits:
 _KEYWORDS = {"target", "forward", "trust_defaults", "strict", "verify", "copy_external", "standard", "keep_onnx"}
 
 
-def lowering_keywords(options: argparse.Namespace) -> dict[str, Any]:
+def keywords(options: argparse.Namespace) -> dict[str, Any]:
     """Return from parsed arguments the keywords of functions that lower or export, as far as the command has them."""
     return {name: value for name, value in vars(options).items() if name in _KEYWORDS} | {"limits": limits(options)}
 

@@ -15,15 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from poolgrad_lowering.entry.cli.arguments import (
-    LIMITS,
-    Argument,
-    Command,
-    argument,
-    flag,
-    lowering_keywords,
-    require_other_output,
-)
+from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, keywords, require_other_output
 from poolgrad_lowering.entry.cli.console import print_error, print_json, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
@@ -91,7 +83,7 @@ def _export(export_file: Callable[..., R], options: argparse.Namespace, **more: 
         force=options.force,
         on_proven=proofs.append,
         report_path=options.report,
-        **lowering_keywords(options),
+        **keywords(options),
         **more,
     )
     return report, proofs
@@ -152,7 +144,7 @@ def _print_obstacles(obstacles: Sequence[NodeObstacle]) -> None:
 
 _MODEL: dict[str, Any] = {"type": model_file, "metavar": "IN.onnx", "help": "the model, original or lowered"}
 _OUTPUT: dict[str, Any] = {"type": Path, "metavar": "OUT.onnx", "help": "where to write it"}
-_AFTER_FORCE: tuple[Argument | str, ...] = (
+_AFTER_FORCE: tuple[Any, ...] = (
     "--verify",
     argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON"),
     "--copy-external",

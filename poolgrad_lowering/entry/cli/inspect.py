@@ -8,7 +8,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, lowering_keywords
+from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, keywords
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
 
@@ -16,7 +16,7 @@ from poolgrad_lowering.entry.cli.streams import model_file
 def _inspect(options: argparse.Namespace) -> ExitCode:
     from poolgrad_lowering.entry.source import FileOptions  # noqa: PLC0415 - `--help` must not load onnx
 
-    inspection = FileOptions(**lowering_keywords(options))
+    inspection = FileOptions(**keywords(options))
     if options.model.is_dir():
         from poolgrad_lowering.entry.cli.folders import run_folder  # noqa: PLC0415 - as above
         from poolgrad_lowering.entry.folders import inspect_folder  # noqa: PLC0415 - as above

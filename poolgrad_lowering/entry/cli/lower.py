@@ -9,14 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.entry.cli.arguments import (
-    LIMITS,
-    Command,
-    argument,
-    flag,
-    lowering_keywords,
-    require_other_output,
-)
+from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, keywords, require_other_output
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
 
@@ -25,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _lower(options: argparse.Namespace) -> ExitCode:
-    lowering = lowering_keywords(options)
+    lowering = keywords(options)
     require_other_output(options)
     if options.model.is_dir():
         from poolgrad_lowering.entry.cli.folders import run_folder  # noqa: PLC0415 - `--help` must not load onnx
@@ -65,7 +58,7 @@ def _lower_artifacts(options: argparse.Namespace) -> ExitCode:
         on_proven=proofs.append,
         report_path=options.report,
         accumulate=options.accumulate,
-        **lowering_keywords(options),
+        **keywords(options),
     )
     return print_outcome(report, options, proofs)
 
