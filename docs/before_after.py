@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import onnx
 
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.entry.in_place import lower_in_place
+from poolgrad_lowering.entry.lower import lower_in_place
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.report.drawing.graph import Graph, Kind
 from poolgrad_lowering.report.drawing.markup import Markup, element

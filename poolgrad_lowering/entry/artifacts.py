@@ -12,10 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from poolgrad_lowering.entry.external_copies import with_data
+from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SideOutputs, require_other_file, with_data
 from poolgrad_lowering.entry.files import lower_path
-from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
-from poolgrad_lowering.entry.source import FileOptions, OnProven
 from poolgrad_lowering.model.diagnostics.errors import FileError, UsageError, explained
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.io.atomic_write import Content, NewFolder, PathLike, write_bytes, write_files

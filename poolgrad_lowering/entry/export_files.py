@@ -13,9 +13,7 @@ from typing import TypeVar
 from onnx import ModelProto
 
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
-from poolgrad_lowering.entry.external_copies import with_data
-from poolgrad_lowering.entry.side_outputs import require_other_file
-from poolgrad_lowering.entry.source import FileOptions, OnProven, SourceFile
+from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SourceFile, require_other_file, with_data
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external

@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.entry.in_place import lower_in_place
+from poolgrad_lowering.entry.lower import copied, is_changed, lower_in_place
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
 from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
@@ -27,8 +26,6 @@ from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import PathLike
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.model.io.model_file import require_model
-from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.report.report import Report
 
 SCHEMA_VERSION = 1
@@ -138,7 +135,7 @@ def export_atc(
     Raises `TypeError` for a path, `UnknownTargetError`, `InvalidModelError`, and `UsageError` for a pattern that
     matches no initializer.
     """
-    exported, gate, bytes_before = _copied(model, base_dir, limits)
+    exported, gate, bytes_before = copied(model, base_dir, limits)
     report = export_in_place(exported, gate, bytes_before, target=target, weights_as_inputs=weights_as_inputs)
     return AtcExport(exported, report)
 
@@ -162,18 +159,9 @@ def export_cann(
 
     Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
     """
-    exported, gate, bytes_before = _copied(model, base_dir, limits)
+    exported, gate, bytes_before = copied(model, base_dir, limits)
     options = Options(target=target, keep_onnx=not lower_onnx)
     return CannExport(exported, export_cann_in_place(exported, gate, bytes_before, options=options))
-
-
-def _copied(model: ModelProto, base_dir: PathLike | None, limits: Limits) -> tuple[ModelProto, Gate, int]:
-    """Return a copy of a model, the gate for it, and its size in bytes. Raises `TypeError` if it is no model."""
-    require_model(model)
-    copied = ModelProto()
-    copied.CopyFrom(model)
-    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
-    return copied, gate, len(gate.serialised(copied))
 
 
 def export_in_place(
@@ -188,16 +176,18 @@ def export_in_place(
     """As `export_atc`, but modifies the model. `size` is its size in bytes, `file` the path that ATC will read."""
     options = Options(target=target)
     found = options.product
-    outcome = lower_in_place(model, replace(options, keep_onnx=without_layout(found)), gate)
-    lowering = outcome.report(size, len(gate.serialised(model)) if outcome.changed else size)
+    report = lower_in_place(model, replace(options, keep_onnx=without_layout(found)), gate)
+    bytes_after = len(gate.serialised(model)) if is_changed(report) else size
     edits, obstacles = prepare_for_atc(model, found, weights_as_inputs, gate)
     soc = next((name for name in found.socs if target is not None and name.lower() == target.lower()), None)
     how = conversion(model, found, soc, file)
+    lowering = report._replace(bytes_before=size, bytes_after=bytes_after)
     return AtcReport(lowering, edits, obstacles, tuple(defaults(model)), how)
 
 
 def export_cann_in_place(model: ModelProto, gate: Gate, size: int, *, options: Options) -> CannReport:
     """As `export_cann`, but modifies the model; `size` is that of the model in bytes."""
-    outcome = lower_in_place(model, options, gate)
+    report = lower_in_place(model, options, gate)
     prepared = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
-    return CannReport(outcome.report(size, len(gate.serialised(model))), prepared.edits, prepared.obstacles)
+    lowering = report._replace(bytes_before=size, bytes_after=len(gate.serialised(model)))
+    return CannReport(lowering, prepared.edits, prepared.obstacles)

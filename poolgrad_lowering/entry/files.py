@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.compiler.lowering.select import require_same_file
-from poolgrad_lowering.entry.external_copies import with_data
-from poolgrad_lowering.entry.in_place import lower_in_place
-from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.entry.source import FileOptions, OnProven, SourceFile
+from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SideOutputs, SourceFile, with_data
+from poolgrad_lowering.entry.lower import is_changed, lower_in_place
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
@@ -107,20 +105,19 @@ def lower_path(
         require_same_file(options.plan, model_sha256(source.data))
     model, gate = source.open()
     with errors_name(path):
-        outcome = lower_in_place(model, options, gate, descriptions.recorder, standard=options.standard)
-        lowered = gate.serialised(model) if outcome.changed else source.data
+        report = lower_in_place(model, options, gate, descriptions.recorder, standard=options.standard)
+        lowered = gate.serialised(model) if is_changed(report) else source.data
         if descriptions.recorder is not None:
             from poolgrad_lowering.ge.atc.ways import find_places  # noqa: PLC0415 - what a plain lowering does not load
 
             descriptions.recorder.placement = find_places(*source.open(lowered))
-    report = outcome.report(len(source.data), len(lowered))
     require_not_external(gate.external, path, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
     if not (options.strict and report.incomplete):
-        if options.verify and outcome.changed:
+        if options.verify and is_changed(report):
             source.require_proven(lowered, on_proven)
         contents, lowered = with_data(gate, model, path, destination, data=lowered, copy=options.copy_external)
-        report = outcome.report(len(source.data), len(lowered))
+    report = report._replace(bytes_before=len(source.data), bytes_after=len(lowered))
     write_files(contents, descriptions.contents(report, source))
     for written in contents:
         logger.info("wrote %s", written)
@@ -149,16 +146,17 @@ def inspect_file(
     file = SourceFile(path, options.limits)
     model, gate = file.open()
     with errors_name(path):
-        outcome = lower_in_place(model, options, gate, descriptions.recorder, standard=options.standard)
-        lowered = gate.serialised(model) if outcome.changed else file.data
+        report = lower_in_place(model, options, gate, descriptions.recorder, standard=options.standard)
+        lowered = gate.serialised(model) if is_changed(report) else file.data
         shown, own = file.open(lowered)
         kept, for_atc = without_layout(options.product), shown
-        if any(anchor.op in kept for anchor in outcome.unsized.anchors):
+        if any(anchor.op in kept for anchor in report.anchors):
             for_atc, another = file.open()
             lower_in_place(for_atc, replace(options, keep_onnx=kept), another, standard=options.standard)
         examined = examine(shown, for_atc, options.product, own)
         placed = placement_report(examined.placement)
-        report = outcome.report(len(file.data), len(lowered))._replace(ways=examined.ways, placement=placed)
+        report = report._replace(bytes_before=len(file.data), bytes_after=len(lowered))
+        report = report._replace(ways=examined.ways, placement=placed)
         if descriptions.recorder is not None:
             descriptions.recorder.placement = examined.placement
     require_not_external(gate.external, path, descriptions.paths)

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
+from poolgrad_lowering.entry.file_io import FileOptions, SideOutputs
 from poolgrad_lowering.entry.files import inspect_file, lower_path
-from poolgrad_lowering.entry.side_outputs import SideOutputs
-from poolgrad_lowering.entry.source import FileOptions
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.io.atomic_write import PathLike, make_folder, write_bytes

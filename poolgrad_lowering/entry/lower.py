@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From a model in memory to a model: `lower` returns a lowered model and its report, `inspect` the report."""
+"""Lowers a model in memory and reports: the pass, its report, and after it the definitions of training operators.
+
+`lower` returns a lowered model and its report, `inspect` the report.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,15 +17,18 @@ from typing import TYPE_CHECKING
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.compiler.lowering.pipeline import Decisions, decide
-from poolgrad_lowering.entry.in_place import lower_in_place
+from poolgrad_lowering.compiler.lowering.pipeline import Decisions, apply, decide
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
+from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import PathLike
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.io.external_files import data_warnings
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.io.model_file import require_model
+from poolgrad_lowering.model.ir.collector import collector_paused
 from poolgrad_lowering.model.ir.external import ModelFolder
-from poolgrad_lowering.report.describe import describe
+from poolgrad_lowering.report.describe import describe, recounted
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
@@ -109,17 +116,12 @@ def lower(
         [('main:scatter', 'unrelated-indices')]
         >>> onnx.save(result.model, "lowered.onnx")
     """
-    require_model(model)
+    lowered, gate, bytes_before = copied(model, base_dir, limits)
     options = Options(target=target, forward=forward, plan=plan, trust_defaults=trust_defaults, keep_onnx=keep_onnx)
-    lowered = ModelProto()
-    lowered.CopyFrom(model)
-    folder = None if base_dir is None else ModelFolder(Path(base_dir))
-    gate = Gate(limits, folder)
-    bytes_before = len(gate.serialised(model))
-    outcome = lower_in_place(lowered, options, gate, standard=standard)
-    bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
-    again = partial(_decide_again, model, options, limits, folder)
-    return LoweringResult(lowered, outcome.report(bytes_before, bytes_after), again)
+    report = lower_in_place(lowered, options, gate, standard=standard)
+    bytes_after = len(gate.serialised(lowered)) if is_changed(report) else bytes_before
+    again = partial(_decide_again, model, options, limits, gate.folder)
+    return LoweringResult(lowered, report._replace(bytes_before=bytes_before, bytes_after=bytes_after), again)
 
 
 def inspect(
@@ -154,3 +156,47 @@ def inspect(
         limits=limits,
     )
     return result.report
+
+
+def copied(model: ModelProto, base_dir: PathLike | None, limits: Limits) -> tuple[ModelProto, Gate, int]:
+    """Return a copy of a model, the gate for it, and its size in bytes. Raises `TypeError` if it is no model."""
+    require_model(model)
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
+    return copy, gate, len(gate.serialised(copy))
+
+
+def is_changed(report: Report) -> bool:
+    """Whether the model is another one: a gradient was lowered, or an operator replaced by its definition."""
+    return bool(report.lowered) or (report.standard is not None and bool(report.standard.replaced))
+
+
+@collector_paused()
+def lower_in_place(
+    model: ModelProto,
+    options: Options,
+    gate: Gate,
+    observe: Callable[[Decisions], None] | None = None,
+    *,
+    standard: bool = False,
+) -> Report:
+    """As `lower`, but modifies the model, and calls `observe` before. Raises `InvalidModelError` and `PlanError`.
+
+    The report is without the model's sizes in bytes, which are known when it is written.
+    """
+    started = time.perf_counter()
+    decisions = decide(model, options, gate)
+    if observe is not None:
+        observe(decisions)
+    report, warnings = describe(decisions), data_warnings(gate.external, gate.folder)
+    growth = apply(decisions)
+    if standard:
+        from poolgrad_lowering.standard.rewrite import standardise  # noqa: PLC0415 - a plain lowering does not load it
+
+        index = gate.index(model)
+        replaced = standardise(model, index, Facts(index, ExternalData(gate.folder, gate.limits)))
+        growth += replaced.growth
+        report = report._replace(operators=recounted(report.operators, model), standard=replaced)
+    nodes_after, seconds = report.nodes_before + growth, time.perf_counter() - started
+    return report._replace(nodes_after=nodes_after, seconds=seconds, warnings=warnings)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
-from poolgrad_lowering.entry.in_place import lower_in_place
-from poolgrad_lowering.entry.source import FileOptions, OnProven, SourceFile
+from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SourceFile
+from poolgrad_lowering.entry.lower import is_changed, lower_in_place
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.gate.gate import Gate
@@ -66,9 +66,9 @@ def training_step(
         if step.correct_labels(gate.index(model)):
             source.data = gate.serialised(model)
         accumulators = step.read_accumulators(model.graph, training)
-        outcome = lower_in_place(model, options, gate, standard=options.standard)
+        report = lower_in_place(model, options, gate, standard=options.standard)
         lowered = gate.serialised(model)
-        if options.verify and outcome.changed:
+        if options.verify and is_changed(report):
             source.require_proven(lowered, on_proven)
         step.cut_accumulators(model.graph, accumulators)
         gradients = {each.parameter: each.gradient for each in accumulators}
@@ -80,7 +80,8 @@ def training_step(
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
     values = {**names.tensors(checkpoint.parameters, {}), **state}
-    return StandardStep(model, gate, values, outcome.report(len(source.data), len(lowered)))
+    report = report._replace(bytes_before=len(source.data), bytes_after=len(lowered))
+    return StandardStep(model, gate, values, report)
 
 
 def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions) -> tuple[ModelProto, Gate]:

@@ -11,7 +11,7 @@ import html5lib
 from onnx import ModelProto
 
 from poolgrad_lowering.compiler.lowering.options import Options
-from poolgrad_lowering.entry.in_place import lower_in_place
+from poolgrad_lowering.entry.lower import lower_in_place
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.report.html import Recorder, html_report
 from poolgrad_lowering.report.report import Report
@@ -26,8 +26,8 @@ def observed(
     """The report and the recorder of a lowering; the model does not change."""
     copy, recorder = ModelProto(), Recorder()
     copy.CopyFrom(model)
-    outcome = lower_in_place(copy, Options(target=target, forward=forward), Gate(), recorder, standard=standard)
-    return outcome.report(model.ByteSize(), copy.ByteSize()), recorder
+    report = lower_in_place(copy, Options(target=target, forward=forward), Gate(), recorder, standard=standard)
+    return report._replace(bytes_before=model.ByteSize(), bytes_after=copy.ByteSize()), recorder
 
 
 def page(model: ModelProto, name: str = "model.onnx", target: str = "atlas-a2") -> bytes:

@@ -32,7 +32,7 @@ _MODULES = {
     "export-atc": "exports",
     "export-cann": "exports",
     "export-torch": "export_torch",
-    "inspect": "inspect",
+    "inspect": "lower",
     "verify": "verify",
     "patterns": "listing",
     "targets": "listing",

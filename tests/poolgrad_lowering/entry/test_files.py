@@ -12,8 +12,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import FileError, InvalidModelError, PoolgradError, UnknownTargetError, lower, lower_file
+from poolgrad_lowering.entry.file_io import FileOptions
 from poolgrad_lowering.entry.files import inspect_file
-from poolgrad_lowering.entry.source import FileOptions
 from tests.pool_graphs import GRADIENT, REFUSED, parse, saved
 
 OLD = b"what was there before"

@@ -83,7 +83,7 @@ def test_strict(models: Path, tmp_path: Path) -> None:
 
 def test_verification_is_of_each(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from poolgrad_lowering import VerificationError
-    from poolgrad_lowering.entry.source import SourceFile
+    from poolgrad_lowering.entry.file_io import SourceFile
 
     def unproven(*_: object) -> None:
         raise VerificationError("not the same")

@@ -27,8 +27,8 @@ from poolgrad_lowering import (
 )
 from poolgrad_lowering.compiler.lowering.match import identifier
 from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.entry.file_io import FileOptions
 from poolgrad_lowering.entry.files import inspect_file
-from poolgrad_lowering.entry.source import FileOptions
 from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.pool_graphs import parse, torch_gradient
 from tests.texts import Says

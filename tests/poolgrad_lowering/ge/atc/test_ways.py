@@ -14,8 +14,8 @@ from onnx import ModelProto
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.entry.file_io import FileOptions
 from poolgrad_lowering.entry.files import inspect_file
-from poolgrad_lowering.entry.source import FileOptions
 from tests.pool_graphs import parse, torch_gradient
 
 BUILT = Path(__file__).parents[4] / "models" / "built"
