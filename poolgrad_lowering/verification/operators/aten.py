@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.operators import pool
+from poolgrad_lowering.verification.operators.kernel import operator
 
 Numbers = Sequence[int] | IntArray
 
@@ -106,41 +106,26 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class ATen(OpRun):
-    """The node whose operator is named in an attribute."""
-
-    op_domain = "org.pytorch.aten"
-
-    def _run(self, *inputs: AnyArray, operator: str = "", **_: Any) -> tuple[AnyArray, ...]:
-        name = operator or self.onnx_node.op_type
-        if name not in _FUNCTIONS:
-            raise NotImplementedError(f"PyTorch's operator '{name}' is not known here")
-        result = _FUNCTIONS[name](*inputs)
-        return result if isinstance(result, tuple) else (result,)
+def _called(*inputs: AnyArray, operator: str, **_: Any) -> Any:
+    """Return the result of the operator that is named in an attribute, or is the node's own."""
+    if operator not in _FUNCTIONS:
+        raise NotImplementedError(f"PyTorch's operator '{operator}' is not known here")
+    return _FUNCTIONS[operator](*inputs)
 
 
-class UserPool(OpRun):
+def _user_pool(x: AnyArray, **attributes: Any) -> tuple[AnyArray, IntArray]:
     """A user's forward node, with the arguments as attributes."""
-
-    op_domain = "npu"
-
-    def _run(self, x: AnyArray, **attributes: Any) -> tuple[AnyArray, ...]:
-        kernel, *others = (attributes[name] for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
-        return plane_pool(x, kernel, *others)
+    kernel, *others = (attributes[name] for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
+    return plane_pool(x, kernel, *others)
 
 
-class UserBackward(OpRun):
+def _user_gradient(dy: AnyArray, x: AnyArray, indices: AnyArray, **_: Any) -> AnyArray:
     """A user's backward node, which the indices determine."""
-
-    op_domain = "npu"
-
-    def _run(self, dy: AnyArray, x: AnyArray, indices: AnyArray, **_: Any) -> tuple[AnyArray, ...]:
-        return (plane_gradient(dy, x, indices),)
+    return plane_gradient(dy, x, indices)
 
 
 OPERATORS = (
-    ATen,
-    *(type(name, (ATen,), {}) for name in _FUNCTIONS),
-    *(type(f"NPUMaxPool{rank}dWithIndices", (UserPool,), {}) for rank in (2, 3)),
-    *(type(f"NPUMaxPool{rank}dWithIndicesBackward", (UserBackward,), {}) for rank in (2, 3)),
+    *(operator(name, partial(_called, operator=name), "org.pytorch.aten") for name in ("ATen", *_FUNCTIONS)),
+    *(operator(f"NPUMaxPool{rank}dWithIndices", _user_pool, "npu") for rank in (2, 3)),
+    *(operator(f"NPUMaxPool{rank}dWithIndicesBackward", _user_gradient, "npu") for rank in (2, 3)),
 )

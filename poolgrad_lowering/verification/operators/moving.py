@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize as OnnxResize
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+from poolgrad_lowering.verification.operators.kernel import operator
 
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add.at,
@@ -52,67 +52,53 @@ def _rows(tuples: AnyArray, shape: Sequence[int]) -> IntArray:
     return flat[..., None] * row + np.arange(row)
 
 
-class ScatterElements(OpRun):
-    """ScatterElements, and Scatter, its older name."""
-
-    def _run(
-        self, data: AnyArray, indices: AnyArray, updates: AnyArray, axis: int = 0, reduction: str | None = None
-    ) -> Any:
-        axis = (axis or 0) % data.ndim
-        if indices.shape != updates.shape:
-            raise ValueError(f"indices have shape {indices.shape}, updates {updates.shape}")
-        places = list[AnyArray](np.indices(indices.shape, sparse=True))
-        places[axis] = _wrapped(indices, data.shape[axis])
-        flat = np.ravel_multi_index(places, data.shape)
-        return (_scattered(data, flat, updates, reduction),)
+def _scatter_elements(
+    data: AnyArray, indices: AnyArray, updates: AnyArray, axis: int = 0, reduction: str | None = None
+) -> AnyArray:
+    axis = (axis or 0) % data.ndim
+    if indices.shape != updates.shape:
+        raise ValueError(f"indices have shape {indices.shape}, updates {updates.shape}")
+    places = list[AnyArray](np.indices(indices.shape, sparse=True))
+    places[axis] = _wrapped(indices, data.shape[axis])
+    return _scattered(data, np.ravel_multi_index(places, data.shape), updates, reduction)
 
 
-class ScatterND(OpRun):
-    """ScatterND."""
-
-    def _run(self, data: AnyArray, indices: AnyArray, updates: AnyArray, reduction: str | None = None) -> Any:
-        return (_scattered(data, _rows(indices, data.shape), updates, reduction),)
+def _scatter_nd(data: AnyArray, indices: AnyArray, updates: AnyArray, reduction: str | None = None) -> AnyArray:
+    return _scattered(data, _rows(indices, data.shape), updates, reduction)
 
 
-class GatherElements(OpRun):
-    """GatherElements."""
-
-    def _run(self, data: AnyArray, indices: AnyArray, axis: int = 0) -> Any:
-        axis = (axis or 0) % data.ndim
-        part = data[tuple(slice(None if a == axis else indices.shape[a]) for a in range(data.ndim))]
-        return (np.take_along_axis(part, _wrapped(indices, data.shape[axis]), axis),)
+def _gather_elements(data: AnyArray, indices: AnyArray, axis: int = 0) -> AnyArray:
+    axis = (axis or 0) % data.ndim
+    part = data[tuple(slice(None if a == axis else indices.shape[a]) for a in range(data.ndim))]
+    return np.take_along_axis(part, _wrapped(indices, data.shape[axis]), axis)
 
 
-class GatherND(OpRun):
-    """GatherND."""
-
-    def _run(self, data: AnyArray, indices: AnyArray, batch_dims: int = 0) -> Any:
-        batch, inner = data.shape[: batch_dims or 0], data.shape[batch_dims or 0 :]
-        flat = _rows(indices, inner)
-        image = np.arange(math.prod(batch)).reshape(*batch, *[1] * (flat.ndim - len(batch)))
-        flat = flat + image * math.prod(inner)
-        shape = (*indices.shape[:-1], *inner[indices.shape[-1] :])
-        return (data.reshape(-1)[flat.reshape(-1)].reshape(shape),)
+def _gather_nd(data: AnyArray, indices: AnyArray, batch_dims: int = 0) -> AnyArray:
+    batch, inner = data.shape[: batch_dims or 0], data.shape[batch_dims or 0 :]
+    flat = _rows(indices, inner)
+    image = np.arange(math.prod(batch)).reshape(*batch, *[1] * (flat.ndim - len(batch)))
+    flat = flat + image * math.prod(inner)
+    return data.reshape(-1)[flat.reshape(-1)].reshape(*indices.shape[:-1], *inner[indices.shape[-1] :])
 
 
-class Flatten(OpRun):
+def _flatten(x: AnyArray, axis: int = 1) -> AnyArray:
     """Flatten, of empty tensors too, which onnx's reference evaluator does not flatten."""
-
-    def _run(self, x: AnyArray, axis: int = 1) -> Any:
-        return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
+    return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
-class TopK(OpRun):
+def _top_k(data: AnyArray, k: AnyArray, axis: int = -1, largest: int = 1, **_: Any) -> tuple[AnyArray, IntArray]:
     """TopK of opset 10 and newer, always sorted; of equal elements the first is taken."""
+    if largest:
+        order = data.shape[axis] - 1 - np.flip(np.argsort(np.flip(data, axis), axis=axis, kind="stable"), axis)
+    else:
+        order = np.argsort(data, axis=axis, kind="stable")
+    order = order.take(np.arange(int(k.item())), axis=axis)
+    return np.take_along_axis(data, order, axis), order.astype(np.int64)
 
-    def _run(self, data: AnyArray, k: AnyArray, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:  # noqa: A002, ARG002
-        count = int(k.item())
-        if largest:
-            order = data.shape[axis] - 1 - np.flip(np.argsort(np.flip(data, axis), axis=axis, kind="stable"), axis)
-        else:
-            order = np.argsort(data, axis=axis, kind="stable")
-        order = order.take(np.arange(count), axis=axis)
-        return np.take_along_axis(data, order, axis), order.astype(np.int64)
+
+def _concat_of_training(*inputs: AnyArray, axis: int) -> tuple[AnyArray, IntArray]:
+    """onnxruntime training's Concat, which also outputs the length of each input."""
+    return np.concatenate(inputs, axis), np.array([array.shape[axis] for array in inputs], np.int64)
 
 
 _COORDINATES: dict[str | None, Callable[[IntArray, float], AnyArray]] = {
@@ -151,24 +137,13 @@ class Resize(OnnxResize):
         return (x,)
 
 
-class ConcatTraining(OpRun):
-    """onnxruntime training's Concat, which also outputs the length of each input."""
-
-    op_domain = "com.microsoft"
-
-    def _run(self, *inputs: AnyArray, axis: int) -> Any:
-        lengths = np.array([array.shape[axis] for array in inputs], np.int64)
-        return (np.concatenate(inputs, axis), lengths)[: len(self.onnx_node.output)]
-
-
 OPERATORS = (
-    Flatten,
-    ConcatTraining,
-    GatherElements,
-    GatherND,
+    operator("ConcatTraining", _concat_of_training, "com.microsoft"),
+    operator("Flatten", _flatten),
+    operator("GatherElements", _gather_elements),
+    operator("GatherND", _gather_nd),
     Resize,
-    type("Scatter", (ScatterElements,), {}),
-    ScatterElements,
-    ScatterND,
-    TopK,
+    *(operator(name, _scatter_elements) for name in ("Scatter", "ScatterElements")),
+    operator("ScatterND", _scatter_nd),
+    operator("TopK", _top_k),
 )

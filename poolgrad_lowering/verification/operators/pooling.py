@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,20 +20,18 @@ from onnx.reference.ops.op_conv_transpose import ConvTranspose as OnnxConvTransp
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators import pool
+from poolgrad_lowering.verification.operators.kernel import operator
 
 
-class MaxPool(OpRun):
+def _max_pool(
+    x: AnyArray, *, kernel_shape: Sequence[int], ceil_mode: int = 0, storage_order: int = 0, **windows: Any
+) -> tuple[AnyArray, AnyArray]:
     """MaxPool; onnx's own gives wrong Indices if all strides and dilations are 1."""
-
-    def _run(
-        self, x: AnyArray, *, kernel_shape: Sequence[int], ceil_mode: int = 0, storage_order: int = 0, **windows: Any
-    ) -> tuple[AnyArray, ...]:
-        strides, dilations, pads = onnx_windows(x.shape[2:], kernel_shape, **windows)
-        y, positions = pool.max_pool(x, kernel_shape, strides, dilations, pads, ceil=bool(ceil_mode))
-        if storage_order:
-            coordinates = np.unravel_index(positions, x.shape[2:])
-            positions = np.ravel_multi_index(coordinates, x.shape[2:], order="F")
-        return (y, positions + pool.plane_starts(x.shape))[: len(self.onnx_node.output)]
+    strides, dilations, pads = onnx_windows(x.shape[2:], kernel_shape, **windows)
+    y, positions = pool.max_pool(x, kernel_shape, strides, dilations, pads, ceil=bool(ceil_mode))
+    if storage_order:
+        positions = np.ravel_multi_index(np.unravel_index(positions, x.shape[2:]), x.shape[2:], order="F")
+    return y, positions + pool.plane_starts(x.shape)
 
 
 class AveragePoolGrad(OpRun):
@@ -89,65 +87,48 @@ def onnx_windows(
     return steps, spacing, (both[:rank], both[rank:])
 
 
-class MaxPoolGrad(OpRun):
+def _max_pool_grad(first: AnyArray, second: AnyArray, third: AnyArray, **attributes: Any) -> AnyArray:
     """MaxPoolGrad(dY, Indices) with dX's shape as a third input, which the evaluator adds.
 
     TensorFlow's MaxPoolGrad(x, y, dy) has the same name and domain, and a `ksize`.
     """
-
-    def _run(self, first: AnyArray, second: AnyArray, third: AnyArray, **attributes: Any) -> tuple[AnyArray]:
-        if "ksize" in attributes:
-            return (pool_gradient(first, third, **attributes),)
-        return (pool.scatter_gradient(third.tolist(), first, second),)
+    if "ksize" in attributes:
+        return pool_gradient(first, third, **attributes)
+    return pool.scatter_gradient(third.tolist(), first, second)
 
 
-class MaxUnpool(OpRun):
+def _max_unpool(
+    dy: AnyArray, indices: AnyArray, stated: AnyArray | None = None, *, kernel_shape: Sequence[int], **windows: Any
+) -> AnyArray:
     """MaxUnpool to the shape that follows from its windows.
 
     Indices count over that shape in ONNX's tests and over a third operand in onnxruntime, so they have to be equal.
     """
-
-    def _run(
-        self,
-        dy: AnyArray,
-        indices: AnyArray,
-        stated: AnyArray | None = None,
-        *,
-        kernel_shape: Sequence[int],
-        **windows: Any,
-    ) -> tuple[AnyArray]:
-        strides, _, pads = onnx_windows(dy.shape[2:], kernel_shape, **windows)
-        rows = zip(dy.shape[2:], kernel_shape, strides, *pads, strict=True)
-        sizes = [(count - 1) * stride + taps - begin - end for count, taps, stride, begin, end in rows]
-        shape = [*dy.shape[:2], *sizes]
-        if stated is not None and stated.tolist() != shape:
-            raise ValueError(f"the result has shape {shape} by the windows, {stated.tolist()} by the third operand")
-        return (pool.scatter_gradient(shape, dy, indices, overwrites=True),)
+    strides, _, pads = onnx_windows(dy.shape[2:], kernel_shape, **windows)
+    rows = zip(dy.shape[2:], kernel_shape, strides, *pads, strict=True)
+    shape = [*dy.shape[:2], *((count - 1) * stride + taps - begin - end for count, taps, stride, begin, end in rows)]
+    if stated is not None and stated.tolist() != shape:
+        raise ValueError(f"the result has shape {shape} by the windows, {stated.tolist()} by the third operand")
+    return pool.scatter_gradient(shape, dy, indices, overwrites=True)
 
 
-class ReduceMax(OpRun):
+def reduce_max(
+    data: AnyArray, axes: Sequence[int] | AnyArray | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> AnyArray:
     """ReduceMax, with the axes as an attribute or as an input. NaN is the maximum.
 
     Of +0.0 and −0.0 the first is taken: ONNX does not say which one, and numpy takes either.
     """
-
-    def _run(
-        self,
-        data: AnyArray,
-        axes: Sequence[int] | AnyArray | None = None,
-        keepdims: int = 1,
-        noop_with_empty_axes: int = 0,
-    ) -> tuple[AnyArray]:
-        named = [] if axes is None else [int(axis) % data.ndim for axis in axes]
-        if not named and noop_with_empty_axes:
-            return (data,)
-        reduced = sorted(named) or list(range(data.ndim))
-        kept = [axis for axis in range(data.ndim) if axis not in reduced]
-        count = math.prod(data.shape[axis] for axis in reduced)
-        windows = data.transpose(kept + reduced).reshape(*(data.shape[axis] for axis in kept), count)
-        maxima = np.take_along_axis(windows, windows.argmax(axis=-1, keepdims=True), axis=-1)
-        shape = [1 if axis in reduced else size for axis, size in enumerate(data.shape) if keepdims or axis in kept]
-        return (maxima.reshape(shape),)
+    named = [] if axes is None else [int(axis) % data.ndim for axis in axes]
+    if not named and noop_with_empty_axes:
+        return data
+    reduced = sorted(named) or list(range(data.ndim))
+    kept = [axis for axis in range(data.ndim) if axis not in reduced]
+    count = math.prod(data.shape[axis] for axis in reduced)
+    windows = data.transpose(kept + reduced).reshape(*(data.shape[axis] for axis in kept), count)
+    maxima = np.take_along_axis(windows, windows.argmax(axis=-1, keepdims=True), axis=-1)
+    shape = [1 if axis in reduced else size for axis, size in enumerate(data.shape) if keepdims or axis in kept]
+    return maxima.reshape(shape)
 
 
 class ConvTranspose(OnnxConvTranspose):
@@ -214,53 +195,48 @@ def pool_gradient(x: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:
     return dx
 
 
-class _Gradient(OpRun):
+def _gradient(x: AnyArray, _: AnyArray, dy: AnyArray, *windows: AnyArray, **attributes: Any) -> AnyArray:
     """MaxPoolGrad(x, y, dy), MaxPool3DGrad, and MaxPoolGradV2(x, y, dy, ksize, strides)."""
-
-    def _run(self, x: AnyArray, _: AnyArray, dy: AnyArray, *windows: AnyArray, **attributes: Any) -> tuple[AnyArray]:
-        given = {name: numbers.tolist() for name, numbers in zip(("ksize", "strides"), windows, strict=False)}
-        return (pool_gradient(x, dy, **attributes, **given),)
+    given = {name: numbers.tolist() for name, numbers in zip(("ksize", "strides"), windows, strict=False)}
+    return pool_gradient(x, dy, **attributes, **given)
 
 
-class _GradientWithArgmax(OpRun):
+def _gradient_with_argmax(
+    x: AnyArray, dy: AnyArray, argmax: AnyArray, *, include_batch_in_index: int = 0, **_: Any
+) -> AnyArray:
     """MaxPoolGradWithArgmax(x, dy, argmax), with positions in an (H, W, C) image or in the whole batch."""
-
-    def _run(
-        self, x: AnyArray, dy: AnyArray, argmax: AnyArray, *, include_batch_in_index: int = 0, **_: Any
-    ) -> tuple[AnyArray]:
-        image = 0 if include_batch_in_index else math.prod(x.shape[1:])
-        first = (np.arange(len(x)) * image).reshape(-1, *[1] * (x.ndim - 1))
-        return (pool.gradient_of(x, dy, argmax + first),)
+    image = 0 if include_batch_in_index else math.prod(x.shape[1:])
+    first = (np.arange(len(x)) * image).reshape(-1, *[1] * (x.ndim - 1))
+    return pool.gradient_of(x, dy, argmax + first)
 
 
-class _AverageGradient(OpRun):
+def _average_gradient(shape: AnyArray, dy: AnyArray, **attributes: Any) -> AnyArray:
     """AvgPoolGrad(orig_input_shape, dy) and AvgPool3DGrad; x and dy have the layout `data_format`."""
-
-    def _run(self, shape: AnyArray, dy: AnyArray, **attributes: Any) -> tuple[AnyArray]:
-        channels, sizes, kernel, strides, pads = _layout_windows(shape.tolist(), **attributes)
-        windows = pool.AverageWindows.fixed(sizes, kernel, strides, pads)
-        dx: AnyArray = np.moveaxis(pool.average_gradient(sizes, np.moveaxis(dy, channels, 1), windows), 1, channels)
-        if dx.shape != tuple(shape):
-            raise ValueError(f"x has shape {tuple(shape.tolist())}, its gradient {dx.shape}")
-        return (dx,)
+    channels, sizes, kernel, strides, pads = _layout_windows(shape.tolist(), **attributes)
+    windows = pool.AverageWindows.fixed(sizes, kernel, strides, pads)
+    dx: AnyArray = np.moveaxis(pool.average_gradient(sizes, np.moveaxis(dy, channels, 1), windows), 1, channels)
+    if dx.shape != tuple(shape):
+        raise ValueError(f"x has shape {tuple(shape.tolist())}, its gradient {dx.shape}")
+    return dx
 
 
-_KERNELS: dict[str, type[OpRun]] = {
-    "AvgPoolGrad": _AverageGradient,
-    "AvgPool3DGrad": _AverageGradient,
-    "MaxPoolGrad": _Gradient,
-    "MaxPool3DGrad": _Gradient,
-    "MaxPoolGradV2": _Gradient,
-    "MaxPoolGradWithArgmax": _GradientWithArgmax,
+_OF_TENSORFLOW: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), _average_gradient),
+    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad", "MaxPoolGradV2"), _gradient),
+    "MaxPoolGradWithArgmax": _gradient_with_argmax,
 }
 
-_OF_TENSORFLOW = tuple(
-    type(name, (kernel,), {"op_domain": domain})
-    for name, kernel in _KERNELS.items()
-    for domain in ("ai.onnx.converters.tensorflow", "")
-    if (name, domain) != ("MaxPoolGrad", "")
-)
-
-
-OPERATORS = (AveragePoolGrad, ConvTranspose, MaxPool, MaxPoolGrad, MaxUnpool, ReduceMax, *_OF_TENSORFLOW)
+_OF_ONNX: dict[str, Callable[..., Any]] = {
+    "MaxPool": _max_pool,
+    "MaxPoolGrad": _max_pool_grad,
+    "MaxUnpool": _max_unpool,
+    "ReduceMax": reduce_max,
+}
 """In the default domain MaxPoolGrad is onnxruntime's operator too, whose kernel calls `pool_gradient`."""
+
+OPERATORS = (
+    AveragePoolGrad,
+    ConvTranspose,
+    *(operator(name, kernel, "ai.onnx.converters.tensorflow") for name, kernel in _OF_TENSORFLOW.items()),
+    *(operator(name, kernel) for name, kernel in (_OF_TENSORFLOW | _OF_ONNX).items()),
+)
