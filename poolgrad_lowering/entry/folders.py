@@ -112,7 +112,7 @@ def _each(
     _require_apart(source, (*destinations, pages))
     results = for_each(work, models, FileResult, jobs=jobs, on_result=on_result)
     if pages is not None:
-        from poolgrad_lowering.report.html.index import IndexRow, index_page  # noqa: PLC0415 - only for pages
+        from poolgrad_lowering.report.html.page import IndexRow, index_page  # noqa: PLC0415 - only for pages
 
         rows = [IndexRow(result.path, f"{result.path}.html", result.report, result.error) for result in results]
         make_folder(pages)

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import pytest
 
-from poolgrad_lowering.report.html.index import IndexRow, index_page
+from poolgrad_lowering.report.html.page import IndexRow, index_page
 from tests.html_report.pages import BUILT, HOSTILE, MIXED, many_sites, observed, page, renamed
 from tests.html_report.view import CHROMIUM, INDEX, LARGE, LENET, MANY, SITES, WILD
 from tests.pool_graphs import parse

@@ -15,7 +15,7 @@ import pytest
 from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_NODES
 from poolgrad_lowering.report.html import html_report
-from poolgrad_lowering.report.html.index import IndexRow, index_page
+from poolgrad_lowering.report.html.page import IndexRow, index_page
 from poolgrad_lowering.report.html.record import MAX_DRAWN
 from tests.html_report.pages import (
     BUILT,

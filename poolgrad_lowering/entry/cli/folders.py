@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class FolderOutput:
-    """Prints a line for each model.
-
-    With --quiet or --json only errors are printed, to standard error.
-    """
+    """Prints a line for each model. With --quiet or --json only errors are printed, to standard error."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._silent = options.quiet or options.json

@@ -61,10 +61,7 @@ def _average(x: AnyArray, *arguments: Any, rank: int, windows: Callable[..., poo
 
 
 def _average_backward(dy: AnyArray, x: AnyArray, *arguments: Any, rank: int, adaptive: bool = False) -> AnyArray:
-    """Return dx.
-
-    Raises `ValueError` if it does not have the shape and element type of x, as PyTorch does.
-    """
+    """Return dx. Raises `ValueError` if it does not have the shape and element type of x, as PyTorch does."""
     find, given = (pool.AverageWindows.adaptive, (dy.shape[-rank:],)) if adaptive else (average_windows, ())
     dx = pool.average_gradient(x.shape[-rank:], dy, find(x.shape[-rank:], *given, *arguments))
     if (dx.shape, dx.dtype) != (x.shape, x.dtype):
