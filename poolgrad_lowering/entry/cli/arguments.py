@@ -50,7 +50,9 @@ def argument(*names: str, **options: Any) -> Argument:
 
 
 def flag(name: str, what: str) -> Argument:
-    """Return an option without a value. `what` is its help."""
+    """Return an option without a value, false or, with `--no-`, true unless it is given. `what` is its help."""
+    if name.startswith("--no-"):
+        return argument(name, action="store_false", dest=name[len("--no-") :].replace("-", "_"), help=what)
     return argument(name, action="store_true", help=what)
 
 
@@ -111,7 +113,7 @@ _SHARED = {
             "--keep-onnx",
             "leave gradients that are written in ONNX's own operators, for a session beside the CANN provider",
         ),
-        argument("--no-forward", action="store_false", dest="forward", help="do not lower forward pools"),
+        flag("--no-forward", "do not lower forward pools"),
         flag(
             "--standard",
             "write the operators of training runtimes that are left, such as ConvGrad, in standard ONNX",

@@ -29,12 +29,7 @@ _SHOWN = 20
 
 
 def _verify(options: argparse.Namespace) -> ExitCode:
-    verification = {
-        "runs": options.runs,
-        "seed": options.seed,
-        "backend": options.backend,
-        "whole_model": not options.no_whole_model,
-    }
+    verification = {name: getattr(options, name) for name in ("runs", "seed", "backend", "whole_model")}
     is_folder = options.original.is_dir() and options.lowered.is_dir()
     return (_verify_folders if is_folder else _verify_files)(options, verification)
 
@@ -127,7 +122,7 @@ def _exit_code(results: Sequence[Verification], options: argparse.Namespace) -> 
     if not all(_passed(found, options) for found in results):
         return ExitCode.FAILED
     not_run = any(_has_sites(found) and found.sites_only for found in results)
-    return ExitCode.SITES_ONLY if not_run and not options.no_whole_model else ExitCode.DONE
+    return ExitCode.SITES_ONLY if not_run and options.whole_model else ExitCode.DONE
 
 
 def _print_verification(found: Verification) -> None:

@@ -8,6 +8,7 @@ name, and constants are given as arrays. The rewrites are derived here from ONNX
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -62,11 +63,6 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     strides, dilations = (list(held.get(name, [1] * len(kernel))) for name in ("strides", "dilations"))
     begins, ends = same_pads(sizes, kernel, strides, dilations, upper=False)
     yield NodeRewrite().same(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])
-
-
-def _max_pool(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    yield from _windows(node, held, context)
-    yield from pool_rewrites(node, held, context)
 
 
 def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
@@ -397,7 +393,7 @@ _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterat
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "IsInf": _is_inf,
     "IsNaN": _is_nan,
-    "MaxPool": _max_pool,
+    "MaxPool": lambda *given: itertools.chain(_windows(*given), pool_rewrites(*given)),
     "Mod": _mod,
     "Pad": _pad,
     **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _random),

@@ -35,8 +35,8 @@ def plane_pool(x: AnyArray, kernel: Numbers, *others: Any) -> tuple[AnyArray, In
     return pool.max_pool(x, kernels, steps, spacing, (pads, pads), ceil=bool(ceil), last_nan=True)
 
 
-def plane_gradient(dy: AnyArray, x: AnyArray, *arguments: Any) -> AnyArray:
-    """Return dx of a pool; the last argument is its plane-local indices."""
+def plane_gradient(dy: AnyArray, x: AnyArray, *arguments: Any, **_: Any) -> AnyArray:
+    """Return dx of a pool, which the last argument, its plane-local indices, determines."""
     return pool.gradient_of(x, dy, arguments[-1] + pool.plane_starts(x.shape))
 
 
@@ -116,13 +116,8 @@ def _user_pool(x: AnyArray, **attributes: Any) -> tuple[AnyArray, IntArray]:
     return plane_pool(x, kernel, *others)
 
 
-def _user_gradient(dy: AnyArray, x: AnyArray, indices: AnyArray, **_: Any) -> AnyArray:
-    """A user's backward node, which the indices determine."""
-    return plane_gradient(dy, x, indices)
-
-
 OPERATORS = (
     *(operator(name, partial(_called, operator=name), "org.pytorch.aten") for name in ("ATen", *_FUNCTIONS)),
     *(operator(f"NPUMaxPool{rank}dWithIndices", _user_pool, "npu") for rank in (2, 3)),
-    *(operator(f"NPUMaxPool{rank}dWithIndicesBackward", _user_gradient, "npu") for rank in (2, 3)),
+    *(operator(f"NPUMaxPool{rank}dWithIndicesBackward", plane_gradient, "npu") for rank in (2, 3)),
 )

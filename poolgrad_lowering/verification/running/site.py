@@ -23,7 +23,7 @@ from onnx import ModelProto
 from poolgrad_lowering.model.diagnostics.errors import explained
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.types import TensorType
+from poolgrad_lowering.verification.graph.types import TensorType, value_info
 from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
 from poolgrad_lowering.verification.running import averages, contract, evaluator
@@ -255,8 +255,6 @@ def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:
 def _with_sizes(model: ModelProto, failure: Failure) -> ModelProto:
     sized = deepcopy(model)
     for value in sized.graph.input:
-        shape = value.type.tensor_type.shape
-        shape.ClearField("dim")
-        for size in failure.feeds[value.name].shape:
-            shape.dim.add(dim_value=size)
+        of_case = TensorType(value.type.tensor_type.elem_type, failure.feeds[value.name].shape)
+        value.CopyFrom(value_info(value.name, of_case))
     return sized
