@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from poolgrad_lowering.entry.cli import logs, streams
+from poolgrad_lowering.entry.cli import streams
 from poolgrad_lowering.entry.cli.arguments import Command, add_arguments, output_options
 from poolgrad_lowering.entry.cli.console import print_error
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
@@ -82,7 +82,7 @@ def _run(arguments: Sequence[str]) -> int:
     options.given_output = getattr(options, "output", None)
     shown: Callable[[str], str] = str
     try:
-        logs.configure(verbose=options.verbose, quiet=options.quiet)
+        streams.configure_log(verbose=options.verbose, quiet=options.quiet)
         with streams.as_files(options) as shown:
             return int(options.run(options))
     except VerificationError as error:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The standard streams of the process: closed, full or limited ones, and `-` as the file name of a model."""
+"""The standard streams of the process: closed, full or limited ones, `-` as the file name of a model, and the log.
+
+The library only writes to its loggers, one per module, and leaves their configuration to the program, which is
+configured by `-v`, `-q` and POOLGRAD_LOG.
+"""
 
 from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import shutil
 import sys
@@ -15,6 +20,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 
 from poolgrad_lowering.model.diagnostics.errors import UsageError, explained
+from poolgrad_lowering.model.diagnostics.text import printable
 
 STREAM = "-"
 """The file name of standard input or standard output. A file of this name is `./-`."""
@@ -79,3 +85,38 @@ def _require_streams(options: argparse.Namespace, given: list[str], *, to_output
         raise UsageError("standard output cannot be both the model and a report: write the report with --report")
     if to_output and sys.stdout.isatty():
         raise UsageError("standard output is a terminal: send the model to a file or to another program")
+
+
+VARIABLE = "POOLGRAD_LOG"
+_ROOT = "poolgrad_lowering"
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def configure_log(*, verbose: int, quiet: bool) -> None:
+    """Send the log to standard error. Raises `UsageError` if POOLGRAD_LOG is malformed."""
+    level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Printable("%(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger(_ROOT).setLevel(level)
+    for name, logger_level in _parse_levels(os.environ.get(VARIABLE, "")).items():
+        logging.getLogger(name).setLevel(logger_level)
+
+
+class _Printable(logging.Formatter):
+    """Escapes control characters, which paths and names may contain."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of logging
+        return printable(super().formatMessage(record))
+
+
+def _parse_levels(text: str) -> dict[str, int]:
+    """Return levels by logger from a text such as `info,debug:compiler`, with names relative to the package."""
+    levels: dict[str, int] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        word, _, name = part.partition(":")
+        if word.lower() not in _LEVELS:
+            raise UsageError(f"{VARIABLE}: unknown level '{word}': give one of {', '.join(_LEVELS)}, or LEVEL:MODULE")
+        module = name.removeprefix(_ROOT).removeprefix(".")
+        levels[f"{_ROOT}.{module}" if module else _ROOT] = _LEVELS[word.lower()]
+    return levels
