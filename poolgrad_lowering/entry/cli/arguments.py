@@ -8,11 +8,16 @@ import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.model.io.atomic_write import is_same_file
 from poolgrad_lowering.model.io.limits import Limits
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
+
+R = TypeVar("R")
 
 
 class Argument(NamedTuple):
@@ -142,17 +147,27 @@ LIMITS = (
 """One argument for each field of `Limits`, and the one that shows them."""
 
 
-def limits(options: argparse.Namespace) -> Limits:
-    """Return the limits from parsed arguments."""
-    return Limits(**{limit.name: getattr(options, limit.name) for limit in fields(Limits)})
-
-
-_KEYWORDS = {"target", "forward", "trust_defaults", "strict", "verify", "copy_external", "standard", "keep_onnx"}
+_KEYWORDS = frozenset(
+    (
+        *("target", "forward", "trust_defaults", "strict", "verify", "copy_external", "standard", "keep_onnx"),
+        *("accumulate", "force", "lower_onnx", "weights_as_inputs"),
+    )
+)
 
 
 def keywords(options: argparse.Namespace) -> dict[str, Any]:
     """Return from parsed arguments the keywords of functions that lower or export, as far as the command has them."""
-    return {name: value for name, value in vars(options).items() if name in _KEYWORDS} | {"limits": limits(options)}
+    limits = Limits(**{limit.name: getattr(options, limit.name) for limit in fields(Limits)})
+    return {name: value for name, value in vars(options).items() if name in _KEYWORDS} | {"limits": limits}
+
+
+def call(
+    function: Callable[..., R], source: Path, options: argparse.Namespace, **more: Any
+) -> tuple[R, list[Verification]]:
+    """Call a function from file to file as the options say; return its report, and the proof if there is one."""
+    proofs: list[Verification] = []
+    given = keywords(options) | more
+    return function(source, options.output, on_proven=proofs.append, report_path=options.report, **given), proofs
 
 
 def require_other_output(options: argparse.Namespace) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, keywords, require_other_output
+from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, call, flag, require_other_output
 from poolgrad_lowering.entry.cli.console import print_error, print_json, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.verification.result import Verification
 
-R = TypeVar("R", bound="ExportReport")
-
 
 def _export_atc(options: argparse.Namespace) -> ExitCode:
     files = options.model is not None, options.output is not None
@@ -38,7 +36,8 @@ def _export_atc(options: argparse.Namespace) -> ExitCode:
         raise UsageError("give a model with -o OUT.onnx, or --plugin DIR alone or with --machine")
     from poolgrad_lowering.entry.export_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
 
-    report, proofs = _export(export_atc_file, options, weights_as_inputs=options.weights_as_inputs)
+    require_other_output(options)
+    report, proofs = call(export_atc_file, options.model, options)
     for name in () if options.quiet else report.constant_inputs:
         print_error(
             f"warning: {printable(name)}: ATC makes a constant of this input, which has a default; with "
@@ -67,26 +66,11 @@ def _write_plugin(options: argparse.Namespace) -> ExitCode:
 def _export_cann(options: argparse.Namespace) -> ExitCode:
     from poolgrad_lowering.entry.export_files import export_cann_file  # noqa: PLC0415 - as above
 
-    report, proofs = _export(export_cann_file, options, lower_onnx=options.lower_onnx)
+    require_other_output(options)
+    report, proofs = call(export_cann_file, options.model, options)
     written = [f"wrote {options.output}: {report.edits.text}"]
     refused = f"graph mode: {counted(len(report.obstacles), 'obstacle')}"
     return _print_export(report, options, proofs, written=written, refused=refused)
-
-
-def _export(export_file: Callable[..., R], options: argparse.Namespace, **more: Any) -> tuple[R, list[Verification]]:
-    """Export the model as the options say, with `more` arguments; return the report, and the proof if there is one."""
-    require_other_output(options)
-    proofs: list[Verification] = []
-    report = export_file(
-        options.model,
-        options.output,
-        force=options.force,
-        on_proven=proofs.append,
-        report_path=options.report,
-        **keywords(options),
-        **more,
-    )
-    return report, proofs
 
 
 def _print_export(

@@ -10,24 +10,19 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, flag, keywords, require_other_output
+from poolgrad_lowering.entry.cli.arguments import LIMITS, Command, argument, call, flag, keywords, require_other_output
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import model_file
 
-if TYPE_CHECKING:
-    from poolgrad_lowering.verification.result import Verification
-
 
 def _lower(options: argparse.Namespace) -> ExitCode:
-    lowering = keywords(options)
     require_other_output(options)
     if options.model.is_dir():
         from poolgrad_lowering.entry.cli.folders import run_folder  # noqa: PLC0415 - `--help` must not load onnx
         from poolgrad_lowering.entry.folders import lower_folder  # noqa: PLC0415 - as above
 
-        work = partial(lower_folder, options.model, options.output, report_folder=options.report, **lowering)
+        work = partial(lower_folder, options.model, options.output, report_folder=options.report, **keywords(options))
         return run_folder(work, "written", options)
     from poolgrad_lowering.entry.cli.report_text import print_outcome  # noqa: PLC0415 - as above
     from poolgrad_lowering.entry.files import lower_file  # noqa: PLC0415 - as above
@@ -37,33 +32,14 @@ def _lower(options: argparse.Namespace) -> ExitCode:
         from poolgrad_lowering.compiler.lowering.plan import read_plan  # noqa: PLC0415 - as above
 
         plan = read_plan(options.plan)
-    proofs: list[Verification] = []
-    report = lower_file(
-        options.model,
-        options.output,
-        plan=plan,
-        on_proven=proofs.append,
-        report_path=options.report,
-        html_path=options.html,
-        **lowering,
-    )
-    return print_outcome(report, options, proofs)
+    return print_outcome(*call(lower_file, options.model, options, plan=plan, html_path=options.html), options)
 
 
 def _lower_artifacts(options: argparse.Namespace) -> ExitCode:
     from poolgrad_lowering.entry.artifacts import lower_artifacts  # noqa: PLC0415 - as above
     from poolgrad_lowering.entry.cli.report_text import print_outcome  # noqa: PLC0415 - as above
 
-    proofs: list[Verification] = []
-    report = lower_artifacts(
-        options.source,
-        options.output,
-        on_proven=proofs.append,
-        report_path=options.report,
-        accumulate=options.accumulate,
-        **keywords(options),
-    )
-    return print_outcome(report, options, proofs)
+    return print_outcome(*call(lower_artifacts, options.source, options), options)
 
 
 def _inspect(options: argparse.Namespace) -> ExitCode:

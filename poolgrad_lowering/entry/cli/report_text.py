@@ -100,7 +100,7 @@ def print_proofs(proofs: Sequence[Verification], options: argparse.Namespace) ->
         print_line(f"proven: {text}")
 
 
-def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[Verification]) -> ExitCode:
+def print_outcome(report: Report, proofs: Sequence[Verification], options: argparse.Namespace) -> ExitCode:
     """Print the result of a lowering as the options say, and return the exit code."""
     print_warnings(report, options)
     if options.json:
