@@ -97,11 +97,7 @@ def _lowered_for(count: dict[str, int], index: ModelIndex) -> str:
 
 
 def _without_gradients(operators: Operators) -> tuple[NoteCode, str]:
-    pools = {
-        op_type: n
-        for (_, op_type), n in sorted(operators.items())
-        if op_type.endswith("MaxPool") or op_type == "AveragePool"
-    }
+    pools = {op: n for (_, op), n in sorted(operators.items()) if op.endswith("MaxPool") or op == "AveragePool"}
     unknown = "no node has a known form of a pool's gradient"
     if not pools:
         return NoteCode.NO_POOL, f"the model has no MaxPool or AveragePool, and {unknown}"

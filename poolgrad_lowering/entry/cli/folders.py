@@ -77,21 +77,16 @@ def _print_files(results: list[FileResult], status: str, options: argparse.Names
 
     failed = sum(result.error is not None for result in results)
     reports = [result.report for result in results if result.report is not None]
-    refused = Counter[str]()
-    for report in reports:
-        refused.update(report.refused_by_code)
-    by_code = dict(sorted(refused.items()))
+    refused = [anchor.code or "" for report in reports for anchor in report.refused]
+    by_code = dict(sorted(Counter(refused).items()))
     if options.json:
-        files = [
-            {"path": r.path, "error": r.error, "report": None if r.report is None else r.report.to_dict()}
-            for r in results
-        ]
+        files = [{"path": r.path, "error": r.error, "report": r.report and r.report.to_dict()} for r in results]
         summary = {"files": len(results), "failed": failed, "refused_by_code": by_code}
         print_json({"files": files, "summary": summary})
     elif not options.quiet:
         print_line(
             f"{counted(len(results), 'model')}, {len(results) - failed} {status}, {failed} failed; "
-            f"{counted(sum(len(report.lowered) for report in reports), 'anchor')} lowered, {refused.total()} refused"
+            f"{counted(sum(len(report.lowered) for report in reports), 'anchor')} lowered, {len(refused)} refused"
         )
         if by_code:
             print_line(f"refused: {', '.join(f'{code} {count}' for code, count in by_code.items())}")

@@ -47,16 +47,10 @@ def _figures(report: Report) -> Markup:
 
 def _forms(report: Report) -> Markup:
     """The table of anchors by the form that recognised them."""
-    counts = {
-        status: Counter(anchor.pattern for anchor in anchors)
-        for status, anchors in (("lowered", report.lowered), ("refused", report.refused))
-    }
+    lowered, refused = (Counter(anchor.pattern for anchor in each) for each in (report.lowered, report.refused))
     summaries = {pattern.name: pattern.summary for pattern in all_forms()}
     names = sorted({anchor.pattern for anchor in report.anchors if anchor.pattern})
-    rows = [
-        (code(shown(name)), counts["lowered"][name], counts["refused"][name], shown(summaries.get(name, "")))
-        for name in names
-    ]
+    rows = [(code(shown(name)), lowered[name], refused[name], shown(summaries.get(name, ""))) for name in names]
     ids = [f"form-{name}" for name in names]
     return table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids)
 
