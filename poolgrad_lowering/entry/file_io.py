@@ -125,6 +125,7 @@ class SideOutputs:
         """Raises `FileError` if two paths, or a path and a model, are the same file."""
         wanted = {"JSON report": report, "page": page, "plan": plan}
         self._paths = {what: Path(path) for what, path in wanted.items() if path is not None}
+        self.paths = list(self._paths.values())
         self.recorder: Recorder | None = None
         for what, path in self._paths.items():
             require_other_file(path, what, *models)
@@ -134,11 +135,6 @@ class SideOutputs:
             from poolgrad_lowering.report.html import Recorder  # noqa: PLC0415 - loaded only if a page is requested
 
             self.recorder = Recorder()
-
-    @property
-    def paths(self) -> list[Path]:
-        """The paths to write."""
-        return list(self._paths.values())
 
     def contents(self, report: Report, source: SourceFile) -> dict[Path, bytes]:
         """The content of each file for a finished lowering."""

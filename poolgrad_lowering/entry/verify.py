@@ -132,18 +132,13 @@ def verify_folder(
     """
     folders = Path(original), Path(lowered)
     before, after = ({found.path: found for found in models_below(folder)} for folder in folders)
-    models = [_pair(before.get(path), after.get(path), *folders) for path in sorted(before.keys() | after.keys())]
+    models = []
+    for path in sorted(before.keys() | after.keys()):
+        pairs = zip((before, after), folders, strict=True)
+        errors = [found[path].error if path in found else f"it is not in '{folder}'" for found, folder in pairs]
+        models.append(Found(path, errors[0] or errors[1]))
     work = partial(_verify_one, *folders, options)
     return for_each(work, models, PairResult, jobs=jobs, on_result=on_result)
-
-
-def _pair(before: Found | None, after: Found | None, original: Path, lowered: Path) -> Found:
-    """Return what both folders have, with an error if one of them lacks it. At least one has it."""
-    if before is None:
-        return Found(after.path if after else "", f"it is not in '{original}'")
-    if after is None:
-        return Found(before.path, before.error or f"it is not in '{lowered}'")
-    return Found(before.path, before.error or after.error)
 
 
 def _verify_one(original: Path, lowered: Path, options: dict[str, Any], path: str) -> PairResult:

@@ -229,13 +229,12 @@ class DecomposedNode:
 
 def put_back(original: ModelProto, lowered: ModelProto) -> tuple[ModelProto, list[DecomposedNode]]:
     """Return the lowered model with the original's operators in the places of nodes of standard ONNX, and these."""
-    wanted = [node for node in original.graph.node if _may_be_decomposed(original, node)]
     producers = {name: node for node in lowered.graph.node for name in node.output if name}
     known = {name for node in original.graph.node for name in node.output if name}
     order = {id(node): position for position, node in enumerate(lowered.graph.node)}
     gone, in_place, found = set[int](), dict[int, NodeProto](), list[DecomposedNode]()
-    for node in wanted:
-        pieces = _pieces(node, producers, known)
+    for node in original.graph.node:
+        pieces = _pieces(node, producers, known) if _may_be_decomposed(original, node) else []
         if not pieces:
             continue
         gone.update(map(id, pieces))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -17,6 +18,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from poolgrad_lowering.verification.arrays import AnyArray
 
+_MOST_ELEMENTS = 1 << 10
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 
 
@@ -135,11 +137,20 @@ def in_order(model: ModelProto) -> ModelProto:
     return ordered
 
 
-def without_initializers(model: ModelProto) -> ModelProto:
-    """Return a copy of a model without functions, and without the name and the initializers of its main graph."""
+def without_weights(model: ModelProto) -> ModelProto:
+    """Return a copy of a model without functions and its graph's name, with inputs in place of weights.
+
+    These are large initializers, and those in files: inference and the checker read the numbers of shapes at most.
+    """
     made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     for field in ("node", "input", "output", "value_info", "sparse_initializer"):
         getattr(made.graph, field).extend(getattr(model.graph, field))
+    declared = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        if math.prod(tensor.dims) <= _MOST_ELEMENTS and tensor.data_location != TensorProto.EXTERNAL:
+            made.graph.initializer.append(tensor)
+        elif tensor.name not in declared:
+            made.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     return made
 
 

@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 AxisSize = int | str | None
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-_KEPT_ELEMENTS = 1 << 10  # shapes have fewer, weights more
 _MOST_FUNCTIONS = 1 << 11
 """Inference takes time in proportion to the functions for each call of one. Nothing is inferred of calls of others."""
 
@@ -113,14 +112,10 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
 
 
 def _without_weights(model: ModelProto) -> ModelProto:
-    """Return a copy without what makes inference slow: values of large initializers, and functions beyond a number."""
-    made = protos.without_initializers(model)
+    """Return a copy without what makes inference slow: weights, and functions beyond a number."""
+    made = protos.without_weights(model)
     functions = sorted(model.functions, key=lambda function: not is_of_onnx(function.domain, function.name))
     made.functions.extend(functions[:_MOST_FUNCTIONS])
-    for tensor in model.graph.initializer:
-        is_large = math.prod(tensor.dims) > _KEPT_ELEMENTS
-        empty = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-        made.graph.initializer.append(empty if is_large else tensor)
     return made
 
 

@@ -4,20 +4,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.verification.graph import protos
 from poolgrad_lowering.verification.running.evaluator import first_line
 
 _FOREIGN = "operators that ONNX does not have"
 """The domain for operators of runtimes whose nodes name ONNX's own domain: the checker passes over others."""
-
-_MOST_ELEMENTS = 1 << 10
-"""The elements above which the checker gets an initializer as an input: it reads no more than numbers of shapes."""
 
 _OF_TYPES = ("to", "dtype")
 """The attributes that are element types."""
@@ -38,18 +34,11 @@ def flaw_of(model: ModelProto) -> str | None:
 
 def _for_checker(model: ModelProto) -> ModelProto:
     """Return a copy of a model, with what `flaw_of` says, without large initializers and in topological order."""
-    made, graph = protos.without_initializers(model), model.graph
+    made = protos.without_weights(model)
     made.functions.extend(model.functions)
-    made.graph.name = graph.name
-    protos.replace_entries(
-        made.graph, "output", [value for value in graph.output if value.type.tensor_type.HasField("shape")]
-    )
-    declared = {value.name for value in graph.input}
-    for tensor in graph.initializer:
-        if math.prod(tensor.dims) <= _MOST_ELEMENTS and tensor.data_location != TensorProto.EXTERNAL:
-            made.graph.initializer.append(tensor)
-        elif tensor.name not in declared:
-            made.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    made.graph.name = model.graph.name
+    of_known_rank = [value for value in model.graph.output if value.type.tensor_type.HasField("shape")]
+    protos.replace_entries(made.graph, "output", of_known_rank)
     made = protos.in_order(made)
     opset = protos.default_opset(model)
     own = {function.name for function in made.functions if function.domain in ("", "ai.onnx")}
