@@ -129,15 +129,16 @@ def _step(
     checkpoint = read_checkpoint_file(source / f"{prefix}{STATES[0]}")
     training, optimizer = source / found.models[0], source / f"{prefix}{OTHERS[1]}"
     step = training_step(training, optimizer, checkpoint, options, on_proven, accumulate=accumulate)
-    if options.strict and step.report.incomplete:
-        return step.report, {}
-    contents, _ = with_data(step.gate, step.model, training, folder.file(f"{prefix}{STEP}"))
+    model, gate, values, report = step
+    if options.strict and report.incomplete:
+        return report, {}
+    contents, _ = with_data(gate, model, training, folder.file(f"{prefix}{STEP}"))
     evaluation = source / (prefix + OTHERS[0])
     if evaluation.name in found.models:
         model, gate = renamed_evaluation(evaluation, checkpoint, options)
         contents |= with_data(gate, model, evaluation, folder.file(evaluation.name))[0]
-    contents[folder.file(f"{prefix}{VALUES}")] = as_npz(step.values)
-    return step.report, contents
+    contents[folder.file(f"{prefix}{VALUES}")] = as_npz(values)
+    return report, contents
 
 
 def _found(folder: Path) -> _Artifacts:

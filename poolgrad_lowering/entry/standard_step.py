@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,6 @@ _SLOTS = ("mean", "square")
 """The slots of AdamW, in the order in which a checkpoint has them as momentums."""
 
 
-@dataclass(frozen=True)
-class StandardStep:
-    """A step in standard ONNX: its model and gate, the first values of its inputs, and the training model's report."""
-
-    model: ModelProto
-    gate: Gate
-    values: dict[str, Array]
-    report: Report
-
-
 def training_step(
     training: Path,
     optimizer: Path,
@@ -54,8 +44,11 @@ def training_step(
     on_proven: OnProven | None,
     *,
     accumulate: bool,
-) -> StandardStep:
-    """Return the step of a training model and an optimizer model, without an update if there is no optimizer model."""
+) -> tuple[ModelProto, Gate, dict[str, Array], Report]:
+    """Return a step in standard ONNX: its model and gate, the first values of its inputs, the training model's report.
+
+    It is that of a training model and an optimizer model, without an update if there is no optimizer model.
+    """
     update = None
     if optimizer.exists():
         with errors_name(optimizer):
@@ -81,7 +74,7 @@ def training_step(
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
     values = {**names.tensors(checkpoint.parameters, {}), **state}
     report = report._replace(bytes_before=len(source.data), bytes_after=len(lowered))
-    return StandardStep(model, gate, values, report)
+    return model, gate, values, report
 
 
 def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions) -> tuple[ModelProto, Gate]:
