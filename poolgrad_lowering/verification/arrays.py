@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,3 +12,5 @@ import numpy.typing as npt
 
 AnyArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
+NamedArrays = Mapping[str, AnyArray]
+"""Arrays by the names of values."""

@@ -62,9 +62,7 @@ def _of_nodes(report: Report, recorder: Recorder) -> Iterator[Markup]:
     if found := report.standard:
         rows = [(code(shown(operator)), number) for operator, number in sorted(found.replaced.items())]
         yield table("Operators of training runtimes, replaced by standard ONNX", ("operator", "nodes"), rows)
-        left = [
-            (code(shown(each.node)), code(shown(each.operator)), f"{each.code}: {each.reason}") for each in found.left
-        ]
+        left = [(code(shown(one.node)), code(shown(one.operator)), f"{one.code}: {one.reason}") for one in found.left]
         yield table("Operators of training runtimes without a definition", ("node", "operator", "reason"), left)
     header = ("kind", "nodes", "reason")
     yield table("Left to the CPU or another execution provider", header, _elsewhere(report, recorder))

@@ -17,7 +17,7 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from poolgrad_lowering.verification.exports.node_rewrite import Context, NodeRewrite, Planes, same_but
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, known_sizes
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, known_sizes
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, window_places
 from poolgrad_lowering.verification.operators.pooling import onnx_windows
 
@@ -53,9 +53,7 @@ def start_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> I
         yield rewrite.into(node.output[0], "Reshape", starts, [0, 0, *[1] * (len(planes.dims) - 2)])
 
 
-def find_planes(
-    graph: GraphProto, types: Mapping[str, TensorType], constants: Mapping[str, TensorProto]
-) -> dict[str, Planes]:
+def find_planes(graph: GraphProto, types: TensorTypes, constants: Mapping[str, TensorProto]) -> dict[str, Planes]:
     """Return what is known of the results of Slices and Subs that compute positions in planes, as exporters do."""
     pools = {node.output[1]: node for node in graph.node if node.op_type == "MaxPool" and any(node.output[1:])}
     found: dict[str, Planes] = {}

@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import integers, replace_entries
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, known_sizes, multiple_of, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, known_sizes, multiple_of, rank_of
 
 NUMBERS = (
     *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE),
@@ -117,10 +117,10 @@ class Context:
     """
 
     opset: int
-    types: Mapping[str, TensorType]
+    types: TensorTypes
     constants: Mapping[str, TensorProto]
     inputs: Sequence[str] = ()
-    measured: Mapping[str, TensorType] = field(default_factory=dict)
+    measured: TensorTypes = field(default_factory=dict)
     planes: Mapping[str, Planes] = field(default_factory=dict)
 
     def element(self, value: str) -> int | None:

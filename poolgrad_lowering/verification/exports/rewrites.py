@@ -317,9 +317,8 @@ def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]
         ones: list[AxisSize] = [1] * abs(count)
         before = [*own[:-kept], *ones, *own[-kept:]] if count > 0 else list(own)
         after = [*shape[:-kept], *ones, *shape[-kept:]] if count < 0 else list(shape)
-        zeros = [
-            0 if not isinstance(size, int) and size == of else size for size, of in zip(after, before, strict=True)
-        ]
+        pairs = zip(after, before, strict=True)
+        zeros = [0 if not isinstance(size, int) and size == of else size for size, of in pairs]
         numbers = np.array(_as_numbers(zeros, -1), np.int64)
         rewrite = NodeRewrite()
         if count > 0:

@@ -23,7 +23,7 @@ from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 from poolgrad_lowering.verification.graph.protos import constant_tensor, integers, nested_nodes, node_bytes
-from poolgrad_lowering.verification.graph.types import TensorType, rank_of
+from poolgrad_lowering.verification.graph.types import TensorTypes, rank_of
 
 _BROADCASTING = frozenset(
     (
@@ -49,7 +49,7 @@ class AxisRemoval:
     """
 
     def __init__(
-        self, original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], types: Mapping[str, TensorType]
+        self, original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], types: TensorTypes
     ) -> None:
         self._nodes, self._types = nodes, types
         self._made: dict[str, int] = {}  # the ranks of other values, which have axes

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.arrays import NamedArrays
 from poolgrad_lowering.verification.graph.protos import holds, same_operator, subgraphs
 
 
@@ -23,7 +23,7 @@ class Match:
     def __init__(
         self,
         pattern: Iterable[NodeProto],
-        constants: Mapping[str, AnyArray],
+        constants: NamedArrays,
         producers: Mapping[str, NodeProto],
         stored: Mapping[str, TensorProto],
     ) -> None:

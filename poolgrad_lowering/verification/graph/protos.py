@@ -109,10 +109,8 @@ def same_operator(one: NodeProto, other: NodeProto) -> bool:
 
 
 def _attributes(node: NodeProto) -> list[tuple[str, bytes]]:
-    graphs = {name for name, _ in subgraphs(node)}
-    return sorted(
-        (a.name, b"" if a.name in graphs else a.SerializeToString(deterministic=True)) for a in node.attribute
-    )
+    inner = {name for name, _ in subgraphs(node)}
+    return sorted((a.name, b"" if a.name in inner else a.SerializeToString(deterministic=True)) for a in node.attribute)
 
 
 def holds(tensor: TensorProto | None, array: AnyArray) -> bool:

@@ -42,6 +42,10 @@ class TensorType:
     claimed: bool = False
 
 
+TensorTypes = Mapping[str, TensorType]
+"""The types of values by name."""
+
+
 def known_sizes(dims: Sequence[AxisSize]) -> list[int] | None:
     """Return the sizes if all are known numbers."""
     sizes = [size for size in dims if isinstance(size, int)]
@@ -67,7 +71,7 @@ def multiple_of(size: AxisSize, part: AxisSize) -> int | None:
     return number // least if names and names == others and number % least == 0 else None
 
 
-def rank_of(value: str, types: Mapping[str, TensorType]) -> int | None:
+def rank_of(value: str, types: TensorTypes) -> int | None:
     """Return the rank of a value, None if it is not known."""
     known = types.get(value)
     return None if known is None or known.dims is None else len(known.dims)

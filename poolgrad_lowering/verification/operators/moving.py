@@ -18,12 +18,7 @@ from onnx.reference.ops.op_resize import Resize as OnnxResize
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.operators.kernel import operator
 
-_REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "add": np.add.at,
-    "max": np.maximum.at,
-    "min": np.minimum.at,
-    "mul": np.multiply.at,
-}
+_REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
 
 
 def _scattered(data: AnyArray, flat: IntArray, updates: AnyArray, reduction: str | None) -> AnyArray:
@@ -32,7 +27,7 @@ def _scattered(data: AnyArray, flat: IntArray, updates: AnyArray, reduction: str
     if reduction in (None, "none"):
         result[flat.reshape(-1)] = updates.reshape(-1)
     else:
-        _REDUCTIONS[str(reduction)](result, flat.reshape(-1), updates.reshape(-1))
+        _REDUCTIONS[str(reduction)].at(result, flat.reshape(-1), updates.reshape(-1))
     return result.reshape(data.shape)
 
 

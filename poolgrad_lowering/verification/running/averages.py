@@ -19,7 +19,7 @@ import numpy as np
 from onnx import ModelProto
 from onnx.numpy_helper import to_array
 
-from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
@@ -154,7 +154,7 @@ def multiplies_by_fractions(cut: Cut) -> bool:
     return any(bool((array != np.floor(array)).any()) for array in arrays if array.dtype.kind not in "biuOU")
 
 
-def are_exact(cut: Cut, divided: Mapping[str, Divisors], feeds: Mapping[str, AnyArray]) -> bool:
+def are_exact(cut: Cut, divided: Mapping[str, Divisors], feeds: NamedArrays) -> bool:
     """Whether all products of divisors and quotients, and all sums of quotients, are numbers of the type."""
     for value, role in cut.inputs.items():
         if role is not Role.GRADIENT:
@@ -170,7 +170,7 @@ def are_exact(cut: Cut, divided: Mapping[str, Divisors], feeds: Mapping[str, Any
 
 
 def rounding_bounds(
-    original: Runner, cut: Cut, divided: Mapping[str, Divisors], feeds: Mapping[str, AnyArray]
+    original: Runner, cut: Cut, divided: Mapping[str, Divisors], feeds: NamedArrays
 ) -> dict[str, AnyArray]:
     """Return how far each element of the results can be apart, by running the original on absolutes and divisors.
 

@@ -9,7 +9,7 @@ For all other data the comparison is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from onnx import TensorProto
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.types import HALVES, TensorType
+from poolgrad_lowering.verification.graph.types import HALVES, TensorTypes
 from poolgrad_lowering.verification.sites.cut import Cut, Role
 
 Draw = Callable[[np.random.Generator, IntArray, "Format"], AnyArray]
@@ -169,7 +169,7 @@ _MULTIPLYING = {("", name) for name in ("Conv", "ConvTranspose", "Einsum", "Gemm
 """Operators that multiply, maybe by 0, which gives NaN for an infinity."""
 
 
-def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
+def excluded_data(cut: Cut, types: TensorTypes, *, on_provider: bool) -> tuple[str, ...]:
     """Return the kinds of data that are excluded for this site."""
     averages = any(roles.is_dialect_gradient(node) and roles.is_average_gradient(node) for node in cut.region.added)
     reasons = {
@@ -196,7 +196,7 @@ def _is_framework_pool(node: FlatNode) -> bool:
     return roles.is_tensorflow_gradient(node) or (roles.pooled(node) is not None and node.op != ("", "MaxPool"))
 
 
-def _adds_in_halves(node: FlatNode, types: Mapping[str, TensorType]) -> bool:
+def _adds_in_halves(node: FlatNode, types: TensorTypes) -> bool:
     if node.op not in (("", "ScatterElements"), ("", "ScatterND")) or roles.overwrites(node):
         return False
     known = [types[value].element for value in (*node.outputs, *node.inputs) if value in types]

@@ -15,11 +15,11 @@ from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.io.onnxruntime import quoted
-from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import nested_nodes, subgraphs
-from poolgrad_lowering.verification.graph.types import TensorType, value_info
+from poolgrad_lowering.verification.graph.types import TensorTypes, value_info
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.sites.cut import Cut
@@ -28,7 +28,7 @@ _LONGEST = 600
 """The length to which messages are cut."""
 
 
-Runner = Callable[[Mapping[str, AnyArray]], dict[str, AnyArray]]
+Runner = Callable[[NamedArrays], dict[str, AnyArray]]
 """One side of a site, ready to run: returns the outputs by name, and raises errors of many classes."""
 
 
@@ -54,7 +54,7 @@ def reference_runner(model: ModelProto) -> Runner:
     except Exception as error:  # the evaluator raises many kinds
         raise UnprovenError(f"onnx's evaluator cannot run it: {first_line(error)}") from error
 
-    def run(feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    def run(feeds: NamedArrays) -> dict[str, AnyArray]:
         with np.errstate(all="ignore"):
             return dict(zip(names, evaluator.run(names, dict(feeds)), strict=True))
 
@@ -80,7 +80,7 @@ def provider_runner(model: ModelProto, provider: Provider) -> Runner:
     names = [value.name for value in model.graph.output]
     accepted = {value.name for value in session.get_inputs()}
 
-    def run(feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    def run(feeds: NamedArrays) -> dict[str, AnyArray]:
         taken = {name: array for name, array in feeds.items() if name in accepted}
         return dict(zip(names, session.run(names, taken), strict=True))
 
@@ -131,11 +131,7 @@ def first_line(error: BaseException) -> str:
 
 
 def side_model(
-    source: ModelProto,
-    cut: Cut,
-    nodes: Sequence[FlatNode],
-    types: Mapping[str, TensorType],
-    outputs: Iterable[str] | None = None,
+    source: ModelProto, cut: Cut, nodes: Sequence[FlatNode], types: TensorTypes, outputs: Iterable[str] | None = None
 ) -> ModelProto:
     """Return a model with these nodes of the cut, its inputs, and the version, imports and functions of `source`.
 

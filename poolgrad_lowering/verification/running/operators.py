@@ -13,14 +13,14 @@ they run alone both times, with random numbers for the operands that are 0.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.exports.restored import DecomposedNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.result import OperatorResult
@@ -59,9 +59,9 @@ _LABELS: dict[str, tuple[int, int, int | None]] = {
 class _Run:
     """The values of the lowered model, or why there are none. `stored` are those of its initializers."""
 
-    values: Mapping[str, AnyArray]
+    values: NamedArrays
     reason: str
-    stored: Mapping[str, AnyArray] = field(default_factory=dict)
+    stored: NamedArrays = field(default_factory=dict)
 
 
 def compare_operators(
@@ -115,7 +115,7 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Decom
     return best
 
 
-def _moderate(model: ModelProto, feeds: Mapping[str, AnyArray], gain: float) -> dict[str, AnyArray]:
+def _moderate(model: ModelProto, feeds: NamedArrays, gain: float) -> dict[str, AnyArray]:
     """Return the inputs with weights of size gain / √terms, as networks begin their training with."""
     weights = {node.input[node.op_type != "Gather"] for node in model.graph.node if len(node.input) > 1}
     return {
@@ -181,7 +181,7 @@ class _Comparison:
         again = self._compare_alone(read, {**given, **others})
         return first if again is None else replace(first.joined(again), nodes=1)
 
-    def _compare(self, feeds: Mapping[str, AnyArray]) -> OperatorResult | None:
+    def _compare(self, feeds: NamedArrays) -> OperatorResult | None:
         """Compare the operator with what the lowered model has computed; None if that is 0 or not finite."""
         try:
             expected = self._kernel(feeds)
@@ -191,7 +191,7 @@ class _Comparison:
             return self._verdict("unproven", f"{what}: {first_line(error)}")
         return None if any(map(_is_dead, expected)) else self._judged(feeds, expected, self._results)
 
-    def _compare_alone(self, read: Collection[str], given: Mapping[str, AnyArray]) -> OperatorResult | None:
+    def _compare_alone(self, read: Collection[str], given: NamedArrays) -> OperatorResult | None:
         """Compare operator and body, which both run alone; None if the results are 0 or not finite."""
         stored = self._run.stored
         try:
@@ -205,9 +205,7 @@ class _Comparison:
             return self._verdict("unproven", f"it does not run on other operands: {first_line(error)}")
         return None if any(map(_is_dead, expected)) else self._judged(feeds, expected, found)
 
-    def _judged(
-        self, feeds: Mapping[str, AnyArray], expected: Sequence[AnyArray], found: Mapping[str, AnyArray]
-    ) -> OperatorResult:
+    def _judged(self, feeds: NamedArrays, expected: Sequence[AnyArray], found: NamedArrays) -> OperatorResult:
         """Compare the results of the operator and of its body, by name, on the same operands."""
         worst = 0.0
         for value, before, error in zip(found, expected, self._errors(feeds, expected, found), strict=True):
@@ -217,9 +215,7 @@ class _Comparison:
                 return self._verdict("differs", what, error=worst)
         return self._verdict("proven", error=worst)
 
-    def _errors(
-        self, feeds: Mapping[str, AnyArray], expected: Sequence[AnyArray], found: Mapping[str, AnyArray]
-    ) -> list[float]:
+    def _errors(self, feeds: NamedArrays, expected: Sequence[AnyArray], found: NamedArrays) -> list[float]:
         """Return how much each result differs, relative to its largest element.
 
         Terms of a sum may cancel, to 0 for the bias before a normalization. The sum is then not more exact than its
@@ -232,7 +228,7 @@ class _Comparison:
             errors = [relative_error(before, after, scale) for before, after, scale in triples]
         return errors
 
-    def _kernel(self, feeds: Mapping[str, AnyArray]) -> list[AnyArray]:
+    def _kernel(self, feeds: NamedArrays) -> list[AnyArray]:
         """Run the node alone; in float32, rounded once, where there is no kernel for 16-bit floats."""
         try:
             return self._run_alone(feeds, self._results)
@@ -246,7 +242,7 @@ class _Comparison:
         pairs = zip(self._run_alone(wide_feeds, wide_results), self._results.values(), strict=True)
         return [array.astype(like.dtype) for array, like in pairs]
 
-    def _run_alone(self, feeds: Mapping[str, AnyArray], results: Mapping[str, AnyArray]) -> list[AnyArray]:
+    def _run_alone(self, feeds: NamedArrays, results: NamedArrays) -> list[AnyArray]:
         copy = NodeProto()
         copy.CopyFrom(self._node)
         if copy.op_type in _SECOND_OUTPUT:
@@ -257,9 +253,7 @@ class _Comparison:
         return run_model(model, LEVELS[0], list(results), dict(feeds))
 
 
-def _other_operands(
-    node: NodeProto, varied: Mapping[str, AnyArray], given: Mapping[str, AnyArray]
-) -> dict[str, AnyArray]:
+def _other_operands(node: NodeProto, varied: NamedArrays, given: NamedArrays) -> dict[str, AnyArray]:
     """Return other values for the operands that may vary: with them a body that takes one for a constant is wrong."""
     found = {}
     for name in (value for value in node.input if value in varied):
@@ -278,7 +272,7 @@ def _other_operands(
 
 
 def _other_labels(
-    node: NodeProto, labels: AnyArray, classes: int, position: int | None, given: Mapping[str, AnyArray]
+    node: NodeProto, labels: AnyArray, classes: int, position: int | None, given: NamedArrays
 ) -> AnyArray:
     """Return labels from the last class down; the last one does not count, if the operator has such a label."""
     found = -1 - np.arange(labels.size).reshape(labels.shape)
@@ -292,11 +286,7 @@ def _other_labels(
 
 
 def _model(
-    nodes: Sequence[NodeProto],
-    feeds: Mapping[str, AnyArray],
-    results: Mapping[str, AnyArray],
-    like: ModelProto,
-    stored: Mapping[str, AnyArray],
+    nodes: Sequence[NodeProto], feeds: NamedArrays, results: NamedArrays, like: ModelProto, stored: NamedArrays
 ) -> ModelProto:
     """Return a model of these nodes, with inputs for what is not stored. Kernels of pools read the declared shapes."""
     inputs, outputs = (

@@ -21,9 +21,9 @@ import onnx
 from onnx import ModelProto
 
 from poolgrad_lowering.model.diagnostics.errors import explained
-from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.types import TensorType, value_info
+from poolgrad_lowering.verification.graph.types import TensorType, TensorTypes, value_info
 from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
 from poolgrad_lowering.verification.running import averages, contract, evaluator
@@ -64,7 +64,7 @@ class Failure:
 
     original: ModelProto
     lowered: ModelProto
-    feeds: Mapping[str, AnyArray]
+    feeds: NamedArrays
     mismatch: Mismatch
 
 
@@ -72,7 +72,7 @@ class DifferentialTest:
     """Both sides of a cut, ready to run. The constructor raises `UnprovenError` if one cannot run."""
 
     def __init__(
-        self, cut: Cut, sources: tuple[ModelProto, ModelProto], types: Mapping[str, TensorType], settings: Settings
+        self, cut: Cut, sources: tuple[ModelProto, ModelProto], types: TensorTypes, settings: Settings
     ) -> None:
         self._cut, self._sources, self._settings = cut, sources, settings
         self._types = _completed_types(cut, types)
@@ -164,14 +164,14 @@ class DifferentialTest:
         mismatch = self._mismatch(run, feeds, expected)
         return None if mismatch is None else Failure(self._original, self._lowered, feeds, mismatch)
 
-    def _mismatch(self, run: int, feeds: Mapping[str, AnyArray], expected: Mapping[str, AnyArray]) -> Mismatch | None:
+    def _mismatch(self, run: int, feeds: NamedArrays, expected: NamedArrays) -> Mismatch | None:
         try:
             found = self._find(feeds)
         except Exception as error:  # as above; the original ran with these inputs
             return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {evaluator.first_line(error)}")
         divided = self._divisors_at({value: array.shape for value, array in feeds.items()})
         exact = not self._of_averages or averages.are_exact(self._cut, divided, feeds)
-        bounds: Mapping[str, AnyArray] = {}
+        bounds: NamedArrays = {}
         for name, value in expected.items():
             bad = compare(value, found[name], run=run, output=name)
             if bad and (self._rounds or not exact):
@@ -181,9 +181,7 @@ class DifferentialTest:
                 return (self._of_averages and self._contract_mismatch(run, feeds, found, exact=exact)) or bad
         return self._contract_mismatch(run, feeds, found, exact=exact)
 
-    def _contract_mismatch(
-        self, run: int, feeds: Mapping[str, AnyArray], found: Mapping[str, AnyArray], *, exact: bool
-    ) -> Mismatch | None:
+    def _contract_mismatch(self, run: int, feeds: NamedArrays, found: NamedArrays, *, exact: bool) -> Mismatch | None:
         """Return the first violation of the contract between attributes and operands of the dialect's nodes."""
         known = {**self._constants, **feeds, **found}
         for node in self._sound:
@@ -208,7 +206,7 @@ def describe(region: ChangedRegion) -> SiteResult:
     return SiteResult(*what, expanded=expanded, layer=region.layer)
 
 
-def _completed_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
+def _completed_types(cut: Cut, types: TensorTypes) -> dict[str, TensorType]:
     """Return the types with what the site's operators tell of its inputs.
 
     A pooled tensor of unknown shape gets the rank that ONNX's MaxPool requires. An incoming gradient of unknown or

@@ -15,11 +15,11 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
-from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorType, factors_of, known_sizes, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, factors_of, known_sizes, rank_of
 from poolgrad_lowering.verification.graph.windows import Constants, StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.operators.pool import window_count
 from poolgrad_lowering.verification.result import UnprovenError
@@ -37,7 +37,7 @@ For windows that are larger, there are more: see `choices`.
 """
 
 
-def _symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
+def _symbols(types: TensorTypes, cut: Cut) -> dict[str, int]:
     """Return the symbols to choose, each with the first axis on which it occurs.
 
     Those of incoming gradients follow from them, unless a site has no other input: one of an average pool may read
@@ -52,7 +52,7 @@ def _symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
     return found
 
 
-def _named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, ...]:
+def _named_dims(value: str, types: TensorTypes) -> tuple[int | str, ...]:
     """Return a value's sizes, unknown ones as unique symbols. Raises `UnprovenError` if the rank is not known."""
     known = types.get(value)
     if known is None or known.dims is None:
@@ -60,7 +60,7 @@ def _named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str,
     return tuple(f"{value}[{axis}]" if dim is None else dim for axis, dim in enumerate(known.dims))
 
 
-def choices(cut: Cut, types: Mapping[str, TensorType]) -> list[dict[str, int]]:
+def choices(cut: Cut, types: TensorTypes) -> list[dict[str, int]]:
     """Return the choices of sizes for the symbols, from small to large; one empty choice if there are no symbols.
 
     Besides `EXTENTS` there are sizes at the edges of large windows of either side, with a batch of 1. A symbol that is
@@ -97,7 +97,7 @@ def _products(names: Iterable[str]) -> list[dict[str, int]]:
     return found
 
 
-def _bound_sizes(cut: Cut, types: Mapping[str, TensorType], constants: Constants) -> dict[str, list[int]]:
+def _bound_sizes(cut: Cut, types: TensorTypes, constants: Constants) -> dict[str, list[int]]:
     """Return the sizes that symbols of pooled tensors can have where those of the gradients are known."""
     found: dict[str, list[int]] = {}
     for node in (*cut.original, *cut.lowered):
@@ -138,7 +138,7 @@ def _edges(window: StridedWindow) -> tuple[int, int]:
 
 
 def shapes(
-    cut: Cut, sources: Sequence[ModelProto], types: Mapping[str, TensorType], chosen: Mapping[str, int]
+    cut: Cut, sources: Sequence[ModelProto], types: TensorTypes, chosen: Mapping[str, int]
 ) -> dict[str, ConcreteShape]:
     """Return the shape of each input for the chosen sizes. `sources` are the original and the lowered model.
 
@@ -181,15 +181,13 @@ def _bind(dims: Sequence[AxisSize] | None, bound: Mapping[str, int]) -> Concrete
 def _probe(
     cut: Cut,
     sources: Sequence[ModelProto],
-    types: Mapping[str, TensorType],
+    types: TensorTypes,
     known: Mapping[str, ConcreteShape],
     gradients: Sequence[str],
 ) -> dict[str, AnyArray]:
     """Return all values that do not depend on an incoming gradient, by running both sides on zeros."""
-    feeds = {
-        value: np.zeros(shape, onnx.helper.tensor_dtype_to_np_dtype(types[value].element))
-        for value, shape in known.items()
-    }
+    dtypes = {value: onnx.helper.tensor_dtype_to_np_dtype(types[value].element) for value in known}
+    feeds = {value: np.zeros(shape, dtypes[value]) for value, shape in known.items()}
     found: dict[str, AnyArray] = dict(feeds)
     for source, nodes in zip(sources, (cut.original, cut.lowered), strict=True):
         forward = independent(nodes, gradients)
@@ -199,9 +197,7 @@ def _probe(
     return found
 
 
-def _by_its_nodes(
-    cut: Cut, value: str, dims: Sequence[AxisSize] | None, probed: Mapping[str, AnyArray]
-) -> ConcreteShape | None:
+def _by_its_nodes(cut: Cut, value: str, dims: Sequence[AxisSize] | None, probed: NamedArrays) -> ConcreteShape | None:
     """Return the shape of a gradient by the nodes that read it, in a layout that matches its known sizes, or None.
 
     It is that of the indices, or follows from the windows of an average pool.
@@ -226,9 +222,7 @@ def _by_its_nodes(
     return None
 
 
-def _by_its_windows(
-    node: FlatNode, probed: Mapping[str, AnyArray], constants: Mapping[str, list[int]]
-) -> ConcreteShape | None:
+def _by_its_windows(node: FlatNode, probed: NamedArrays, constants: Constants) -> ConcreteShape | None:
     """Return the shape of the gradient that an average pool's gradient node reads, or None.
 
     The number of adaptive windows is nothing that x determines: it is chosen so that most windows overlap.
@@ -243,9 +237,7 @@ def _by_its_windows(
     return (*sizes[:first], *counts, *sizes[end:])
 
 
-def _pooled_sizes(
-    node: FlatNode, probed: Mapping[str, AnyArray], constants: Mapping[str, list[int]]
-) -> ConcreteShape | None:
+def _pooled_sizes(node: FlatNode, probed: NamedArrays, constants: Constants) -> ConcreteShape | None:
     """Return the shape of x: that of the operand x, the one in an operand, or in an attribute."""
     x = roles.pooled(node)
     if x is not None:
@@ -257,7 +249,7 @@ def _pooled_sizes(
     return tuple(attribute_values(node.proto).get("orig_input_shape", ())) or None
 
 
-def _count(node: FlatNode, window: StridedWindow, size: int, constants: Mapping[str, list[int]]) -> int:
+def _count(node: FlatNode, window: StridedWindow, size: int, constants: Constants) -> int:
     """Return the number of windows along an axis."""
     values = attribute_values(node.proto)
     if values.get("auto_pad", values.get("padding", b"")) in (b"SAME", b"SAME_LOWER", b"SAME_UPPER"):

@@ -21,7 +21,7 @@ from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode, Unit
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.graph.types import TensorType
+from poolgrad_lowering.verification.graph.types import TensorTypes
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.sites.regions import ChangedRegion
 
@@ -45,7 +45,7 @@ class Cut:
     constants: Mapping[str, TensorProto]
 
 
-def cut_out(region: ChangedRegion, units: tuple[Unit, Unit], types: Mapping[str, TensorType]) -> Cut:
+def cut_out(region: ChangedRegion, units: tuple[Unit, Unit], types: TensorTypes) -> Cut:
     """Return the cut of a region. Raises `UnprovenError` if it needs a node with subgraphs inside a subgraph."""
     constants = ChainMap(units[0].constants, units[1].constants)
     removed = tuple(with_pooled(node, units[0], types) for node in region.removed)
@@ -109,10 +109,7 @@ class _Side:
 
 
 def _ends(
-    sides: Iterable[_Side],
-    constants: Mapping[str, TensorProto],
-    passed: Collection[str],
-    types: Mapping[str, TensorType],
+    sides: Iterable[_Side], constants: Mapping[str, TensorProto], passed: Collection[str], types: TensorTypes
 ) -> dict[str, Role]:
     """Return the values where the cut ends: pooled tensors and incoming gradients, or what several are views of.
 
@@ -135,7 +132,7 @@ def _ends(
     return {_nearest(chain, passed, types): role for chain, role in by_root.values()}
 
 
-def _nearest(chain: Sequence[str], passed: Collection[str], types: Mapping[str, TensorType]) -> str:
+def _nearest(chain: Sequence[str], passed: Collection[str], types: TensorTypes) -> str:
     first = max((number + 1 for number, value in enumerate(chain) if value in passed), default=0)
     left = list(chain[first:]) or [chain[-1]]
     known = [value for value in left if value in types and types[value].dims is not None]
@@ -155,7 +152,7 @@ _GRADIENT_OF = "{}_Grad/"
 """How onnxruntime-training begins the names of a node's gradient nodes."""
 
 
-def with_pooled(node: FlatNode, unit: Unit, types: Mapping[str, TensorType]) -> FlatNode:
+def with_pooled(node: FlatNode, unit: Unit, types: TensorTypes) -> FlatNode:
     """Return the node; an AveragePoolGrad whose result has no declared sizes gets the pooled tensor as an operand.
 
     onnxruntime's kernel takes the sizes of the result from its declared shape. Where that has no numbers for them, they
@@ -172,7 +169,7 @@ def with_pooled(node: FlatNode, unit: Unit, types: Mapping[str, TensorType]) -> 
     return node if pooled is None else replace(node, inputs=(*node.inputs, pooled))
 
 
-def _pooled(node: FlatNode, nodes: Iterable[FlatNode], types: Mapping[str, TensorType]) -> str | None:
+def _pooled(node: FlatNode, nodes: Iterable[FlatNode], types: TensorTypes) -> str | None:
     own = _windows(node)
     pools = [other for other in nodes if other.op == ("", "AveragePool") and _windows(other) == own]
     names = [pool for pool in pools if pool.proto.name and node.proto.name.startswith(_GRADIENT_OF.format(pool.label))]

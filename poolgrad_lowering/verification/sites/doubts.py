@@ -17,7 +17,7 @@ from poolgrad_lowering.dialect.functions import body_bytes
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset
-from poolgrad_lowering.verification.graph.types import HALVES, TensorType
+from poolgrad_lowering.verification.graph.types import HALVES, TensorTypes
 from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.sites.cut import Cut
 from poolgrad_lowering.verification.sites.declared import own_bodies
@@ -34,7 +34,7 @@ def foreign_bodies(lowered: ModelProto) -> frozenset[str]:
     return frozenset(body.name for body in bodies if body_bytes(body) not in own_bodies(body.name, opset))
 
 
-def doubt(cut: Cut, types: Mapping[str, TensorType], foreign: Collection[str]) -> str | None:
+def doubt(cut: Cut, types: TensorTypes, foreign: Collection[str]) -> str | None:
     """Return why a site is not proven although all runs gave the same results, or None.
 
     `foreign` are the operators whose body is not this version's.
@@ -92,7 +92,7 @@ _ARITHMETIC = frozenset(
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 
-def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | None:
+def _flow_flaw(region: ChangedRegion, types: TensorTypes) -> str | None:
     """Return a text on the first node of the lowered side that computes with values, or None.
 
     `types` are the known types of values that both sides define.
@@ -120,7 +120,7 @@ def _flow_flaw(region: ChangedRegion, types: Mapping[str, TensorType]) -> str | 
     return None
 
 
-def _values(region: ChangedRegion, types: Mapping[str, TensorType]) -> Iterator[str]:
+def _values(region: ChangedRegion, types: TensorTypes) -> Iterator[str]:
     """Yield the values that must have flowed through operators that move elements: results, x and gradients."""
     for node in region.added:
         x = None if roles.is_average_gradient(node) else roles.pooled(node)  # of an average's x only the sizes are read
@@ -143,7 +143,7 @@ def _divides(node: FlatNode, producers: Mapping[str, FlatNode], region: ChangedR
 
 
 def _casts_to_divide(
-    node: FlatNode, producers: Mapping[str, FlatNode], region: ChangedRegion, types: Mapping[str, TensorType]
+    node: FlatNode, producers: Mapping[str, FlatNode], region: ChangedRegion, types: TensorTypes
 ) -> bool:
     """Whether the node casts a gradient of a half type to float32 before such a division, or the quotient back."""
     if node.op != ("", "Cast"):
