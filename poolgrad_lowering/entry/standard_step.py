@@ -151,15 +151,13 @@ def _fitting(values: Mapping[str, Array], name: str, like: Array) -> Array:
     return array
 
 
-def _require_parameters(
-    checkpoint: Checkpoint, gradients: Mapping[str, str], model: ModelProto, training: Path
-) -> None:
+def _require_parameters(checkpoint: Checkpoint, gradients: Mapping[str, str], model: ModelProto, file: Path) -> None:
     """Raise `FileError` unless the checkpoint has each trained parameter, with the sizes that the model declares."""
     declared = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in model.graph.input}
     for name in sorted(gradients):
         array = checkpoint.parameters.get(name)
         if array is None:
-            raise FileError(f"the checkpoint beside '{training}' lacks the parameter '{name}'")
+            raise FileError(f"the checkpoint beside '{file}' lacks the parameter '{name}'")
         if [*array.shape] != declared[name]:
             what = f"'{name}' as {[*array.shape]}, the training model as {declared[name]}"
-            raise FileError(f"the checkpoint beside '{training}' has {what}")
+            raise FileError(f"the checkpoint beside '{file}' has {what}")

@@ -32,17 +32,9 @@ def _export(options: argparse.Namespace) -> ExitCode:
     from poolgrad_lowering.torch import export_training_step  # noqa: PLC0415 - `--help` must not load onnx
 
     model, loss, examples = _call(file, name)
+    given = {name: getattr(options, name) for name in ("optimizer", "dynamic_batch", "opset", "weights")}
     try:
-        step = export_training_step(
-            model,
-            loss,
-            examples,
-            optimizer=options.optimizer,
-            dynamic_batch=options.dynamic_batch,
-            dynamic_shapes=shapes,
-            opset=options.opset,
-            weights=options.weights,
-        )
+        step = export_training_step(model, loss, examples, dynamic_shapes=shapes, **given)
     except (TypeError, ValueError) as error:  # of the arguments; what torch raises is a TorchExportError
         raise UsageError(f"{name} of '{file}': {error}") from error
     if options.check and (failed := _differs(step)) is not None:

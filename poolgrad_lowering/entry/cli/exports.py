@@ -51,15 +51,13 @@ def _write_plugin(options: argparse.Namespace) -> ExitCode:
     """Write the parser plugin with which ATC converts lowered models, and print the line after which ATC finds it."""
     from poolgrad_lowering.ge.atc.plugin_folder import write_atc_plugin  # noqa: PLC0415 - as above
 
-    plugin = write_atc_plugin(options.plugin, machine=options.machine)
+    made = write_atc_plugin(options.plugin, machine=options.machine)
     if options.json:
-        print_json({name: value and str(value) for name, value in asdict(plugin).items()})
+        print_json({name: value and str(value) for name, value in asdict(made).items()})
         return ExitCode.DONE
-    if plugin.library is None and not options.quiet:
-        print_error(
-            f"warning: this installation has no library of the plugin; where the toolkit is, run {plugin.build}"
-        )
-    print_line(plugin.setting)
+    if made.library is None and not options.quiet:
+        print_error(f"warning: this installation has no library of the plugin; where the toolkit is, run {made.build}")
+    print_line(made.setting)
     return ExitCode.DONE
 
 

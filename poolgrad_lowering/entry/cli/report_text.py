@@ -114,9 +114,8 @@ def print_outcome(report: Report, proofs: Sequence[Verification], options: argpa
         return ExitCode.FAILED
     if not (options.json or options.quiet):
         print_proofs(proofs, options)
-        print_line(
-            "wrote the model to standard output" if options.given_output == STREAM else f"wrote {options.output}"
-        )
+        written = "the model to standard output" if options.given_output == STREAM else options.output
+        print_line(f"wrote {written}")
     return print_defects(report)
 
 

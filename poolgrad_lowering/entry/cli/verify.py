@@ -37,13 +37,8 @@ def _verify(options: argparse.Namespace) -> ExitCode:
 def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> ExitCode:
     from poolgrad_lowering.entry.verify import verify_files  # noqa: PLC0415 - `--help` must not load onnx
 
-    found = verify_files(
-        options.original,
-        options.lowered,
-        reproducer=options.reproducer,
-        progress=ProgressBar(sys.stderr, quiet=options.quiet),
-        **verification,
-    )
+    files, bar = (options.original, options.lowered), ProgressBar(sys.stderr, quiet=options.quiet)
+    found = verify_files(*files, reproducer=options.reproducer, progress=bar, **verification)
     if options.json:
         print(found.to_json(), end="")
     else:
