@@ -30,12 +30,8 @@ class Parser(argparse.ArgumentParser):
     @property
     def commands(self) -> dict[str, Parser]:
         """The parsers of the commands, by name."""
-        return {
-            name: parser
-            for action in self._actions
-            if isinstance(action.choices, dict)
-            for name, parser in action.choices.items()
-        }
+        choices = (action.choices for action in self._actions if isinstance(action.choices, dict))
+        return {name: parser for parsers in choices for name, parser in parsers.items()}
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As in argparse; also stores the words for `error`."""

@@ -71,11 +71,8 @@ class Parts:
             for node in one.nodes if one is not None else ():
                 operation = _written(node, replacement.root.scope)
                 if node.op_type == "Constant":
-                    literals |= {
-                        value: _content(onnx.numpy_helper.to_array(node.attribute[0].t))
-                        for value in operation.outputs
-                        if value is not None
-                    }
+                    content = _content(onnx.numpy_helper.to_array(node.attribute[0].t))
+                    literals |= dict.fromkeys(filter(None, operation.outputs), content)
                 else:
                     operations.append(operation)
         if pool is not None and (pooled := pool.output(0)) is not None:

@@ -38,16 +38,12 @@ def svg(graph: Graph, label: str) -> Markup:
     sizes = [(max(map(columns, lines)) * _COLUMN + 2 * _PADDING, len(lines) * _LINE + 9) for lines in texts]
     placed = place(sizes, graph.edges)
     arrows = element("path", d=" ".join(map(_arrow, placed.paths)), class_="arrow")
-    boxes = [
-        _box(box, lines, size, centre)
-        for box, lines, size, centre in zip(graph.boxes, texts, sizes, placed.centres, strict=True)
-    ]
     width, height = placed.width + 2 * _MARGIN, placed.height + 2 * _MARGIN
     return element(
         "svg",
         element("title", label),
         arrows if graph.edges else "",
-        *boxes,
+        *map(_box, graph.boxes, texts, sizes, placed.centres),
         role="img",
         width=width,
         height=height,

@@ -101,16 +101,13 @@ def same_operator(one: NodeProto, other: NodeProto) -> bool:
 
     Of subgraphs only the names of the attributes are compared.
     """
-    first, second = (
-        (node.domain, node.op_type, node.overload, len(node.input), len(node.output), _attributes(node))
-        for node in (one, other)
-    )
-    return first == second
+    return _operator(one) == _operator(other)
 
 
-def _attributes(node: NodeProto) -> list[tuple[str, bytes]]:
+def _operator(node: NodeProto) -> tuple[object, ...]:
     inner = {name for name, _ in subgraphs(node)}
-    return sorted((a.name, b"" if a.name in inner else a.SerializeToString(deterministic=True)) for a in node.attribute)
+    held = sorted((a.name, b"" if a.name in inner else a.SerializeToString(deterministic=True)) for a in node.attribute)
+    return node.domain, node.op_type, node.overload, len(node.input), len(node.output), held
 
 
 def holds(tensor: TensorProto | None, array: AnyArray) -> bool:

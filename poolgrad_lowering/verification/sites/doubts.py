@@ -52,11 +52,8 @@ def _other_windows(cut: Cut) -> str | None:
     known. Average pools have their windows in their gradients, which are known unless one is written out.
     """
     constants = known_integers(cut.original, cut.constants)
-    maxima = [
-        node
-        for node in cut.original
-        if not roles.is_average_gradient(node) and (roles.is_pool(node) or node.op[1] in _MAXIMA)
-    ]
+    of_pools = [node for node in cut.original if roles.is_pool(node) or node.op[1] in _MAXIMA]
+    maxima = [node for node in of_pools if not roles.is_average_gradient(node)]
     averages = [node for node in cut.region.removed if roles.is_average_gradient(node)]
     added = [node for node in cut.region.added if roles.is_dialect_gradient(node)]
     new = [node for node in added if roles.is_average_gradient(node)]
