@@ -106,8 +106,7 @@ def _references(model: ModelProto) -> dict[str, set[Reference]]:
 def _move_references(model: ModelProto, moved: Mapping[Reference, Reference]) -> None:
     """Replace references to external data in a validated model."""
     for tensor in external_tensors(model):
-        new = moved.get(external_reference(tensor))
-        if new is None:
+        if (new := moved.get(external_reference(tensor))) is None:
             continue
         kept = [entry for entry in tensor.external_data if entry.key not in ("location", "offset")]
         del tensor.external_data[:]

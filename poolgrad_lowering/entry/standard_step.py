@@ -140,8 +140,7 @@ def write_checkpoint(path: PathLike, values: Mapping[str, Array], *, like: PathL
 
 def _fitting(values: Mapping[str, Array], name: str, like: Array) -> Array:
     """Return a value; raises `FileError` if it is missing or of another shape or type than an array."""
-    found = values.get(name)
-    if found is None:
+    if (found := values.get(name)) is None:
         raise FileError(f"the values lack '{name}', which the checkpoint has")
     array = np.asarray(found)
     if array.shape != like.shape or array.dtype != like.dtype:
@@ -155,8 +154,7 @@ def _require_parameters(checkpoint: Checkpoint, gradients: Mapping[str, str], mo
     """Raise `FileError` unless the checkpoint has each trained parameter, with the sizes that the model declares."""
     declared = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in model.graph.input}
     for name in sorted(gradients):
-        array = checkpoint.parameters.get(name)
-        if array is None:
+        if (array := checkpoint.parameters.get(name)) is None:
             raise FileError(f"the checkpoint beside '{file}' lacks the parameter '{name}'")
         if [*array.shape] != declared[name]:
             what = f"'{name}' as {[*array.shape]}, the training model as {declared[name]}"

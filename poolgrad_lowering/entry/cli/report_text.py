@@ -29,8 +29,7 @@ def print_warnings(report: Report, options: argparse.Namespace, model: str = "")
 
 def print_defects(*reports: Report) -> ExitCode:
     """Say on how many anchors of the reports a form failed, and return the exit code: DONE if on none."""
-    count = sum(len(report.defects) for report in reports)
-    if not count:
+    if not (count := sum(len(report.defects) for report in reports)):
         return ExitCode.DONE
     print_error(f"error: a form failed on {counted(count, 'anchor')}: this is a defect, please report the traceback")
     return ExitCode.DEFECT
@@ -45,8 +44,7 @@ def print_report(report: Report) -> None:
         anchors = report.for_people
         rows = [_row(anchor) for anchor in anchors]
         print_table(*with_layers([anchor.layer for anchor in anchors], ("anchor", "status", "what"), rows))
-    changed = [count for count in report.operators if count.before != count.after]
-    if changed:
+    if changed := [count for count in report.operators if count.before != count.after]:
         rows = [(operator_text(c.domain, c.op_type), str(c.before), str(c.after)) for c in changed]
         others = sum(count.before for count in report.operators if count.before == count.after)
         print_table(("operator", "before", "after"), [*rows, ("all others", str(others), str(others))])

@@ -24,8 +24,7 @@ def summary_section(report: Report, recorder: Recorder) -> Markup:
 def _notes(report: Report) -> Iterator[Markup]:
     """The notes on the model as a whole, those that are warnings first."""
     for heading, style, warning in (("Warning", "notes warnings", True), ("Note", "notes", False)):
-        texts = [shown(note.text, 600) for note in report.notes if note.warning is warning]
-        if texts:
+        if texts := [shown(note.text, 600) for note in report.notes if note.warning is warning]:
             lines = (element("p", element("strong", f"{heading}: "), text) for text in texts)
             yield element("div", *lines, class_=style)
 

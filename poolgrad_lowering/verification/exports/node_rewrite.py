@@ -99,8 +99,7 @@ class NodeRewrite:
         """
         multiple, name, held_axis, dims = source
         self.reads.append(name)
-        cut = [other for other, size in enumerate(dims) if other != held_axis and size != 1]
-        if cut:
+        if cut := [other for other, size in enumerate(dims) if other != held_axis and size != 1]:
             name = self.add("Slice", name, [0] * len(cut), [1] * len(cut), cut)
         if multiple > 1:
             name = self.add("Slice", self.add("Reshape", name, [-1, multiple]), [0], [1], [1])

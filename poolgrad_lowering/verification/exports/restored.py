@@ -133,8 +133,7 @@ def _without_rewrites(
             continue
         _restore_subgraphs(node, found, context)
         for rewrite in rewrites_of(node, context):
-            matched = _match(rewrite, node, producers, stored)
-            if matched:
+            if matched := _match(rewrite, node, producers, stored):
                 in_place[id(found)] = node
                 gone.update(id(each) for each in matched)
                 break

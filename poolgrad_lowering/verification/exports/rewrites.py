@@ -43,8 +43,7 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     """kernel_shape is that of the weight; SAME_LOWER has the odd element of padding before the input."""
     written: dict[str, Any] = {}
     if "kernel_shape" not in held and node.op_type.startswith("Conv"):
-        weight = context.sizes(node.input[1], 2)
-        if weight is None:
+        if (weight := context.sizes(node.input[1], 2)) is None:
             return
         written["kernel_shape"] = weight
         yield NodeRewrite().same(node, **written)

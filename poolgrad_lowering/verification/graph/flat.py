@@ -151,8 +151,7 @@ class _Scope:
         own = self.visible.maps[0].get(name)  # a look-up in one dictionary: most names are of the scope itself
         if own is not None:
             return own
-        value = self.visible.get(name)
-        if value is not None:
+        if (value := self.visible.get(name)) is not None:
             self.captured.add(value)
         return value
 

@@ -58,8 +58,7 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
     gone = original.defined - lowered.defined
     made = {name for node in lowered.nodes if node.op[0] == DOMAIN for name in node.proto.output}
     for path, before in original.scopes.items():
-        after = lowered.scopes.get(path)
-        if after is None:
+        if (after := lowered.scopes.get(path)) is None:
             continue  # the node that contains it was removed, and is in a region
         prefix = "" if path == original.name else f"{path}: "
         found += _other_fields(path, before, after, ("input",) if path == MAIN else ())
@@ -204,8 +203,7 @@ def compare_inputs(original: ModelProto, lowered: ModelProto) -> list[Difference
 
 def with_inputs_of(lowered: ModelProto, original: ModelProto) -> ModelProto:
     """Return the original with the same initializers as inputs, so that runtimes optimise both alike."""
-    weights = initializers_as_inputs(original.graph, lowered.graph)
-    if not weights:
+    if not (weights := initializers_as_inputs(original.graph, lowered.graph)):
         return original
     changed = deepcopy(original)
     replace_entries(changed.graph, "initializer", [t for t in original.graph.initializer if t.name not in weights])

@@ -173,8 +173,7 @@ def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProt
 
     def visit(called: Iterable[NodeProto]) -> None:
         for node in nested_nodes(called):
-            function = known.pop((node.domain, node.op_type, node.overload), None)
-            if function is not None:
+            if (function := known.pop((node.domain, node.op_type, node.overload), None)) is not None:
                 visit(function.node)
                 found.append(function)
 

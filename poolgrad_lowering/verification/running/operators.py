@@ -163,8 +163,7 @@ class _Comparison:
         if missing:
             return self._verdict("unproven", f"the value of '{missing[0]}' is not known")
         given = {value: np.asarray(self._run.values[value]) for value in {*read, *operands}}
-        first = self._compare({value: given[value] for value in operands})
-        if first is None:
+        if (first := self._compare({value: given[value] for value in operands})) is None:
             random = np.random.default_rng(0)  # other numbers for each: a definition may take one operand for another
             for value in sorted(given.keys() - self._run.stored.keys()):
                 array = given[value]

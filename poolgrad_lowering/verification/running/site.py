@@ -111,8 +111,7 @@ class DifferentialTest:
             planes = min((math.prod(shape[:2]) for shape in usable[0].values() if len(shape) > 2), default=1)
             runs = max(LARGE_RUNS, -(-DEFAULT_RUNS // max(planes, 1)))
         for run in range(runs):
-            failure = self._run(run, usable[run % len(usable)])
-            if failure is not None:
+            if (failure := self._run(run, usable[run % len(usable)])) is not None:
                 smaller = (self._run(run, sizes) for sizes in usable[: run % len(usable)])
                 return run + 1, next((found for found in smaller if found is not None), failure)
         return runs, None

@@ -147,16 +147,14 @@ def shapes(
     """
     bound, known = dict(chosen), dict[str, ConcreteShape]()
     for value in (value for value, role in cut.inputs.items() if role is not Role.GRADIENT):
-        shape = _bind(_named_dims(value, types), bound)
-        if shape is None:
+        if (shape := _bind(_named_dims(value, types), bound)) is None:
             raise UnprovenError(f"the shape of '{value}' is not known")
         known[value] = shape
     gradients = [value for value, role in cut.inputs.items() if role is Role.GRADIENT]
     dims = {value: types[value].dims if value in types else None for value in gradients}
     probed: dict[str, AnyArray] | None = None
     for value in gradients:
-        shape = _bind(dims[value], bound)
-        if shape is None:
+        if (shape := _bind(dims[value], bound)) is None:
             if probed is None:
                 probed = _probe(cut, sources, types, known, gradients)
                 for name in (name for name in probed if name in types):  # declared symbols have the sizes found
@@ -239,8 +237,7 @@ def _by_its_windows(node: FlatNode, probed: NamedArrays, constants: Constants) -
 
 def _pooled_sizes(node: FlatNode, probed: NamedArrays, constants: Constants) -> ConcreteShape | None:
     """Return the shape of x: that of the operand x, the one in an operand, or in an attribute."""
-    x = roles.pooled(node)
-    if x is not None:
+    if (x := roles.pooled(node)) is not None:
         return probed[x].shape if x in probed else None
     shape = roles.shape_operand(node)
     if shape is not None:

@@ -124,8 +124,7 @@ def _ends(
             chain = side.views(operand) if operand else []
             if not chain or chain[-1] in constants:
                 continue
-            known = by_root.get(chain[-1])
-            if known is None:
+            if (known := by_root.get(chain[-1])) is None:
                 by_root[chain[-1]] = chain, role
             else:
                 by_root[chain[-1]] = [v for v in known[0] if v in chain], min(known[1], role, key=list(Role).index)
@@ -141,8 +140,7 @@ def _nearest(chain: Sequence[str], passed: Collection[str], types: TensorTypes) 
 
 def _ordered(unit: Unit, side: _Side) -> tuple[FlatNode, ...]:
     nodes = tuple(unit.nodes[position] for position in sorted(unit.order[key] for key in side.keys))
-    nested = [node for node in nodes if node.captured and node.scope != unit.name]
-    if nested:
+    if nested := [node for node in nodes if node.captured and node.scope != unit.name]:
         raise UnprovenError(f"node '{nested[0].label}' has subgraphs and is itself in a subgraph")
     return nodes
 
