@@ -82,18 +82,18 @@ def for_each(
     paths = [model.path for model in models if not model.error]
     died = "the process that worked on it died: out of memory, or a fault in a library"
     guarded = partial(_guarded, work, failed)
-    ended: set[int] = set()
+    ended: set[str] = set()
     done = in_processes(guarded, paths, min(jobs or _cpus(), len(paths) or 1), partial(failed, error=died), ended)
     results: list[Result] = []
     try:
         for model in models:
             results.append(failed(model.path, error=model.error) if model.error else next(done))
+            ended.add(model.path)
             if on_result is not None:
                 on_result(results[-1], len(results), len(models))
     except KeyboardInterrupt:
         done.close()
-        count = len(ended) + sum(bool(model.error) for model in models[: len(results)])
-        raise KeyboardInterrupt(f"{count} of {counted(len(models), 'model')} done") from None
+        raise KeyboardInterrupt(f"{len(ended)} of {counted(len(models), 'model')} done") from None
     return results
 
 
@@ -113,53 +113,42 @@ def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Task = TypeVar("Task")
-
 _ROOT = "poolgrad_lowering"
 
 
 def in_processes(
-    work: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    jobs: int,
-    on_death: Callable[[Task], Result],
-    ended: set[int],
+    work: Callable[[str], Result], paths: Sequence[str], jobs: int, on_death: Callable[[str], Result], ended: set[str]
 ) -> Generator[Result, None, None]:
-    """Yield `work(task)` for each task, in order, computed in `jobs` processes; 1 means this process.
+    """Yield `work(path)` for each path, in order, computed in `jobs` processes; 1 means this process.
 
-    `on_death` returns the result of a task whose process died. `work`, tasks and results must be picklable. `ended`
-    gets the positions of the tasks that have a result, also of those whose turn has not come. After an interrupt the
-    tasks that are being worked on come to their end.
+    `on_death` returns the result of a path whose process died. `ended` gets the paths whose turn has not come and that
+    have a result. After an interrupt the paths that are being worked on come to their end.
     """
     if jobs == 1:
-        for position, task in enumerate(tasks):
-            result = work(task)
-            ended.add(position)
-            yield result
+        yield from map(work, paths)
         return
     logged = partial(_logged, work, _levels())
     pool = _pool(jobs)
     try:
         with _interrupts_ignored():
-            pendings = [pool.submit(logged, task) for task in tasks]
-        for position, pending in enumerate(pendings):
-            pending.add_done_callback(partial(_note, ended, position))
-        for position, (task, pending) in enumerate(zip(tasks, pendings, strict=True)):
+            pendings = {path: pool.submit(logged, path) for path in paths}
+        for path, pending in pendings.items():
+            pending.add_done_callback(partial(_note, ended, path))
+        for path, pending in pendings.items():
             try:
                 result, records = pending.result()
             except BrokenProcessPool:
-                result, records = _run_alone(logged, task) or (on_death(task), [])
+                result, records = _run_alone(logged, path) or (on_death(path), [])
             for record in records:
                 logging.getLogger(record.name).handle(record)
-            ended.add(position)
             yield result
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _note(ended: set[int], position: int, pending: Future[object]) -> None:
+def _note(ended: set[str], path: str, pending: Future[object]) -> None:
     if not (pending.cancelled() or pending.exception()):
-        ended.add(position)
+        ended.add(path)
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
@@ -167,15 +156,15 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
 
 
-def _run_alone(logged: Callable[[Task], Result], task: Task) -> Result | None:
-    """The result of a task in a new process, None if that process dies too.
+def _run_alone(logged: Callable[[str], Result], path: str) -> Result | None:
+    """The result for a path in a new process, None if that process dies too.
 
-    A process that dies breaks its whole pool, so the task may not be the one that killed it.
+    A process that dies breaks its whole pool, so this path may not be the one that killed it.
     """
     with _pool(1) as alone:
         try:
             with _interrupts_ignored():
-                pending = alone.submit(logged, task)
+                pending = alone.submit(logged, path)
             return pending.result()
         except BrokenProcessPool:
             return None
@@ -204,9 +193,9 @@ def _levels() -> dict[str, int]:
 
 
 def _logged(
-    work: Callable[[Task], Result], levels: Mapping[str, int], task: Task
+    work: Callable[[str], Result], levels: Mapping[str, int], path: str
 ) -> tuple[Result, list[logging.LogRecord]]:
-    """The result of a task and the records that it logged."""
+    """The result for a path and the records that were logged."""
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
     records = SimpleQueue[logging.LogRecord]()
@@ -214,7 +203,7 @@ def _logged(
     root = logging.getLogger(_ROOT)
     root.addHandler(handler)
     try:
-        result = work(task)
+        result = work(path)
     finally:
         root.removeHandler(handler)
     return result, [records.get() for _ in range(records.qsize())]
