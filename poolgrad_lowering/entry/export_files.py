@@ -13,7 +13,7 @@ from typing import TypeVar
 from onnx import ModelProto
 
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
-from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SourceFile, require_other_file, with_data
+from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SideOutputs, SourceFile, with_data
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
@@ -88,10 +88,8 @@ def _write(
     on_proven: OnProven | None,
 ) -> R:
     """Read the source, export the model, and write the files. `export` takes the model, its gate and its size."""
-    path, destination, report_path = Path(paths[0]), Path(paths[1]), paths[2]
-    descriptions = [] if report_path is None else [Path(report_path)]
-    for described in descriptions:
-        require_other_file(described, "JSON report", path, destination)
+    path, destination = Path(paths[0]), Path(paths[1])
+    descriptions = SideOutputs(path, destination, report=paths[2]).paths
     source = SourceFile(path, options.limits)
     model, gate = source.open()
     with errors_name(path):

@@ -15,7 +15,7 @@ from poolgrad_lowering.entry.each_model import in_processes
 
 
 def work(task: str) -> str:
-    """End the process for the task "bad", like a model that crashes a library."""
+    """End the process for a task that begins with "bad", like a model that crashes a library."""
     if task.startswith("bad"):
         os.kill(os.getpid(), signal.SIGKILL)
     logging.getLogger("poolgrad_lowering.some.module").info("working on %s", task)
