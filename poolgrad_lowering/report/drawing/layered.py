@@ -83,16 +83,14 @@ class _Net:
 def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
     """The layer of each box: below all its predecessors; a box without predecessors is just above its successors."""
     above: dict[int, list[int]] = {box: [] for box in range(count)}
-    below: dict[int, list[int]] = {box: [] for box in range(count)}
     for source, target in edges:
         above[target].append(source)
-        below[source].append(target)
     layer = [0] * count
     for box in TopologicalSorter(above).static_order():
         layer[box] = max((layer[source] + 1 for source in above[box]), default=0)
     for box in range(count):
         if not above[box]:
-            layer[box] = min((layer[target] - 1 for target in below[box]), default=0)
+            layer[box] = min((layer[target] - 1 for source, target in edges if source == box), default=0)
     used = {number: position for position, number in enumerate(sorted(set(layer)))}
     return [used[number] for number in layer]
 

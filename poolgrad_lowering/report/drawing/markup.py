@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from html import escape
+from itertools import accumulate
 
 from poolgrad_lowering.model.diagnostics.text import printable
 
@@ -40,11 +41,7 @@ def fitted(text: str, limit: int) -> str:
 
 
 def _within(text: str, limit: int) -> str:
-    taken, used = 0, 0
-    while taken < len(text) and used + _width(text[taken]) <= limit:
-        used += _width(text[taken])
-        taken += 1
-    return text[:taken]
+    return text[: sum(used <= limit for used in accumulate(map(_width, text)))]
 
 
 def _width(char: str) -> int:

@@ -37,11 +37,10 @@ _ROUNDED = ("BatchNormalization",)
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     """Return the lowered model with the original's nodes where an export has others; the same object if none."""
-    before = {protos.node_bytes(node): node for node in original.graph.node}
+    before = set(map(protos.node_bytes, original.graph.node))
     made = [name for node in lowered.graph.node for name in node.output if name]
-    if len(set(made)) < len(made) or all(
-        protos.node_bytes(n) in before or n.domain == DOMAIN for n in lowered.graph.node
-    ):
+    is_lowered = all(protos.node_bytes(node) in before or node.domain == DOMAIN for node in lowered.graph.node)
+    if is_lowered or len(set(made)) < len(made):
         return lowered
     original = protos.in_order(original)  # types of values are inferred in the order of the nodes
     changed = deepcopy(protos.in_order(lowered))
