@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize as OnnxResize
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
@@ -132,7 +133,7 @@ class Resize(OnnxResize):
         return (x,)
 
 
-OPERATORS = (
+OPERATORS: tuple[type[OpRun], ...] = (
     operator("ConcatTraining", _concat_of_training, "com.microsoft"),
     operator("Flatten", _flatten),
     operator("GatherElements", _gather_elements),

@@ -234,7 +234,7 @@ _OF_ONNX: dict[str, Callable[..., Any]] = {
 }
 """In the default domain MaxPoolGrad is onnxruntime's operator too, whose kernel calls `pool_gradient`."""
 
-OPERATORS = (
+OPERATORS: tuple[type[OpRun], ...] = (
     AveragePoolGrad,
     ConvTranspose,
     *(operator(name, kernel, "ai.onnx.converters.tensorflow") for name, kernel in _OF_TENSORFLOW.items()),
