@@ -47,8 +47,7 @@ from poolgrad_lowering.torch.indexing import (
     put,
     searchsorted,
 )
-from poolgrad_lowering.torch.internals.tracing import decompositions_of
-from poolgrad_lowering.torch.lists import OF_LISTS
+from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of
 from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
 from poolgrad_lowering.torch.padding import PADS
 from poolgrad_lowering.torch.pools import POOLS

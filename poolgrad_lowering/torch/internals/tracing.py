@@ -16,6 +16,7 @@ from torch import Tensor, fx
 from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
+from torch._library.utils import lookup_op
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -177,6 +178,15 @@ GROUPED_MM = torch._grouped_mm  # noqa: SLF001 - what torch.nn.functional.groupe
 
 decompositions_of = get_decompositions
 """torch's decompositions of operators, including those of operators that an export keeps."""
+
+_OF_EACH = torch._C.DispatchKey.CompositeExplicitAutograd  # noqa: SLF001 - there is no other way
+OF_LISTS: dict[Any, Callable[..., Any]] = {
+    operator: partial(operator._op_dk, _OF_EACH)  # noqa: SLF001
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key(_OF_EACH.name)  # noqa: SLF001
+    if name.startswith("aten::_foreach_")
+    for operator in [lookup_op(name)]
+}
+"""torch's kernels of operators of lists of tensors that call the operator of each tensor."""
 
 
 @contextmanager
