@@ -183,3 +183,24 @@ def vector_norm(
     axes = dim or list(range(x.ndim)) if keepdim else dim
     norm: Tensor = aten.linalg_vector_norm(x if is_wide else x.to(wide), order, axes, keepdim, dtype=dtype)
     return norm if is_wide else norm.to(x.dtype)
+
+
+ELEMENTWISE: dict[Any, Callable[..., Any]] = {
+    aten._trilinear.default: trilinear,  # noqa: SLF001 - the name of an operator
+    aten.clamp.default: clamp,
+    aten.cummax.default: running(torch.gt),
+    aten.cummin.default: running(torch.lt),
+    aten.cumprod.default: cumprod,
+    aten.fmax.default: lambda x, y: torch.where((x >= y) | y.isnan(), x, y),
+    aten.fmin.default: lambda x, y: torch.where((x <= y) | y.isnan(), x, y),
+    aten.hypot.default: lambda x, y: (x * x + y * y).sqrt(),
+    aten.kthvalue.default: kth_value,
+    aten.linalg_vector_norm.default: vector_norm,
+    aten.max.dim: of_numbers(aten.max.dim),
+    aten.median.default: lambda x: median(x.flatten())[0],
+    aten.median.dim: median,
+    aten.min.dim: of_numbers(aten.min.dim),
+    aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
+    aten.nanmedian.dim: nanmedian,
+}
+"""The functions by the overload of the operator that they compute."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -161,6 +161,15 @@ def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, 
     return found.movedim((-2, -1), (dim1, dim2))
 
 
-def diagonal_backward(gradient: Tensor, sizes: Sequence[int], offset: int, dim1: int, dim2: int) -> Tensor:
-    """Return the gradient of what a diagonal was taken of: 0 beside it."""
-    return diagonal_scatter(gradient.new_zeros(sizes), gradient, offset, dim1, dim2)
+INDEXING: dict[Any, Callable[..., Tensor]] = {
+    aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - the name of an operator
+    aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
+    aten.diagonal_scatter.default: diagonal_scatter,
+    aten.embedding_renorm_.default: embedding_renorm,
+    aten.index_put.default: index_put,
+    aten.masked_scatter_backward.default: masked_scatter_backward,
+    aten.masked_select.default: masked_select,
+    aten.put.default: put,
+    aten.searchsorted.Tensor: searchsorted,
+}
+"""The functions by the overload of the operator that they compute."""
