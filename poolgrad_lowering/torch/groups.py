@@ -110,8 +110,7 @@ def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Map
             inputs = {slot: names.state(slot, name) for slot in group.optimizer.slots}
             kept = {slot: values[source] for slot, source in inputs.items()}
             weight = names.weight(name)
-            gradient = -gradients[name] if group.optimizer.maximize else gradients[name]
-            found = group.optimizer.update(values[weight], gradient, kept, factors)
+            found = group.optimizer.update(values[weight], gradients[name], kept, factors)
             results[weight] = found.pop("weight")
             results |= {inputs[slot]: value for slot, value in found.items()}
     return results
