@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -92,36 +92,33 @@ def _has_room(output_padding: Sequence[int], stride: Sequence[int]) -> bool:
     return any(map(operator.ge, output_padding, stride))
 
 
-def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple[Tensor | None, ...]]:
-    """Return the function that computes aten.convolution_backward, with the weight's gradient written in this way."""
-
-    def backward(  # noqa: PLR0917 - the operator's signature
-        dy: Tensor,
-        x: Tensor,
-        weight: Tensor,
-        bias_sizes: Sequence[int] | None,  # noqa: ARG001 - the operator's signature
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        transposed: bool,
-        output_padding: Sequence[int],
-        groups: int,
-        output_mask: Sequence[bool],
-    ) -> tuple[Tensor | None, ...]:
-        windows = _Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
-        image, outputs = (dy, x) if transposed else (x, dy)
-        dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
-        counts = list(x.shape[2:])
-        has_room = transposed and _has_room(output_padding, stride)
-        if dx is not None and has_room and all(isinstance(count, int) for count in counts):
-            dx = _part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
-        return (
-            dx,
-            _weight_gradient(image, outputs, windows, weight_gradient) if output_mask[1] else None,
-            dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
-        )
-
-    return backward
+def convolution_backward(  # noqa: PLR0917 - the operator's signature
+    weight_gradient: WeightGradient,
+    dy: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,  # noqa: ARG001 - the operator's signature
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    """Return what aten.convolution_backward returns, with the weight's gradient written in this way."""
+    windows = _Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
+    image, outputs = (dy, x) if transposed else (x, dy)
+    dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
+    counts = list(x.shape[2:])
+    has_room = transposed and _has_room(output_padding, stride)
+    if dx is not None and has_room and all(isinstance(count, int) for count in counts):
+        dx = _part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
+    return (
+        dx,
+        _weight_gradient(image, outputs, windows, weight_gradient) if output_mask[1] else None,
+        dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
+    )
 
 
 def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *, transposed: bool) -> Tensor:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -36,14 +37,14 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **torch.export.default_decompositions(),
         **decompositions_of([aten.gelu]),  # ONNX has Gelu since opset 20
         aten.convolution.default: convolution,
-        aten.convolution_backward.default: convolution_backward(weight_gradient),
-        **{operator: _refused(operator) for operator in _WITHOUT_TRANSLATION},
+        aten.convolution_backward.default: partial(convolution_backward, weight_gradient),
+        **{operator: partial(_refuse, operator) for operator in _WITHOUT_TRANSLATION},
         **OF_LISTS,
         **OF_RANDOM_NUMBERS,
-        **{changing: in_place(write) for operator, write in _OWN.items() if (changing := _changing(operator))},
+        **{changing: partial(in_place, write) for operator, write in _OWN.items() if (changing := _changing(operator))},
         **_OWN,
     }
-    return found | {operator: _also_of_scalars(operator, found.get(operator)) for operator in _ALONG_AN_AXIS}
+    return found | {each: partial(_also_of_scalars, each, found.get(each)) for each in _ALONG_AN_AXIS}
 
 
 def _changing(operator: Any) -> Any:
@@ -72,41 +73,31 @@ def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Ten
     return x.to(torch.int32).scatter(axis, index, values).to(torch.bool)
 
 
-def _refused(operator: Any) -> Callable[..., Any]:
-    """Return a function that raises the error of an operator that torch does not translate.
+def _refuse(operator: Any, *_: Any, **__: Any) -> Any:
+    """Raise the error of an operator that torch does not translate.
 
     torch itself stops at an operator of its gradient, by another message, or writes a model that is not valid.
     """
-
-    def run(*_: Any, **__: Any) -> Any:
-        raise TorchExportError(untranslated(operator))
-
-    return run
+    raise TorchExportError(untranslated(operator))
 
 
-def _with_axes(operator: Any) -> Callable[..., Any]:
-    """Return a function that computes a reduction over all axes, which torch translates only if they are named."""
-
-    def run(x: Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
-        return NotImplemented if axes else operator(x, list(range(x.ndim)), keepdim)
-
-    return run
+def _with_axes(operator: Any, x: Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
+    """Return a reduction over all axes, which torch translates only if they are named; `NotImplemented` if they are."""
+    return NotImplemented if axes else operator(x, list(range(x.ndim)), keepdim)
 
 
-def _also_of_scalars(operator: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a function that computes an operator along the axis 0 of a scalar, which ONNX has not, on a vector of it.
+def _also_of_scalars(
+    operator: Any, otherwise: Callable[..., Any] | None, x: Tensor, *others: Any, **options: Any
+) -> Any:
+    """Return what an operator gives along the axis 0 of a scalar, which ONNX has not: computed of a vector of it.
 
     Of other tensors it is `otherwise`.
     """
-
-    def run(x: Tensor, *others: Any, **options: Any) -> Any:
-        if x.ndim:
-            return NotImplemented if otherwise is None else otherwise(x, *others, **options)
-        vectors = [value.reshape(1) if isinstance(value, Tensor) else value for value in (x, *others)]
-        result = operator(*vectors, **options)
-        return result.reshape(()) if isinstance(result, Tensor) else tuple(part.reshape(()) for part in result)
-
-    return run
+    if x.ndim:
+        return NotImplemented if otherwise is None else otherwise(x, *others, **options)
+    vectors = [value.reshape(1) if isinstance(value, Tensor) else value for value in (x, *others)]
+    result = operator(*vectors, **options)
+    return result.reshape(()) if isinstance(result, Tensor) else tuple(part.reshape(()) for part in result)
 
 
 def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
@@ -163,7 +154,7 @@ _OWN: Decompositions = {
     **POOLS,
     **QUANTIZATIONS,
     **dict.fromkeys((aten.scatter.src, aten.scatter.value), _scatter_of_numbers),
-    **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
+    **{operator: partial(_with_axes, operator) for operator in (aten.amax.default, aten.amin.default)},
     aten._efficientzerotensor.default: torch.zeros,  # noqa: SLF001 - the name of an operator
     aten.copy.default: _copy,
     aten.copy_.default: _copy_in_place,
@@ -186,32 +177,10 @@ _WITHOUT_TRANSLATION = (
     aten.ormqr.default,
 )
 _ALONG_AN_AXIS = (
-    aten.all.dim,
-    aten.all.dims,
-    aten.amax.default,
-    aten.amin.default,
-    aten.any.dim,
-    aten.any.dims,
-    aten.flip.default,
-    aten.gather.default,
-    aten.kthvalue.default,
-    aten.linalg_vector_norm.default,
-    aten.max.dim,
-    aten.median.dim,
-    aten.nanmedian.dim,
-    aten.min.dim,
-    aten.prod.dim_int,
-    aten.scatter.src,
-    aten.scatter.value,
-    aten.scatter_add.default,
-    aten.scatter_reduce.two,
-    aten.sort.default,
-    aten.sort.stable,
-    aten.squeeze.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.std.correction,
-    aten.topk.default,
-    aten.var.correction,
-    aten.var_mean.correction,
+    *(aten.all.dim, aten.all.dims, aten.amax.default, aten.amin.default, aten.any.dim, aten.any.dims),
+    *(aten.flip.default, aten.gather.default, aten.kthvalue.default, aten.linalg_vector_norm.default),
+    *(aten.max.dim, aten.median.dim, aten.nanmedian.dim, aten.min.dim, aten.prod.dim_int),
+    *(aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two),
+    *(aten.sort.default, aten.sort.stable, aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims),
+    *(aten.std.correction, aten.topk.default, aten.var.correction, aten.var_mean.correction),
 )

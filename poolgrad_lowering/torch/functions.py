@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any
 
@@ -59,19 +59,15 @@ class Rewritten(TorchFunctionMode):
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
 
 
-def _in_order(pool: Callable[..., Tensor], rank: int) -> Callable[..., Tensor]:
-    """Return a function that gives an adaptive pool its input with the axes in order; a mean, where it has one window.
+def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:  # noqa: A002 - the name in torch
+    """Return the adaptive pool of an input with its axes in order; a mean, where it has one window.
 
     Of an input in another order, torch sets the strides of the result: no graph has the gradient of that.
     """
-
-    def run(input: Tensor, output_size: Any) -> Tensor:  # noqa: A002 - the name in torch
-        sizes = [output_size] * rank if isinstance(output_size, int) else output_size
-        if all(isinstance(size, int) and size == 1 for size in sizes):
-            return input.mean([*range(-1, -rank - 1, -1)], keepdim=True)
-        return pool(input.contiguous(), output_size)
-
-    return run
+    sizes = [output_size] * rank if isinstance(output_size, int) else output_size
+    if all(isinstance(size, int) and size == 1 for size in sizes):
+        return input.mean([*range(-1, -rank - 1, -1)], keepdim=True)
+    return _ADAPTIVE[rank](input.contiguous(), output_size)
 
 
 def _attention(*arguments: Any, **named: Any) -> Tensor:
@@ -85,7 +81,7 @@ def _attention(*arguments: Any, **named: Any) -> Tensor:
 
 def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> Any:
     """Return the pool by torch's function with indices: the one without makes a symbolic size a number."""
-    *of_pool, return_indices = (*arguments, return_indices) if len(arguments) < _PARAMETERS_OF_A_POOL else arguments
+    *of_pool, return_indices = (*arguments, return_indices)[:7]  # by position it is the last one of 7
     found = torch.max_pool1d_with_indices(*of_pool, **named)
     return found if return_indices else found[0]
 
@@ -151,7 +147,7 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     The places on a diagonal are equal along all axes; `wrap` goes on below the square of a matrix.
     """
     first, *others = (torch.arange(size).reshape(-1, *[1] * (x.ndim - axis)) for axis, size in enumerate(x.shape, 1))
-    if wrap and x.ndim == _AXES_OF_A_MATRIX:
+    if wrap and x.ndim == 2:
         first = first % (x.shape[1] + 1)
     return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
@@ -225,15 +221,16 @@ _ASKING = frozenset(
 )
 """Functions that give Python the numbers in a tensor."""
 
-_PARAMETERS_OF_A_POOL = 7
-"""Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""
-
-_AXES_OF_A_MATRIX = 2
-
 _MASKS = (torch.bool, torch.uint8)
 
 _LARGEST_MASK = 2**20
 """The elements of masks whose positions a step has as numbers, of which each takes 8 bytes for each axis."""
+
+_ADAPTIVE = {
+    1: functional.adaptive_avg_pool1d,
+    2: functional.adaptive_avg_pool2d,
+    3: functional.adaptive_avg_pool3d,
+}
 
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
@@ -251,7 +248,5 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,
     **SPECTRA,
-    functional.adaptive_avg_pool1d: _in_order(functional.adaptive_avg_pool1d, 1),
-    functional.adaptive_avg_pool2d: _in_order(functional.adaptive_avg_pool2d, 2),
-    functional.adaptive_avg_pool3d: _in_order(functional.adaptive_avg_pool3d, 3),
+    **{pool: partial(_in_order, rank) for rank, pool in _ADAPTIVE.items()},
 }
