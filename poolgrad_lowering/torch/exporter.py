@@ -8,13 +8,16 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import onnx
 import onnx_ir as ir
 import torch
 from onnx import NodeProto
-from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
+from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass, ShapeInferencePass
 from onnxscript import optimizer
+from onnxscript.rewriter import RewriteRule, RewriteRuleSet
+from onnxscript.rewriter.rules.common import no_op_cast_rule
 from torch import Tensor, nn
 from torch import __version__ as torch_version
 
@@ -30,7 +33,6 @@ from poolgrad_lowering.torch.explanations import explanation, sentence
 from poolgrad_lowering.torch.internals.exporter import quick_program
 from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
-from poolgrad_lowering.torch.transposes import join_transposes
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -89,7 +91,6 @@ def empty(opset: int) -> onnx.ModelProto:
 def finish(exported: onnx.ModelProto) -> None:
     """Correct and arrange what torch's exporter wrote. Raises `TorchExportError` if it is not valid ONNX then."""
     correct(exported)
-    join_transposes(exported.graph)
     arrange(exported.graph)
     try:
         onnx.checker.check_model(exported, full_check=True)
@@ -130,12 +131,11 @@ def translated(
     for number, node in enumerate(node for node in program.model.graph if node.op_type in names.RANDOM):
         node.name = names.random(number)  # before those are removed that nothing reads
     optimizer.fold_constants(program.model)
-    optimizer.remove_unused_nodes(program.model)
+    simplify(program.model)
     optimizer.remove_unused_functions(program.model)
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(program.model)
     if not all(value.dtype for node in program.model.graph for value in node.outputs):  # of functions that are inlined
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(program.model)
-    _remove_casts(program.model.graph)
     exported = program.model_proto
     _name_symbols(exported, program.exported_program, sizes or {})
     del exported.graph.metadata_props[:]
@@ -175,16 +175,22 @@ def _program(
     return program
 
 
-def _remove_casts(graph: ir.Graph) -> None:
-    """Let what reads a Cast read its operand, if that has the type already. onnxruntime loses names at such nodes."""
-    results = set(graph.outputs)
-    for node in graph:
-        if node.op_type != "Cast" or node.outputs[0] in results:
-            continue
-        (given,) = node.inputs
-        if given is not None and given.dtype == node.attributes["to"].as_int():
-            node.outputs[0].replace_all_uses_with(given)
-            graph.remove(node)
+def simplify(model: ir.Model) -> None:
+    """Remove Casts to the type that a value has, at which onnxruntime loses names, and join consecutive Transposes."""
+    RewriteRuleSet([no_op_cast_rule, RewriteRule(_two, _one, remove_nodes=False)]).apply_to_model(model)
+    IdentityEliminationPass()(model)
+    optimizer.remove_unused_nodes(model)
+
+
+def _two(op: Any, x: Any, first: Any, second: Any) -> Any:
+    """Two Transposes, which the gradients of matrix products leave behind."""
+    return op.Transpose(op.Transpose(x, perm=first), perm=second)
+
+
+def _one(op: Any, x: ir.Value, first: ir.Attr, second: ir.Attr) -> Any:
+    """The Transpose in their place; none where they cancel."""
+    joined = [first.as_ints()[axis] for axis in second.as_ints()]
+    return op.Identity(x) if joined == sorted(joined) else op.Transpose(x, perm=joined)
 
 
 def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgram, sizes: SymbolicSizes) -> None:
