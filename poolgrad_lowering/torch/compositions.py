@@ -49,11 +49,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
 
 
 def cov(
-    input: Tensor,  # noqa: A002 - the name in torch
-    *,
-    correction: int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
     """Return the covariances of rows; torch's own asks whether sums of weights are positive, which no graph can."""
     if fweights is not None or aweights is not None:
@@ -63,7 +59,7 @@ def cov(
     return (centred @ centred.T / (rows.shape[1] - correction)).squeeze()
 
 
-def corrcoef(input: Tensor) -> Tensor:  # noqa: A002 - the name in torch
+def corrcoef(input: Tensor) -> Tensor:
     """Return the correlations of rows."""
     found = cov(input)
     if not found.ndim:
@@ -72,18 +68,14 @@ def corrcoef(input: Tensor) -> Tensor:  # noqa: A002 - the name in torch
     return (found / deviations[:, None] / deviations).clamp(-1, 1)
 
 
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:  # noqa: A002 - the name in torch
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Return the distances of all pairs of different rows."""
     first, second = torch.triu_indices(len(input), len(input), 1)
     return cdist(input, input, p)[first, second]
 
 
 def grid_sample(
-    input: Tensor,  # noqa: A002 - the name in torch
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """Return the elements of images (N, C, axes) at the positions of a grid (N, …), from −1 to 1, the last axis first.
 
@@ -129,14 +121,14 @@ def _elements(images: Tensor, places: Sequence[Tensor]) -> Tensor:
     return torch.where(is_inside[:, None], found, 0)
 
 
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:  # noqa: A002 - the name in torch
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return x with each part along an axis scaled to a norm of at most `maxnorm`; torch's gradient is in float64."""
     axes = [axis for axis in range(input.ndim) if axis != dim % input.ndim]
     norms = torch.linalg.vector_norm(input.to(wide_type(input)), p, axes, keepdim=True)
     return input * torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).to(input.dtype)
 
 
-def householder_product(input: Tensor, tau: Tensor) -> Tensor:  # noqa: A002 - the name in torch
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first columns of the product of reflections 1 − τ·v·vᵀ, each with v below the diagonal of a column."""
     vectors = input.tril(-1) + torch.eye(*input.shape[-2:])
     found = torch.eye(*input.shape[-2:]).expand(input.shape)
@@ -168,7 +160,7 @@ def solve_triangular(
     return found
 
 
-def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:  # noqa: A002 - the name in torch
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """Return the triangular L of L·Lᵀ, column by column. The gradient of the matrix is symmetric, as in PyTorch."""
     matrix = (input + input.mT) / 2
     found, size = matrix[..., :0], matrix.shape[-1]
@@ -180,8 +172,8 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:  # noqa: A002 - t
     return found.mT if upper else found
 
 
-def embedding_bag(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
+def embedding_bag(
+    input: Tensor,
     weight: Tensor,
     offsets: Tensor | None = None,
     max_norm: float | None = None,
@@ -222,7 +214,7 @@ def embedding_bag(  # noqa: PLR0917 - the function's signature
     return total if mode == "sum" else total / count.clamp(min=1)[:, None]
 
 
-def ctc_loss(  # noqa: PLR0917 - the function's signature
+def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
     input_lengths: Tensor | Sequence[int],
@@ -273,13 +265,7 @@ def ctc_loss(  # noqa: PLR0917 - the function's signature
 
 
 def index_reduce(
-    input: Tensor,  # noqa: A002 - the name in torch
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Return the reduction of x with the parts of a source along an axis, each into the part that an index says."""
     shape = [-1 if at == dim % input.ndim else 1 for at in range(input.ndim)]
@@ -288,11 +274,7 @@ def index_reduce(
 
 
 def multilabel_margin_loss(
-    input: Tensor,  # noqa: A002 - the name in torch
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the margin of each class over each label before the first -1; torch's formula also counts what is behind.
 

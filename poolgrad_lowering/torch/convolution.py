@@ -54,7 +54,7 @@ class _Windows(NamedTuple):
         return list(map(AxisWindow, self.kernel, self.stride, self.padding, self.padding, self.dilation))
 
 
-def convolution(  # noqa: PLR0917 - the operator's signature
+def convolution(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -92,7 +92,7 @@ def _has_room(output_padding: Sequence[int], stride: Sequence[int]) -> bool:
     return any(map(operator.ge, output_padding, stride))
 
 
-def convolution_backward(  # noqa: PLR0917 - the operator's signature
+def convolution_backward(
     weight_gradient: WeightGradient,
     dy: Tensor,
     x: Tensor,

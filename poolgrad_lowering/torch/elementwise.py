@@ -132,7 +132,7 @@ def of_numbers(extreme: Any, x: Tensor, dim: int, keepdim: bool = False) -> tupl
     return values.to(torch.bool), positions
 
 
-def trilinear(  # noqa: PLR0917 - the operator's signature
+def trilinear(
     one: Tensor,
     two: Tensor,
     three: Tensor,

@@ -59,7 +59,7 @@ class Rewritten(TorchFunctionMode):
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
 
 
-def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:  # noqa: A002 - the name in torch
+def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:
     """Return the adaptive pool of an input with its axes in order; a mean, where it has one window.
 
     Of an input in another order, torch sets the strides of the result: no graph has the gradient of that.
@@ -98,8 +98,8 @@ class OneByCount(float):
     layer: Any
 
 
-def _batch_norm(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
+def _batch_norm(
+    input: Tensor,
     running_mean: Tensor | None,
     running_var: Tensor | None,
     weight: Tensor | None = None,
@@ -119,13 +119,8 @@ def _batch_norm(  # noqa: PLR0917 - the function's signature
     return found
 
 
-def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
-    target: Tensor,
-    var: Tensor | float,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
+def _gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """Return ½·(log v + (input − target)²/v) with v = max(var, eps), of whose max the gradient is that of var.
 

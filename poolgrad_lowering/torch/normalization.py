@@ -18,7 +18,7 @@ from torch import Tensor
 aten = torch.ops.aten
 
 
-def batch_norm(  # noqa: PLR0917 - the operator's signature
+def batch_norm(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -68,7 +68,7 @@ def layer_norm(
     return (y if bias is None else y + bias).to(x.dtype), mean, inverse
 
 
-def group_norm(  # noqa: PLR0917 - the operator's signature
+def group_norm(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,

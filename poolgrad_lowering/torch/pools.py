@@ -88,7 +88,7 @@ def _gathered(x: Tensor, sizes: Sequence[int], counts: Sequence[int], fill: floa
     return table, gathered, torch.where(mask, gathered, fill)
 
 
-def average_pool(  # noqa: PLR0917 - the operator's signature
+def average_pool(
     axes: int,
     x: Tensor,
     kernel: Sequence[int],
@@ -156,7 +156,7 @@ def _spread(y: Tensor, kernel: Sequence[int], shape: Sequence[int]) -> Tensor:
     return functional.pad(whole, [amount for rest in reversed(behind) for amount in (0, rest)])
 
 
-def average_pool_backward(  # noqa: PLR0917 - the operator's signature
+def average_pool_backward(
     axes: int,
     dy: Tensor,
     x: Tensor,

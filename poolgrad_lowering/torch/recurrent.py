@@ -61,7 +61,7 @@ def _run_lstm(gates: Tensor, state: Tensors, weights: Weights) -> tuple[Tensors,
     return (h, c), (i, f, g, o, of_c, raw)
 
 
-def _lstm_factors(  # noqa: PLR0917 - a state, and what was kept
+def _lstm_factors(
     _h: Tensor, c: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor, of_c: Tensor, _raw: Tensor
 ) -> Tensors:
     of_gates = torch.cat([g * i * (1 - i), c * f * (1 - f), i * (1 - g * g), of_c * o * (1 - o)], 2)
@@ -234,7 +234,7 @@ def written(cell: Cell, run: Callable[..., Any]) -> Callable[..., Any]:
     Between layers is the dropout, which torch's decomposition leaves out.
     """
 
-    def layers(  # noqa: PLR0917 - the function's signature
+    def layers(
         x: Tensor,
         hidden: Any,
         weights: Any,

@@ -183,7 +183,7 @@ def _real(x: Any) -> Any:
 
 
 def transform(
-    input: Any,  # noqa: A002 - the name in torch
+    input: Any,
     n: int | None = None,
     dim: int = -1,
     norm: str | None = None,
@@ -207,12 +207,7 @@ def transform(
     return Complex(real.movedim(-1, dim), imag.movedim(-1, dim))
 
 
-def to_signal(
-    input: Any,  # noqa: A002 - the name in torch
-    n: int | None = None,
-    dim: int = -1,
-    norm: str | None = None,
-) -> Tensor:
+def to_signal(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the real signal of which a spectrum is the half: torch.fft.irfft."""
     x = _real(input)
     size = 2 * (x.shape[dim] - 1) if n is None else n
@@ -227,7 +222,7 @@ def to_signal(
 def _along_axes(last: Callable[..., Any], other: Callable[..., Any], axes: Sequence[int] | None) -> Callable[..., Any]:
     """Return a transform along axes, of which the last one may be another one. It is the first to be computed."""
 
-    def run(input: Any, s: Any = None, dim: Any = axes, norm: str | None = None) -> Any:  # noqa: A002 - as in torch
+    def run(input: Any, s: Any = None, dim: Any = axes, norm: str | None = None) -> Any:
         own = list(range(-len(s) if s else -input.ndim, 0)) if dim is None else [dim] if isinstance(dim, int) else dim
         sizes = [None if size == -1 else size for size in s] if s else [None] * len(own)
         pairs = [*zip(sizes, own, strict=True)]
@@ -243,8 +238,8 @@ def _along_axes(last: Callable[..., Any], other: Callable[..., Any], axes: Seque
     return run
 
 
-def stft(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
+def stft(
+    input: Tensor,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,

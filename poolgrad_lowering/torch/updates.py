@@ -76,7 +76,7 @@ class _Template:
         target.value_info.append(helper.make_tensor_value_info(name, held.elem_type, dims))
 
 
-def write_updates(  # noqa: PLR0917 - what a model with an optimizer has
+def write_updates(
     model: onnx.ModelProto,
     groups: Sequence[Group],
     inputs: Mapping[str, Tensor],
