@@ -40,8 +40,6 @@ from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_kn
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
-_AXES_OF_A_MATRIX = 2
-
 
 class Place(Enum):
     """Where a node runs. The values are those of the report."""
@@ -203,11 +201,11 @@ def _with_gemms(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[
 
 def _is_gemm(product: _Row, added: Sequence[str], types: ValueTypes) -> bool:
     """Whether a product is one of two matrices, and what is added to it is as wide, and a matrix or a row."""
-    if len(added) != 1 or any(len(types.shapes.get(operand, ())) != _AXES_OF_A_MATRIX for operand in product.read):
+    if len(added) != 1 or any(len(types.shapes.get(operand, ())) != 2 for operand in product.read):
         return False
     shape, sizes = (types.shapes.get(name, ()) for name in (product.made[0], *added))
     fits = all(size in (1, own) for size, own in zip(reversed(sizes), reversed(shape), strict=False))
-    return 1 <= len(sizes) <= _AXES_OF_A_MATRIX and sizes[-1] == shape[-1] and fits
+    return 1 <= len(sizes) <= 2 and sizes[-1] == shape[-1] and fits
 
 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
