@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise, product
 from operator import and_, mul
@@ -18,6 +19,14 @@ from poolgrad_lowering.torch.internals.tracing import GROUPED_MM
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
+
+
+def bound(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
+    """Return the arguments of a call of a function by position, with its defaults for those that are not given."""
+    found = inspect.signature(function).bind(*arguments, **named)
+    found.apply_defaults()
+    return found.arguments.values()
+
 
 _NEVER = -1e30
 """The logarithm of a probability of 0 while they are added: with an infinity, gradients would be NaN."""
@@ -172,65 +181,35 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return found.mT if upper else found
 
 
-def embedding_bag(
-    input: Tensor,
-    weight: Tensor,
-    offsets: Tensor | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Tensor:
+def embedding_bag(*arguments: Any, **named: Any) -> Tensor:
     """Return the sum or the mean of the rows in each bag; a bag is a row of indices, or what begins at an offset."""
-    if max_norm is not None or scale_grad_by_freq or mode not in ("mean", "sum"):
-        options = {"per_sample_weights": per_sample_weights, "include_last_offset": include_last_offset}
-        return functional.embedding_bag(
-            input,
-            weight,
-            offsets,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            mode,
-            sparse,
-            **options,
-            padding_idx=padding_idx,
-        )  # refused by its name
-    factors = torch.ones(input.shape, dtype=weight.dtype) if per_sample_weights is None else per_sample_weights
+    given = bound(functional.embedding_bag, arguments, named)
+    words, weight, offsets, max_norm, _, is_scaled, mode, _, factors, include_last_offset, padding_idx = given
+    if max_norm is not None or is_scaled or mode not in ("mean", "sum"):
+        return functional.embedding_bag(*arguments, **named)  # refused by its name
+    factors = torch.ones(words.shape, dtype=weight.dtype) if factors is None else factors
     if padding_idx is not None:
-        factors = torch.where(input == padding_idx % len(weight), 0, factors)
-    rows = functional.embedding(input, weight) * factors[..., None]
+        factors = torch.where(words == padding_idx % len(weight), 0, factors)
+    rows = functional.embedding(words, weight) * factors[..., None]
     if offsets is None:
         total, count = rows.sum(1), factors.sum(1)
     else:
         begins = offsets[:-1] if include_last_offset else offsets
-        number = (torch.arange(len(input))[:, None] >= begins).sum(1) - 1
+        number = (torch.arange(len(words))[:, None] >= begins).sum(1) - 1
         holds = (torch.arange(len(begins))[:, None] == number).to(weight.dtype)
         total, count = holds @ rows, (holds * factors).sum(1)
     return total if mode == "sum" else total / count.clamp(min=1)[:, None]
 
 
-def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Tensor | Sequence[int],
-    target_lengths: Tensor | Sequence[int],
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:
+def ctc_loss(*arguments: Any, **named: Any) -> Tensor:
     """Return the connectionist temporal classification loss, by the forward probabilities of Graves et al. (4.1).
 
     `log_probs` is (T, N, C). PyTorch's gradient of it has the softmax in it, whatever comes before the loss.
     """
+    given = bound(functional.ctc_loss, arguments, named)
+    log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity = given
     if log_probs.ndim != 3:
-        return functional.ctc_loss(
-            log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity
-        )  # refused by its name
+        return functional.ctc_loss(*arguments, **named)  # refused by its name
     times, batch, _ = log_probs.shape
     ends, lengths = (torch.as_tensor(each).long() for each in (input_lengths, target_lengths))
     if targets.ndim == 1:

@@ -126,11 +126,7 @@ _SHIFT = 4
 def soft_margin_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
     """Return the gradient of ln(1 + exp(−target · x)); as torch writes it, a small one is a difference from 1."""
     slope = -target * torch.sigmoid(-target * x) * gradient
-    return slope / x.numel() if reduction == _MEAN else slope
-
-
-_MEAN = 1
-"""The number of reduction="mean" in operators of losses."""
+    return slope / x.numel() if reduction == 1 else slope  # 1 is "mean"
 
 
 def _floating(x: Tensor) -> Tensor:

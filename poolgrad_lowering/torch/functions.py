@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from poolgrad_lowering.torch.compositions import COMPOSITIONS
+from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.recurrent import RECURRENT
@@ -98,21 +98,14 @@ class OneByCount(float):
     layer: Any
 
 
-def _batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
+def _batch_norm(*arguments: Any, **named: Any) -> Tensor:
     """Return torch's function, with the running statistics of a momentum that is one by a count."""
-    if not isinstance(momentum, OneByCount) or running_mean is None or running_var is None:
-        return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    given = bound(functional.batch_norm, arguments, named)
+    x, running_mean, running_var, weight, bias, _, momentum, eps = given
+    if not isinstance(momentum, OneByCount) or running_mean is None:
+        return functional.batch_norm(*arguments, **named)
     mean, variance = torch.zeros_like(running_mean), torch.zeros_like(running_var)
-    found = functional.batch_norm(input, mean, variance, weight, bias, training=True, momentum=1.0, eps=eps)
+    found = functional.batch_norm(x, mean, variance, weight, bias, training=True, momentum=1.0, eps=eps)
     share = 1 / momentum.layer.num_batches_tracked.to(mean.dtype)
     running_mean.copy_(share * mean + (1 - share) * running_mean)
     running_var.copy_(share * variance + (1 - share) * running_var)

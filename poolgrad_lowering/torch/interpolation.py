@@ -74,9 +74,6 @@ def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corner
 
 
 _LINEAR = _Filter(1, linear)
-_CUBIC = _Filter(2, cubic)
-_CUBIC_OF_IMAGES = _Filter(2, partial(cubic, a=-0.5))
-"""What `antialias` takes, as Pillow does."""
 
 
 def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) -> Tensor:
@@ -108,9 +105,9 @@ _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
     aten.upsample_linear1d.vec: _LINEAR.matrix,
     aten.upsample_bilinear2d.vec: _LINEAR.matrix,
     aten.upsample_trilinear3d.vec: _LINEAR.matrix,
-    aten.upsample_bicubic2d.vec: _CUBIC.matrix,
+    aten.upsample_bicubic2d.vec: _Filter(2, cubic).matrix,
     aten._upsample_bilinear2d_aa.vec: _LINEAR.antialiased,  # noqa: SLF001 - the names of operators
-    aten._upsample_bicubic2d_aa.vec: _CUBIC_OF_IMAGES.antialiased,  # noqa: SLF001
+    aten._upsample_bicubic2d_aa.vec: _Filter(2, partial(cubic, a=-0.5)).antialiased,  # noqa: SLF001 - as Pillow does
     **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.0)),
     **dict.fromkeys(
         (getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.5)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from poolgrad_lowering.torch.compositions import bound
 from poolgrad_lowering.torch.errors import TorchExportError
 
 
@@ -238,32 +239,22 @@ def _along_axes(last: Callable[..., Any], other: Callable[..., Any], axes: Seque
     return run
 
 
-def stft(
-    input: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    pad_mode: str = "reflect",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
-    align_to_window: bool | None = None,
-) -> Any:
+def stft(*arguments: Any, **named: Any) -> Any:
     """Return the Fourier transforms of the frames of signals, (batch, frequencies, frames)."""
+    given = bound(torch.stft, arguments, named)
+    x, n_fft, hop, length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window = given
     if align_to_window:
         raise TorchExportError("the model calls torch.stft with align_to_window, which no step has: cut the signal")
-    length = win_length or n_fft
-    own = torch.ones(length, dtype=input.dtype) if window is None else window
+    length = length or n_fft
+    own = torch.ones(length, dtype=x.dtype) if window is None else window
     before = (n_fft - length) // 2
     own = functional.pad(own, (before, n_fft - length - before))
-    rows = input.reshape(-1, 1, input.shape[-1])
+    rows = x.reshape(-1, 1, x.shape[-1])
     rows = functional.pad(rows, (n_fft // 2, n_fft // 2), mode=pad_mode) if center else rows
-    frames = rows.squeeze(1).unfold(-1, n_fft, hop_length or n_fft // 4) * own
+    frames = rows.squeeze(1).unfold(-1, n_fft, hop or n_fft // 4) * own
     norm = "ortho" if normalized else None
     found = transform(frames, norm=norm, one_sided=onesided is not False).transpose(1, 2)
-    found = found if input.ndim > 1 else found.squeeze(0)
+    found = found if x.ndim > 1 else found.squeeze(0)
     return found if return_complex else torch.view_as_real(found)
 
 

@@ -59,21 +59,13 @@ class _Template:
             written.name = fresh(f"{names.UPDATE}.{node.name}", taken)
             written.input[:] = [found.get(name, name) for name in node.input]
             for position, name in enumerate(node.output):
-                is_shared = name in self._shared
-                found[name] = written.output[position] = self._result(name, bound.get(name), taken)
-                self._declare(target, name, found[name], () if is_shared else shape)
-                if is_shared:
+                # A result that all weights have, the number of steps, is named by the first group.
+                found[name] = written.output[position] = fresh(bound.get(name, f"{names.UPDATE}.{name}"), taken)
+                dims = shape if self._types[name].shape.dim and name not in self._shared else ()
+                target.value_info.append(helper.make_tensor_value_info(found[name], self._types[name].elem_type, dims))
+                if name in self._shared:
                     self._written[name] = found[name]
             target.node.append(written)
-
-    def _result(self, name: str, wanted: str | None, taken: set[str]) -> str:
-        """Return the name of a result. One that all weights have, the number of steps, is named by the first group."""
-        return fresh(f"{names.UPDATE}.{name}" if wanted is None else wanted, taken)
-
-    def _declare(self, target: GraphProto, theirs: str, name: str, shape: Sequence[int]) -> None:
-        held = self._types[theirs]
-        dims = shape if held.shape.dim else ()
-        target.value_info.append(helper.make_tensor_value_info(name, held.elem_type, dims))
 
 
 def write_updates(
