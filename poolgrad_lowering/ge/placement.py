@@ -250,7 +250,6 @@ def _order(rows: Sequence[_Row]) -> list[int]:
 
 
 def _named(names: Iterable[str]) -> list[str]:
-    """Return the names without empty ones."""
     found = list(names)
     return [name for name in found if name] if "" in found else found
 

@@ -211,7 +211,6 @@ def join_step(
 
 
 def _without_sizes(index: ModelIndex, values: Iterable[str]) -> set[str]:
-    """Return the values of the main graph whose sizes are not known numbers."""
     facts, scope = Facts(index), index.scopes[0]
     shapes = {name: facts.shape(Value(scope, name)) for name in values}
     return {name for name, shape in shapes.items() if shape is None or not is_static(shape)}

@@ -112,7 +112,6 @@ def _sources() -> list[Path]:
 
 
 def _machine(library: Path) -> str:
-    """The processor that a library is for."""
     with library.open("rb") as file:
         [number] = struct.unpack_from("<H", file.read(20), 18)
     return MACHINES.get(number, f"ELF machine {number}")

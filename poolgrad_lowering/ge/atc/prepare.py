@@ -15,8 +15,7 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, TYPES, VALUE
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge import obstacles, tidy
-from poolgrad_lowering.ge.atc.pooled_sizes import shape_operands, store_sizes
-from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
+from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of, shape_operands, store_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES, takes_layout
 from poolgrad_lowering.ge.rewrites import attributes_of, write_for_ge
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types

@@ -149,7 +149,6 @@ def _is_known(domain: str, op_type: str, version: int) -> bool:
 
 @lru_cache
 def _contributed() -> frozenset[str]:
-    """Return the operators of domain com.microsoft in onnxruntime's packages."""
     table = json.loads((Path(__file__).parent / "onnxruntime_operators.json").read_text(encoding="utf-8"))
     return frozenset(table["com.microsoft"])
 
