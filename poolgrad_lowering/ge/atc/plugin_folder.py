@@ -54,7 +54,7 @@ def write_atc_plugin(folder: str | os.PathLike[str], *, machine: str | None = No
     target = Path(os.path.realpath(folder))
     if os.pathsep in str(target):
         raise UsageError(f"'{target}' has a '{os.pathsep}', which separates folders for ATC; give another folder")
-    found = _built_library()
+    found = next((path for folder in _package_folders() if (path := folder / LIBRARY).is_file()), None)
     found_machine = None if found is None else _machine(found)
     if machine not in (None, found_machine):
         raise UsageError(_no_library(str(machine), found_machine))
@@ -100,10 +100,6 @@ def _check_owner(folder: Path, paths: list[Path]) -> None:
 def _package_folders() -> list[Path]:
     # An editable install has the sources in one folder of the package and the built libraries in another.
     return [Path(folder) for folder in sys.modules[__name__.rpartition(".")[0]].__path__]
-
-
-def _built_library() -> Path | None:
-    return next((path for folder in _package_folders() if (path := folder / LIBRARY).is_file()), None)
 
 
 def _sources() -> list[Path]:

@@ -91,17 +91,12 @@ def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
 def _find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
     """Return the obstacles in an exported model, in the order of its nodes; those of the whole model come first."""
     use = obstacles.Use(is_cut=False, core_window=target.core_window)
-    found = [*obstacles.find_obstacles(model, types, use), *_of_dialect(model, target, types)]
-    if not found:
-        return []
-    order = {node.name: number for number, node in enumerate(n for graph in graphs(model.graph) for n in graph.node)}
+    nodes = [node for graph in graphs(model.graph) for node in graph.node]
+    own = [node for node in nodes if node.domain == DOMAIN and node.op_type in OPS]
+    of_dialect = (obstacles.obstacle(node, *each) for node in own for each in _of_node(node, target, types))
+    found = [*obstacles.find_obstacles(model, types, use), *of_dialect]
+    order = {node.name: number for number, node in enumerate(nodes)} if found else {}
     return sorted(found, key=lambda each: order.get(each.node, -1))
-
-
-def _of_dialect(model: ModelProto, target: Target, types: ValueTypes) -> Iterator[NodeObstacle]:
-    for node in (node for graph in graphs(model.graph) for node in graph.node):
-        if node.domain == DOMAIN and node.op_type in OPS:
-            yield from (obstacles.obstacle(node, *found) for found in _of_node(node, target, types))
 
 
 def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
