@@ -98,9 +98,6 @@ def _max_pool_grad(call: Call) -> Tensor:
     return sums.op("Reshape", shape).cast(kind)
 
 
-# -- ATen's average pools
-
-
 def _aten(call: Call) -> Mapping[str, Tensor] | Tensor:
     name = call.attribute("operator", "")
     if name not in _ATEN_BODIES:

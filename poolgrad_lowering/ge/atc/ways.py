@@ -33,9 +33,6 @@ from poolgrad_lowering.model.ir.graphs import graphs, inner_graphs
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 
-Operators = Mapping[tuple[str, str], int]
-"""The number of nodes of each operator, by domain and name."""
-
 
 @dataclass(frozen=True)
 class Examined:
@@ -108,8 +105,11 @@ def _way(name: str, reason: str, obstacles: Sequence[NodeObstacle]) -> Way:
     return Way(name, not reason, reason, "" if reason else weak)
 
 
-def _bodies(model: ModelProto, operators: Operators) -> str:
-    """Return why onnxruntime cannot run a model by its function bodies; empty if it can."""
+def _bodies(model: ModelProto, operators: Mapping[tuple[str, str], int]) -> str:
+    """Return why onnxruntime cannot run a model by its function bodies; empty if it can.
+
+    `operators` are the numbers of nodes by domain and operator.
+    """
     functions = {(function.domain, function.name) for function in model.functions}
     versions = {canonical_domain(entry.domain): entry.version for entry in model.opset_import}
     unknown = Counter[str]()
