@@ -29,6 +29,7 @@ from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted, type_without_kernel
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.compositions import GROUPED
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
@@ -37,12 +38,7 @@ from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import element_types, has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals.modes import Draws, InFloat64, without_one_dnn
-from poolgrad_lowering.torch.model_state import (
-    attributes_restored,
-    numbers_restored,
-    random_numbers_restored,
-    replace,
-)
+from poolgrad_lowering.torch.model_state import attributes_restored, replace
 from poolgrad_lowering.torch.quantization import QUANTIZATIONS
 from poolgrad_lowering.torch.random_numbers import OF_RANDOM_NUMBERS
 
@@ -72,10 +68,6 @@ _ADVICE_FOR_HALVES = (
     "exported in float32, or pass a tolerance"
 )
 
-_OTHER_RANDOM = ("Multinomial", "Bernoulli")
-
-_HALVES = (torch.float16, torch.bfloat16)
-
 Arrays = dict[str, np.ndarray]
 
 
@@ -99,11 +91,6 @@ class StepCheck:
 
 def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
-    with random_numbers_restored(), numbers_restored(step.module):
-        return _compared(step, steps=steps, tolerance=tolerance)
-
-
-def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     if steps < 1 or (steps > 1 and not step.values.keys() <= set(step.inputs)):
         raise ValueError(f"steps is {steps}; it takes 1 or more, and 1 for a step with weights as initializers")
     _open(step.model)
@@ -267,7 +254,7 @@ class _Eager:
         drawn = Draws(OF_RANDOM_NUMBERS, draws)
         with attributes_restored(self._module):
             parameters = self._set(values)
-            is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in parameters.values())
+            is_short = self._module.is_mixed or any(p.dtype.itemsize == 2 for p in parameters.values())
             with (
                 without_one_dnn() if is_short else nullcontext(),
                 torch.autocast("cpu", enabled=False),  # but the module's own
@@ -324,7 +311,7 @@ def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[s
     """
     copied = copy.deepcopy(model)
     for node in copied.graph.node:
-        if node.op_type in _OTHER_RANDOM:
+        if node.op_type in ("Multinomial", "Bernoulli"):
             raise TorchExportError(f"a step with {node.op_type} cannot be compared: its random numbers cannot be fed")
     numbers, nodes, types = dict[str, int](), list[onnx.NodeProto](), element_types(copied.graph)
     for node in copied.graph.node:
@@ -348,33 +335,20 @@ def _with_exact_sigmoids(model: onnx.ModelProto) -> onnx.ModelProto:
 
     That of onnxruntime in float32 is off by 1e-8, whatever it is: by all of it below an operand of -18.
     """
-    nodes = []
+    exact = f"""<domain: "exact", opset_import: ["" : {opset_of(model)}]> Sigmoid (x) => (y) {{
+        wide = Cast <to = 11> (x)
+        minus = Neg (wide)
+        power = Exp (minus)
+        one = Constant <value = double {{1.0}}> ()
+        sum = Add (power, one)
+        quotient = Reciprocal (sum)
+        y = CastLike (quotient, x)
+    }}"""
     for node in model.graph.node:
-        if node.op_type != "Sigmoid":
-            nodes.append(node)
-            continue
-        (operand,), (result,) = node.input, node.output
-        value = operand
-        for operator, options in _EXACT_EXPONENTIAL:
-            nodes.append(onnx.helper.make_node(operator, [value], [f"{result}.{operator}"], **options))
-            value = f"{result}.{operator}"
-        nodes.append(onnx.helper.make_node("Add", [value, _ONE], [f"{result}.Add"]))
-        nodes.append(onnx.helper.make_node("Reciprocal", [f"{result}.Add"], [f"{result}.exact"]))
-        nodes.append(onnx.helper.make_node("CastLike", [f"{result}.exact", operand], [result]))
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(()), _ONE))
+        node.domain = "exact" if node.op_type == "Sigmoid" else node.domain
+    model.functions.append(onnx.parser.parse_function(exact))
+    model.opset_import.append(onnx.helper.make_opsetid("exact", 1))
     return model
-
-
-_EXACT_EXPONENTIAL: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("Cast", {"to": onnx.TensorProto.DOUBLE}),
-    ("Neg", {}),
-    ("Exp", {}),
-)
-"""The operators of exp(−x) in float64, with their attributes."""
-_ONE = "one.float64"
-"""A constant of models that are compared; outputs of torch's graphs have no such name."""
 
 
 def _fed(numbers: Mapping[str, int], draws: Sequence[Tensor]) -> Arrays:

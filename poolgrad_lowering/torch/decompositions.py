@@ -101,14 +101,12 @@ def _also_of_scalars(
 
 
 def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
-    """Return what x is after `source` was copied into it: torch's translation does not expand it to the shape of x."""
-    return source.to(x.dtype).expand(x.shape).clone()
+    """Return what x is after `source` was copied into it: torch's translation does not expand it to the shape of x.
 
-
-def _copy_in_place(x: Tensor, source: Tensor, *_: Any) -> Tensor:
-    """Copy, with a source of the shape and type of x. Returns `NotImplemented` if it has them."""
+    Returns `NotImplemented` if it has the shape and type of x.
+    """
     is_like_x = source.shape == x.shape and source.dtype == x.dtype
-    return NotImplemented if is_like_x else x.copy_(_copy(x, source))
+    return NotImplemented if is_like_x else source.to(x.dtype).expand(x.shape).clone()
 
 
 def _repeat(x: Tensor, repeats: Sequence[Any]) -> Tensor:
@@ -121,11 +119,6 @@ def _repeat(x: Tensor, repeats: Sequence[Any]) -> Tensor:
     pairs = [*zip(repeats, [1] * (len(repeats) - x.ndim) + list(x.shape), strict=True)]
     apart = x.reshape([each for _, size in pairs for each in (1, size)])
     return apart.expand([each for pair in pairs for each in pair]).reshape([times * size for times, size in pairs])
-
-
-def _times_a_size(x: Tensor, factor: Any) -> Any:
-    """Return x times a number made of symbolic sizes, which torch translates beside a tensor only."""
-    return NotImplemented if isinstance(factor, (int, float)) else aten.mul.Tensor(x, factor)
 
 
 def _split(x: Tensor, size: Any, axis: int = 0) -> Any:
@@ -157,10 +150,10 @@ _OWN: Decompositions = {
     **{operator: partial(_with_axes, operator) for operator in (aten.amax.default, aten.amin.default)},
     aten._efficientzerotensor.default: torch.zeros,  # noqa: SLF001 - the name of an operator
     aten.copy.default: _copy,
-    aten.copy_.default: _copy_in_place,
     # The values of an empty tensor are never read, and ONNX knows no order of axes in memory.
     aten.empty_permuted.default: lambda sizes, *_, dtype=None, **__: torch.zeros(sizes, dtype=dtype),
-    aten.mul.Scalar: _times_a_size,
+    # torch translates the product with a number made of symbolic sizes beside a tensor only.
+    aten.mul.Scalar: lambda x, by: NotImplemented if isinstance(by, (int, float)) else aten.mul.Tensor(x, by),
     aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
     aten.repeat.default: _repeat,
     aten.scatter_reduce.two: _scatter_reduce,

@@ -146,4 +146,3 @@ ELEMENTARY: dict[Any, Callable[..., Tensor]] = {
     aten.special_erfcx.default: erfcx,
     aten.tan.default: lambda x: x.sin() / x.cos(),  # onnxruntime's CANN provider has no Tan
 }
-"""The functions by the overload of the operator that they compute."""

@@ -190,4 +190,3 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
     aten.nanmedian.dim: nanmedian,
 }
-"""The functions by the overload of the operator that they compute."""

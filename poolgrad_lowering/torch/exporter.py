@@ -8,16 +8,13 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import onnx
 import onnx_ir as ir
 import torch
 from onnx import NodeProto
-from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass, ShapeInferencePass
+from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 from onnxscript import optimizer
-from onnxscript.rewriter import RewriteRule, RewriteRuleSet
-from onnxscript.rewriter.rules.common import no_op_cast_rule
 from torch import Tensor, nn
 from torch import __version__ as torch_version
 
@@ -29,7 +26,7 @@ from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import explanation, sentence
+from poolgrad_lowering.torch.explanations import explained, sentence
 from poolgrad_lowering.torch.internals.exporter import quick_program
 from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
@@ -57,24 +54,6 @@ class _Module(nn.Module):
         """
         halves = (torch.float16, torch.bfloat16)
         return tuple(value.clone() if value.dtype in halves else value for value in self.function(*inputs))
-
-
-def to_onnx(
-    function: Callable[..., Sequence[Tensor]],
-    inputs: Mapping[str, Tensor],
-    outputs: Sequence[str],
-    *,
-    opset: int,
-    sizes: SymbolicSizes | None = None,
-) -> onnx.ModelProto:
-    """Return the ONNX model of a function of the inputs, of which some may have symbolic sizes.
-
-    Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
-    torch would write opset 18 nevertheless, or says what is not valid ONNX.
-    """
-    exported = translated(function, inputs, outputs, opset=opset, sizes=sizes)
-    finish(exported)
-    return exported
 
 
 def empty(opset: int) -> onnx.ModelProto:
@@ -107,23 +86,25 @@ def translated(
     opset: int,
     sizes: SymbolicSizes | None = None,
 ) -> onnx.ModelProto:
-    """Return the same as torch's exporter writes it. Raises `TorchExportError`."""
+    """Return the ONNX model of a function of the inputs, of which some may have symbolic sizes, before `finish`.
+
+    Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
+    torch would write opset 18 nevertheless.
+    """
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
         raise TorchExportError(
             f"opset is {opset}; torch exports {OLDEST_OPSET} or newer, and onnx has {newest} at most"
         )
-    try:
-        with (
-            warnings.catch_warnings(),
-            without_graphs_on_stderr(),
-            torch.autocast("cpu", enabled=False),
-            torch.no_grad(),
-        ):
-            warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
-            program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
-    except Exception as error:
-        raise TorchExportError(explanation(error, "torch cannot export it")) from error
+    with (
+        explained("torch cannot export it"),
+        warnings.catch_warnings(),
+        without_graphs_on_stderr(),
+        torch.autocast("cpu", enabled=False),
+        torch.no_grad(),
+    ):
+        warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
+        program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
     scopes.write(program.model, program.exported_program)
     # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which
     # takes most of the time of a large export.
@@ -131,11 +112,13 @@ def translated(
     for number, node in enumerate(node for node in program.model.graph if node.op_type in names.RANDOM):
         node.name = names.random(number)  # before those are removed that nothing reads
     optimizer.fold_constants(program.model)
-    simplify(program.model)
+    optimizer.remove_unused_nodes(program.model)
     optimizer.remove_unused_functions(program.model)
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(program.model)
     if not all(value.dtype for node in program.model.graph for value in node.outputs):  # of functions that are inlined
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(program.model)
+    simplify(program.model.graph)
+    optimizer.remove_unused_nodes(program.model)
     exported = program.model_proto
     _name_symbols(exported, program.exported_program, sizes or {})
     del exported.graph.metadata_props[:]
@@ -175,22 +158,34 @@ def _program(
     return program
 
 
-def simplify(model: ir.Model) -> None:
-    """Remove Casts to the type that a value has, at which onnxruntime loses names, and join consecutive Transposes."""
-    RewriteRuleSet([no_op_cast_rule, RewriteRule(_two, _one, remove_nodes=False)]).apply_to_model(model)
-    IdentityEliminationPass()(model)
-    optimizer.remove_unused_nodes(model)
+def simplify(graph: ir.Graph) -> None:
+    """Remove Casts to the type that a value has, and join consecutive Transposes, or remove those that cancel.
+
+    onnxruntime loses names at such Casts. Such Transposes are left behind by the gradients of matrix products.
+    """
+    for node in graph:
+        source = node.inputs[0] if node.inputs else None
+        if source is None or node.op_type not in ("Cast", "Transpose"):
+            continue
+        if node.op_type == "Cast":
+            is_same = source.dtype == node.attributes["to"].as_int()
+        else:
+            order, before = _order(node), source.producer()
+            if order and before is not None and (first := _order(before)):
+                source, order = before.inputs[0], [first[axis] for axis in order]
+            is_same = order == sorted(order) != []
+            if source is not node.inputs[0] and not is_same:
+                node.replace_input_with(0, source)
+                node.attributes["perm"] = ir.AttrInt64s("perm", order)
+        if is_same and not node.outputs[0].is_graph_output():
+            node.outputs[0].replace_all_uses_with(source)
+            graph.remove(node, safe=True)
 
 
-def _two(op: Any, x: Any, first: Any, second: Any) -> Any:
-    """Two Transposes, which the gradients of matrix products leave behind."""
-    return op.Transpose(op.Transpose(x, perm=first), perm=second)
-
-
-def _one(op: Any, x: ir.Value, first: ir.Attr, second: ir.Attr) -> Any:
-    """The Transpose in their place; none where they cancel."""
-    joined = [first.as_ints()[axis] for axis in second.as_ints()]
-    return op.Identity(x) if joined == sorted(joined) else op.Transpose(x, perm=joined)
+def _order(node: ir.Node) -> list[int]:
+    """Return the order of axes of a Transpose; none of another node, or where it is the default, the reverse one."""
+    perm = node.attributes.get("perm") if node.op_type == "Transpose" else None
+    return [] if perm is None else list(perm.as_ints())
 
 
 def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgram, sizes: SymbolicSizes) -> None:

@@ -35,7 +35,6 @@ class Rewritten(TorchFunctionMode):
         self._makers: dict[Any, Any] = {}  # of sizes that are not known, by symbol: the functions
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the function, or what is written for it."""
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
@@ -89,13 +88,8 @@ def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> 
 class OneByCount(float):
     """The momentum of a layer of BatchNorm that averages all batches: Python's own would be a constant of the step."""
 
-    def __new__(cls, layer: nn.Module) -> OneByCount:
-        """Return it for a layer, which counts its batches."""
-        found = super().__new__(cls)
-        found.layer = layer
-        return found
-
-    layer: Any
+    layer: nn.Module
+    """It counts its batches."""
 
 
 def _batch_norm(*arguments: Any, **named: Any) -> Tensor:
@@ -214,11 +208,7 @@ _MASKS = (torch.bool, torch.uint8)
 _LARGEST_MASK = 2**20
 """The elements of masks whose positions a step has as numbers, of which each takes 8 bytes for each axis."""
 
-_ADAPTIVE = {
-    1: functional.adaptive_avg_pool1d,
-    2: functional.adaptive_avg_pool2d,
-    3: functional.adaptive_avg_pool3d,
-}
+_ADAPTIVE = {1: functional.adaptive_avg_pool1d, 2: functional.adaptive_avg_pool2d, 3: functional.adaptive_avg_pool3d}
 
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,

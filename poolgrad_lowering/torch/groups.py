@@ -33,6 +33,10 @@ class Group:
     parameters: tuple[str, ...]
     rate: str
 
+    def state(self, parameter: str) -> dict[str, str]:
+        """Return the inputs with what is kept for a parameter, by slot."""
+        return {slot: names.state(slot, parameter) for slot in self.optimizer.slots}
+
 
 def find_groups(optimizer: object, parameters: Mapping[str, Tensor], trained: Iterable[str]) -> tuple[Group, ...]:
     """Return the groups of the trained parameters in an optimizer: of this package, a name, or an object of torch.
@@ -83,9 +87,8 @@ def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Ten
     state = {names.STEPS: torch.zeros(())} if any(group.optimizer.counts_steps for group in groups) else {}
     for group in groups:
         for name in group.parameters:
-            state |= {
-                names.state(slot, name): group.optimizer.initial(slot, weights[name]) for slot in group.optimizer.slots
-            }
+            kept = group.state(name).items()
+            state |= {value: group.optimizer.initial(slot, weights[name]) for slot, value in kept}
     return state
 
 
@@ -94,7 +97,7 @@ def update_names(groups: Sequence[Group]) -> list[str]:
     found = [names.STEPS] if any(group.optimizer.counts_steps for group in groups) else []
     for group in groups:
         for name in group.parameters:
-            found += [names.weight(name), *(names.state(slot, name) for slot in group.optimizer.slots)]
+            found += [names.weight(name), *group.state(name).values()]
     return found
 
 
@@ -107,11 +110,9 @@ def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Map
     for group in groups:
         factors = group.optimizer.factors(values[group.rate], steps)
         for name in group.parameters:
-            inputs = {slot: names.state(slot, name) for slot in group.optimizer.slots}
-            kept = {slot: values[source] for slot, source in inputs.items()}
-            weight = names.weight(name)
-            found = group.optimizer.update(values[weight], gradients[name], kept, factors)
-            results[weight] = found.pop("weight")
+            inputs = {"weight": names.weight(name), **group.state(name)}
+            given = {slot: values[source] for slot, source in inputs.items()}
+            found = group.optimizer.update(given["weight"], gradients[name], given, factors)
             results |= {inputs[slot]: value for slot, value in found.items()}
     return results
 

@@ -163,4 +163,3 @@ INDEXING: dict[Any, Callable[..., Tensor]] = {
     aten.put.default: put,
     aten.searchsorted.Tensor: searchsorted,
 }
-"""The functions by the overload of the operator that they compute."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -47,33 +46,24 @@ class _Repeated(torch.autograd.Function):
         return (averages * math.prod(factors)).to(dy.dtype), None
 
 
-@dataclass(frozen=True)
-class _Filter:
-    """Weights by distance, which are 0 at `radius` and farther."""
+def _filtered(radius: int, weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
+    """Return the weights of all elements for each result, by their distances; at `radius` and farther they are 0."""
+    results = np.arange(count, dtype=np.float64)
+    positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
+    return taps(positions, size, radius, weights)
 
-    radius: int
-    weights: Weights
 
-    def matrix(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
-        """Return the weights of all elements for each result."""
-        results = np.arange(count, dtype=np.float64)
-        positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
-        return taps(positions, size, self.radius, self.weights)
-
-    def antialiased(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG002
-        """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
-        distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
-        weights = self.weights(distances / max(ratio, 1.0))
-        return weights / weights.sum(1, keepdims=True)
+def _antialiased(weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
+    """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
+    distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
+    found = weights(distances / max(ratio, 1.0))
+    return found / found.sum(1, keepdims=True)
 
 
 def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
     """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32."""
     positions = ((np.arange(count) + offset).astype(np.float32) * np.float32(ratio)).astype(int)
     return np.eye(size)[positions.clip(0, size - 1)]
-
-
-_LINEAR = _Filter(1, linear)
 
 
 def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) -> Tensor:
@@ -102,12 +92,12 @@ def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) 
 
 
 _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
-    aten.upsample_linear1d.vec: _LINEAR.matrix,
-    aten.upsample_bilinear2d.vec: _LINEAR.matrix,
-    aten.upsample_trilinear3d.vec: _LINEAR.matrix,
-    aten.upsample_bicubic2d.vec: _Filter(2, cubic).matrix,
-    aten._upsample_bilinear2d_aa.vec: _LINEAR.antialiased,  # noqa: SLF001 - the names of operators
-    aten._upsample_bicubic2d_aa.vec: _Filter(2, partial(cubic, a=-0.5)).antialiased,  # noqa: SLF001 - as Pillow does
+    aten.upsample_linear1d.vec: partial(_filtered, 1, linear),
+    aten.upsample_bilinear2d.vec: partial(_filtered, 1, linear),
+    aten.upsample_trilinear3d.vec: partial(_filtered, 1, linear),
+    aten.upsample_bicubic2d.vec: partial(_filtered, 2, cubic),
+    aten._upsample_bilinear2d_aa.vec: partial(_antialiased, linear),  # noqa: SLF001 - the names of operators
+    aten._upsample_bicubic2d_aa.vec: partial(_antialiased, partial(cubic, a=-0.5)),  # noqa: SLF001 - as Pillow does
     **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.0)),
     **dict.fromkeys(
         (getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), partial(_nearest, 0.5)
@@ -115,4 +105,3 @@ _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
 }
 
 INTERPOLATIONS = {operator: partial(_interpolate, matrix) for operator, matrix in _MATRICES.items()}
-"""The functions by the overload of the operator that they compute."""

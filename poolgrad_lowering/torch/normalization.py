@@ -127,4 +127,3 @@ NORMALIZATIONS: dict[Any, Callable[..., Any]] = {
     aten.native_group_norm.default: group_norm,
     aten.native_layer_norm.default: layer_norm,
 }
-"""The functions by the overload of the operator that they compute."""

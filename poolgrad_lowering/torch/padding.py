@@ -135,4 +135,3 @@ PADS: dict[Any, Callable[..., Tensor]] = {
     **_by_axes("reflection_pad{}d", _reflection_pad),
     **_by_axes("reflection_pad{}d_backward", _reflection_pad_backward),
 }
-"""The functions by the overload of the operator that they compute."""

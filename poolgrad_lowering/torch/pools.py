@@ -286,4 +286,3 @@ POOLS: Mapping[Any, Callable[..., Any]] = {
     aten._adaptive_avg_pool2d_backward.default: partial(adaptive_average_pool_backward, 2),  # noqa: SLF001
     aten._adaptive_avg_pool3d_backward.default: partial(adaptive_average_pool_backward, 3),  # noqa: SLF001
 }
-"""The functions by the overload of the operator that they compute."""

@@ -117,4 +117,3 @@ QUANTIZATIONS: dict[Any, Callable[..., Any]] = {
     aten._fused_moving_avg_obs_fq_helper_functional.default: observed,  # noqa: SLF001 - the names of operators
     aten._fused_moving_avg_obs_fq_helper.default: _observed_in_place,  # noqa: SLF001
 }
-"""The functions by the overload of the operator that they compute."""

@@ -130,7 +130,6 @@ def _split(x: Tensor) -> list[Tensor]:
 
 
 def _joined(steps: Iterable[Tensor]) -> Tensor:
-    """Return [T, N, features] of its steps."""
     each = list(steps)
     return torch.cat(each).reshape(len(each), *each[0].shape)
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 import onnx
 import torch
 from onnx import GraphProto, NodeProto, helper
+from onnx_ir.tensor_adapters import from_torch_dtype
 from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graphs import fresh, names_of
-from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.groups import Group, update, update_names
 
 Export = Callable[[Callable[..., Sequence[Tensor]], Mapping[str, Tensor], Sequence[str]], onnx.ModelProto]
@@ -136,12 +136,8 @@ def _template(group: Group, examples: Mapping[str, Tensor], export: Export) -> _
 def _declare_ends(graph: GraphProto, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> None:
     """Let a graph have these inputs and outputs, in their order. Outputs that it had and has no more are values."""
     given = {value.name: value for value in graph.input}
-    types = {
-        torch_type: helper.np_dtype_to_tensor_dtype(to_array(torch.zeros((), dtype=torch_type)).dtype)
-        for torch_type in {value.dtype for value in inputs.values()}
-    }
     ends = [
-        given.get(name) or helper.make_tensor_value_info(name, types[value.dtype], value.shape)
+        given.get(name) or helper.make_tensor_value_info(name, from_torch_dtype(value.dtype), value.shape)
         for name, value in inputs.items()
     ]
     declared = {value.name: value for value in (*graph.value_info, *graph.output)}

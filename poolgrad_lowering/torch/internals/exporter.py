@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -47,22 +47,16 @@ class UnusualResultError(Exception):
     """A result of a function is no tensor that the function computes, or it is two of them."""
 
 
-class _Translation(NamedTuple):
-    """torch's translations of operators, with those of this package, and the decompositions of all others."""
-
-    registry: ONNXRegistry
-    decompositions: Mapping[Any, Callable[..., Any]]
-
-
 @functools.cache
-def _translation() -> _Translation:
+def _translation() -> tuple[ONNXRegistry, Mapping[Any, Callable[..., Any]]]:
+    """Return torch's translations of operators, with those of this package, and the decompositions of all others."""
     registry = ONNXRegistry.from_torchlib()
     for operator, write in TRANSLATIONS.items():
         registry.register_op(operator, write, is_complex=False)
     translated = set(_decomp.get_onnx_implemented_overloads(registry))
     decompositions = _decomp.create_onnx_friendly_decomposition_table(translated)
     # Only here are writes to a view of a tensor operators of their own.
-    return _Translation(registry, {**decompositions, torch.ops.aten.diagonal_scatter.default: diagonal_scatter})
+    return registry, {**decompositions, torch.ops.aten.diagonal_scatter.default: diagonal_scatter}
 
 
 def quick_program(
