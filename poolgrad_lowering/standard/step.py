@@ -195,10 +195,10 @@ def join_step(
             raise FileError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
     inliner = Inliner(graph, opset_of(model), taken)
-    for name, shape in of_gradients.items():
-        if shape is None or not is_static(shape):  # a graph engine has to know the ranks of operands
-            [tensor], found[name] = _tensors({"": found[name]}).values(), f"update/{name}/known"
-            graph.node.extend(inliner.nodes(f"update/{name}", {found[name]: tensor.reshape(shapes[name])}))
+    for name, known in of_gradients.items():
+        if known is None or not is_static(known):  # a graph engine has to know the ranks of operands
+            gradient, found[name] = _tensors({"": found[name]})[""], f"update/{name}/known"
+            graph.node.extend(inliner.nodes(f"update/{name}", {found[name]: gradient.reshape(shapes[name])}))
     if update is None:
         for name, shape in shapes.items():
             result = names.gradient(name)

@@ -171,7 +171,7 @@ def simplify(graph: ir.Graph) -> None:
             is_same = source.dtype == node.attributes["to"].as_int()
         else:
             order, before = _order(node), source.producer()
-            if order and before is not None and (first := _order(before)):
+            if order and before is not None and (first := _order(before)) and before.inputs[0] is not None:
                 source, order = before.inputs[0], [first[axis] for axis in order]
             is_same = order == sorted(order) != []
             if source is not node.inputs[0] and not is_same:
