@@ -67,8 +67,7 @@ class Arguments:
         """Return positional and keyword arguments and the target with other tensors in the place of these."""
         given = iter(tensors)
         leaves = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
-        arguments: tuple[tuple[Any, ...], dict[str, Any], Any] = unflatten(leaves, self._structure)
-        return arguments
+        return unflatten(leaves, self._structure)
 
 
 def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) -> Arguments:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -211,8 +211,7 @@ def _part(x: Tensor, first_axis: int, starts: list[int], counts: list[int], step
     """Return so many elements along consecutive axes; x if it has no others."""
     is_whole = not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
     if is_whole or all(isinstance(count, int) for count in counts):
-        found: Tensor = x if is_whole else part(x, first_axis, starts, counts, list(steps))
-        return found
+        return x if is_whole else part(x, first_axis, starts, counts, list(steps))
     for axis, (start, count, step) in enumerate(zip(starts, counts, steps, strict=True), start=first_axis):
         end: int | None = start + (count - 1) * step + 1
         behind = x.shape[axis] - end
@@ -227,20 +226,10 @@ def _by_convolution(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor
     sizes, groups, channels = image.shape[2:], windows.groups, image.shape[1] // windows.groups
     exchanged = image.transpose(0, 1)
     if groups > 1 and channels > 1:
-        axes = range(3, 3 + len(sizes))
-        exchanged = image.reshape(-1, groups, channels, *sizes).permute(2, 1, 0, *axes)
-    none = [0] * len(sizes)
-    result: Any = aten.convolution(
-        exchanged.reshape(channels, -1, *sizes),
-        outputs.transpose(0, 1),
-        None,
-        windows.dilation,
-        windows.padding,
-        windows.stride,
-        False,
-        none,
-        groups,
-    )
+        exchanged = image.reshape(-1, groups, channels, *sizes).permute(2, 1, 0, *range(3, 3 + len(sizes)))
+    none, operands = [0] * len(sizes), (exchanged.reshape(channels, -1, *sizes), outputs.transpose(0, 1), None)
+    numbers = windows.dilation, windows.padding, windows.stride
+    result = aten.convolution(*operands, *numbers, False, none, groups)
     return _part(result, 2, none, list(windows.kernel), [1] * len(sizes)).transpose(0, 1)
 
 

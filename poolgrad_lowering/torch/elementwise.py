@@ -40,8 +40,7 @@ def clamp(x: Tensor, lower: Number | None = None, upper: Number | None = None) -
     if x.dtype == dtype and all(isinstance(bound, kind) for bound in bounds):
         return NotImplemented
     lower, upper = (None if bound is None else kind(bound) for bound in (lower, upper))
-    clamped: Tensor = aten.clamp(x.to(dtype), lower, upper)
-    return clamped
+    return aten.clamp(x.to(dtype), lower, upper)
 
 
 def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:

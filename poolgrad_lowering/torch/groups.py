@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -125,8 +125,7 @@ def in_torch(
         {"params": [parameters[name] for name in group.parameters], "lr": rates[group.rate], **group.optimizer.settings}
         for group in groups
     ]
-    make: Callable[..., torch.optim.Optimizer] = groups[0].optimizer.IN_TORCH
-    return make(settings, lr=0.0)
+    return groups[0].optimizer.IN_TORCH(settings, lr=0.0)
 
 
 def state_of(groups: Sequence[Group], optimizer: object, parameters: Mapping[str, Tensor]) -> Tensors:

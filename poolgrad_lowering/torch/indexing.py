@@ -97,8 +97,7 @@ def _spread(values: Tensor, mask: Tensor, axis: int) -> Tensor:
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """Return the elements of x where the mask is true, both expanded to their common shape."""
     x, mask = torch.broadcast_tensors(x, mask)
-    selected: Tensor = aten.index(x, [mask])
-    return selected
+    return aten.index(x, [mask])
 
 
 def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:

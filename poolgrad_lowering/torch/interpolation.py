@@ -86,8 +86,7 @@ def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) 
     times = [count // size for size, count in zip(sizes, counts, strict=True)]
     repeats = [np.repeat(np.eye(size), factor, 0) for size, factor in zip(sizes, times, strict=True)]
     if all(map(np.array_equal, matrices, repeats)):
-        found: Tensor = _Repeated.apply(x, times)
-        return found
+        return _Repeated.apply(x, times)
     return along_axes(x, matrices)
 
 

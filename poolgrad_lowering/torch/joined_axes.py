@@ -177,8 +177,7 @@ def _noted(made: fx.Node, node: fx.Node) -> fx.Node:
 
 
 def _shape(node: fx.Node) -> Sizes:
-    found: Sizes = node.meta["val"].shape
-    return found
+    return node.meta["val"].shape
 
 
 def _begins_with(sizes: Sizes, first: Sizes) -> bool:

@@ -41,8 +41,7 @@ annotate = traceback.annotate
 
 def annotation(node: fx.Node) -> dict[str, Any]:
     """Return what `annotate` noted with a node."""
-    found: dict[str, Any] = node.meta.get("custom") or {}
-    return found
+    return node.meta.get("custom") or {}
 
 
 def note_backward_of(result: Tensor) -> None:

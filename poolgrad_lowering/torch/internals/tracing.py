@@ -197,8 +197,7 @@ def _fake(
     """Return a tensor without data that has the sizes of this one as integers, but for the symbolic ones."""
     if not sizes:
         context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.STATIC] * tensor.ndim)
-        fake: Tensor = mode.from_tensor(tensor.detach(), source=ConstantSource(name), symbolic_context=context)
-        return fake
+        return mode.from_tensor(tensor.detach(), source=ConstantSource(name), symbolic_context=context)
     shape: list[int | torch.SymInt] = list(tensor.shape)
     for axis, (factor, symbol) in sizes.items():
         shape[axis] = factor * symbols.size(symbol, tensor.shape[axis] // factor)
