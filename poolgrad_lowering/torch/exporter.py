@@ -177,8 +177,10 @@ def simplify(graph: ir.Graph) -> None:
             if source is not node.inputs[0] and not is_same:
                 node.replace_input_with(0, source)
                 node.attributes["perm"] = ir.AttrInt64s("perm", order)
-        if is_same and not node.outputs[0].is_graph_output():
-            node.outputs[0].replace_all_uses_with(source)
+        result, is_output = node.outputs[0], node.outputs[0].is_graph_output()
+        if is_same and not (is_output and (source.producer() is None or source.is_graph_output())):
+            result.replace_all_uses_with(source, replace_graph_outputs=True)
+            source.name = result.name if is_output else source.name
             graph.remove(node, safe=True)
 
 
