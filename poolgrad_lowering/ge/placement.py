@@ -258,9 +258,7 @@ def _is_computed_once(node: NodeProto, types: ValueTypes, *, has_constants: bool
     """Whether onnxruntime computes a node, which may read nothing but constants, when it makes the session."""
     if not is_standard(node) or node.op_type in DRAWN or node.op_type.startswith("Sequence"):
         return False
-    if is_known_shape(node, types):
-        return True
-    return has_constants and not any(inner_graphs(node))
+    return is_known_shape(node, types) or (has_constants and not any(inner_graphs(node)))
 
 
 def _place(node: NodeProto, *, has_constants: bool) -> Place:
