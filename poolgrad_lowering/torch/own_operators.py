@@ -89,10 +89,10 @@ def _turn_round_written(weight: Any) -> Any:
 
 
 TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    torch.ops.poolgrad_lowering.product.default: opset18.MatMul,
+    torch.ops.poolgrad_lowering.product.default: lambda left, right: opset18.MatMul(left, right),  # noqa: PLW0108 - as below
     torch.ops.poolgrad_lowering.repeat.default: _repeat_written,
     torch.ops.poolgrad_lowering.part.default: _part_written,
     torch.ops.poolgrad_lowering.turn_round.default: _turn_round_written,
-    torch.ops.prims.view_of.default: opset18.Identity,
+    torch.ops.prims.view_of.default: lambda x: opset18.Identity(x),  # noqa: PLW0108 - torch reads its signature
 }
 """The functions that write the nodes."""
