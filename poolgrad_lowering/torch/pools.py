@@ -79,7 +79,9 @@ def _gathered(x: Tensor, sizes: Sequence[int], counts: Sequence[int], fill: floa
 
     A row of the table that is shorter than others repeats its last element.
     """
-    windows = _positions(sizes, counts)
+    along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
+    plane = np.arange(math.prod(sizes)).reshape(sizes)
+    windows = [plane[np.ix_(*window)].flatten().tolist() for window in product(*along)]
     longest = max(map(len, windows))
     table = torch.tensor([window + window[-1:] * (longest - len(window)) for window in windows])
     mask = torch.tensor([[element < len(window) for element in range(longest)] for window in windows])
@@ -231,13 +233,6 @@ def _for_each_axis(axes: int, kernel: Sequence[int], stride: Sequence[int], padd
 def _adaptive(size: int, count: int) -> list[range]:
     """Return the positions of each adaptive window along an axis."""
     return [range(*adaptive_bounds(number, size, count)) for number in range(count)]
-
-
-def _positions(sizes: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
-    """Return the positions in a plane of the elements of each adaptive window, in row-major order."""
-    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
-    return [[sum(map(mul, element, strides)) for element in product(*window)] for window in product(*along)]
 
 
 def _mean_windows(x: Tensor, y: Tensor, numbers: Sequence[Sequence[int]], *, padded: bool) -> MeanWindows:
