@@ -74,7 +74,7 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
         for sizes in (source, shape)
     )
     numbers = _of_reshape(before, after)
-    if not ones or not same or numbers is None:
+    if not ones or not same or numbers is None or writer.opset < 13:  # `verify` knows axes that are an input
         return False
     value, result, axes = node.input[0], node.output[0], list(range(begin, end))
     element, aligned = writer.types.elements.get(value, TensorProto.UNDEFINED), writer.name(f"{result}/aligned")
