@@ -33,9 +33,10 @@ class Group:
     parameters: tuple[str, ...]
     rate: str
 
-    def state(self, parameter: str) -> dict[str, str]:
-        """Return the inputs with what is kept for a parameter, by slot."""
-        return {slot: names.state(slot, parameter) for slot in self.optimizer.slots}
+
+def _state(group: Group, parameter: str) -> dict[str, str]:
+    """Return the inputs with what is kept for a parameter, by slot."""
+    return {slot: names.state(slot, parameter) for slot in group.optimizer.slots}
 
 
 def find_groups(optimizer: object, parameters: Mapping[str, Tensor], trained: Iterable[str]) -> tuple[Group, ...]:
@@ -87,7 +88,7 @@ def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Ten
     state = {names.STEPS: torch.zeros(())} if any(group.optimizer.counts_steps for group in groups) else {}
     for group in groups:
         for name in group.parameters:
-            kept = group.state(name).items()
+            kept = _state(group, name).items()
             state |= {value: group.optimizer.initial(slot, weights[name]) for slot, value in kept}
     return state
 
@@ -97,7 +98,7 @@ def update_names(groups: Sequence[Group]) -> list[str]:
     found = [names.STEPS] if any(group.optimizer.counts_steps for group in groups) else []
     for group in groups:
         for name in group.parameters:
-            found += [names.weight(name), *group.state(name).values()]
+            found += [names.weight(name), *_state(group, name).values()]
     return found
 
 
@@ -110,7 +111,7 @@ def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Map
     for group in groups:
         factors = group.optimizer.factors(values[group.rate], steps)
         for name in group.parameters:
-            inputs = {"weight": names.weight(name), **group.state(name)}
+            inputs = {"weight": names.weight(name), **_state(group, name)}
             given = {slot: values[source] for slot, source in inputs.items()}
             found = group.optimizer.update(given["weight"], gradients[name], given, factors)
             results |= {inputs[slot]: value for slot, value in found.items()}
