@@ -442,3 +442,10 @@ def test_an_operator_in_place_follows_from_the_other(name: str) -> None:
     expected = WRITTEN[getattr(aten, name).default](x, *others)
     assert WRITTEN[getattr(aten, f"{name}_").default](x, *others) is x
     assert torch.equal(x, expected)
+
+
+def test_a_sum_whose_axes_are_none() -> None:
+    """torch writes None for all axes where it decomposes nansum."""
+    model = nn.Linear(4, 3)
+    example = torch.randn(2, 4), torch.ones(())
+    export_training_step(model, lambda y, t: y.nansum() * t, example, optimizer="sgd").check()
