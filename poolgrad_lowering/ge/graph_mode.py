@@ -98,21 +98,12 @@ def rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[tuple[NodeObsta
 
 
 def _obstacles(model: ModelProto, types: ValueTypes, placement: Placement) -> tuple[NodeObstacle, ...]:
-    on_cpu = [node for node in placement.nodes if node.place is Place.CPU]
     why = "onnxruntime's CANN provider does not take it"
-    return (
-        *find_obstacles(model, types, GRAPH_MODE),
-        *(NodeObstacle(node.name, node.operator, Obstacle.ON_THE_CPU.value, why) for node in on_cpu),
-        *(
-            NodeObstacle(
-                node.name,
-                node.operator,
-                Obstacle.SHAPE_OPERAND.value,
-                f"its operand '{bound}' needs numbers of another part",
-            )
-            for node, bound in placement.far_bounds
-        ),
-    )
+    found = [(node, Obstacle.ON_THE_CPU, why) for node in placement.nodes if node.place is Place.CPU]
+    for node, bound in placement.far_bounds:
+        found.append((node, Obstacle.SHAPE_OPERAND, f"its operand '{bound}' needs numbers of another part"))
+    of_places = (NodeObstacle(node.name, node.operator, code.value, reason) for node, code, reason in found)
+    return *find_obstacles(model, types, GRAPH_MODE), *of_places
 
 
 def _rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeAlias
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
@@ -20,9 +19,6 @@ from poolgrad_lowering.dialect.op import DOMAIN, Part
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.ge.values import ValueTypes
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard
-
-Bounds: TypeAlias = tuple[int, int]
-"""The least and the largest number that a value can have."""
 
 _SELECTING = (
     *("Expand", "Flatten", "Gather", "GatherElements", "Identity", "Reshape"),
@@ -74,8 +70,8 @@ def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: Value
     return bounds is not None and bounds[0] >= 0 and bounds[1] < math.prod(sizes)
 
 
-def _bounds(name: str, producers: Mapping[str, NodeProto], types: ValueTypes, depth: int) -> Bounds | None:
-    """Return the bounds of a value of integers; None if they are not known."""
+def _bounds(name: str, producers: Mapping[str, NodeProto], types: ValueTypes, depth: int) -> tuple[int, int] | None:
+    """Return the least and the largest number that a value of integers can have; None if they are not known."""
     tensor, node = types.constants.get(name), producers.get(name)
     if tensor is not None:
         is_stored = tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in _WIDE

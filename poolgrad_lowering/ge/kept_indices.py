@@ -53,7 +53,8 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
         if node.output[0] not in writer.read and plane_starts(x, writer):
             return True  # nothing is left of it
     table = _table(attributes, kernel, writer.types.shapes.get(x, ())[2:])
-    is_wanted = (is_dropped or has_indices) and _is_written(users or (), writer)
+    is_wanted = (is_dropped or has_indices) and writer.opset >= _OLDEST_OPSET
+    is_wanted &= all(user.op_type != "MaxPoolGrad" for user in users or ())  # an obstacle itself, which needs the pool
     if not is_wanted or table is None or writer.types.elements.get(x) not in FLOAT_TYPES:
         return False
     first, channels = writer.types.shapes[x][:2]
@@ -93,11 +94,6 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
             index = known(writer.add("Add", [position, starts], new("index")), TensorProto.INT64, count, 1)
             writer.reshape(index, [*leading, *counts], node.output[1])
     return True
-
-
-def _is_written(users: Sequence[NodeProto], writer: Writer) -> bool:
-    """Whether the opset has the operators, and no MaxPoolGrad, an obstacle itself, needs the pool."""
-    return writer.opset >= _OLDEST_OPSET and all(user.op_type != "MaxPoolGrad" for user in users)
 
 
 def write_positions(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
@@ -148,14 +144,18 @@ def _is_single(pool: NodeProto) -> bool:
     return set(numbers) == {1} and not is_padded and not ("storage_order" in held and held["storage_order"].i)
 
 
-def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int | str | None]) -> _Table | None:
-    """Return the table of the windows; None if a size or the windows are not known or too many, or one is empty."""
-    zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
-    strides, dilations = (tuple(attributes.get(name, ones)) for name in ("strides", "dilations"))
-    pads = tuple(attributes.get("pads", zeros * 2))
+def pool_attributes(attributes: Mapping[str, Any], kernel: tuple[int, ...]) -> PoolAttributes:
+    """Return the attributes of a pool with ONNX's defaults filled in, as they are written."""
+    strides, dilations = (tuple(attributes.get(name, (1,) * len(kernel))) for name in ("strides", "dilations"))
+    pads = tuple(attributes.get("pads", (0,) * 2 * len(kernel)))
     begins, ends = pads[: len(kernel)], pads[len(kernel) :]
     auto_pad = attributes.get("auto_pad", b"NOTSET").decode()
-    pool = PoolAttributes(kernel, strides, begins, ends, dilations, bool(attributes.get("ceil_mode")), auto_pad, 0)
+    return PoolAttributes(kernel, strides, begins, ends, dilations, bool(attributes.get("ceil_mode")), auto_pad, 0)
+
+
+def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int | str | None]) -> _Table | None:
+    """Return the table of the windows; None if a size or the windows are not known or too many, or one is empty."""
+    pool = pool_attributes(attributes, kernel)
     numbers = [size for size in sizes if isinstance(size, int)]
     lengths = {len(kernel), len(numbers), len(sizes), len(pool.windows)}
     if 0 in lengths or len(lengths) > 1 or pool.has_ambiguous_pads or attributes.get("storage_order"):

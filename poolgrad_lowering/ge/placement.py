@@ -40,8 +40,6 @@ from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_kn
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
-_AXES_OF_A_MATRIX = 2
-
 
 class Place(Enum):
     """Where a node runs. The values are those of the report."""
@@ -203,11 +201,11 @@ def _with_gemms(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[
 
 def _is_gemm(product: _Row, added: Sequence[str], types: ValueTypes) -> bool:
     """Whether a product is one of two matrices, and what is added to it is as wide, and a matrix or a row."""
-    if len(added) != 1 or any(len(types.shapes.get(operand, ())) != _AXES_OF_A_MATRIX for operand in product.read):
+    if len(added) != 1 or any(len(types.shapes.get(operand, ())) != 2 for operand in product.read):
         return False
     shape, sizes = (types.shapes.get(name, ()) for name in (product.made[0], *added))
     fits = all(size in (1, own) for size, own in zip(reversed(sizes), reversed(shape), strict=False))
-    return 1 <= len(sizes) <= _AXES_OF_A_MATRIX and sizes[-1] == shape[-1] and fits
+    return 1 <= len(sizes) <= 2 and sizes[-1] == shape[-1] and fits
 
 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
@@ -252,7 +250,6 @@ def _order(rows: Sequence[_Row]) -> list[int]:
 
 
 def _named(names: Iterable[str]) -> list[str]:
-    """Return the names without empty ones."""
     found = list(names)
     return [name for name in found if name] if "" in found else found
 
@@ -261,9 +258,7 @@ def _is_computed_once(node: NodeProto, types: ValueTypes, *, has_constants: bool
     """Whether onnxruntime computes a node, which may read nothing but constants, when it makes the session."""
     if not is_standard(node) or node.op_type in DRAWN or node.op_type.startswith("Sequence"):
         return False
-    if is_known_shape(node, types):
-        return True
-    return has_constants and not any(inner_graphs(node))
+    return is_known_shape(node, types) or (has_constants and not any(inner_graphs(node)))
 
 
 def _place(node: NodeProto, *, has_constants: bool) -> Place:

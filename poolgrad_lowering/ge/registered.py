@@ -9,6 +9,7 @@ package registers the operators of domain `npu`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -31,10 +32,6 @@ WITHOUT_PROTOTYPE = {
 }
 """Operators whose plugin makes an operator of GE which no open repository of CANN defines, and since which opset."""
 
-_WITHOUT_PLUGIN = {("", "Constant")}
-"""Operators that the parser itself knows."""
-
-
 PROTOTYPES = {name: op.prototype for name, op in OPS.items() if op.prototype is not None}
 """The operators of the dialect that GE has."""
 
@@ -48,9 +45,8 @@ def takes_layout(operator: str, target: Target) -> bool:
 @lru_cache(maxsize=1 << 10)
 def is_registered(domain: str, op_type: str, version: int) -> bool:
     """Whether ATC knows the operator `op_type` of a domain ("" is ONNX's) that the model imports in this version."""
-    if domain == DOMAIN and op_type in PROTOTYPES:
-        return True
-    return (domain, op_type) in _WITHOUT_PLUGIN or version in _versions().get((domain, op_type), ())
+    is_of_parser = (domain, op_type) == ("", "Constant") or (domain == DOMAIN and op_type in PROTOTYPES)
+    return is_of_parser or version in _versions().get((domain, op_type), ())
 
 
 def without_layout(target: Target) -> list[str]:
@@ -70,38 +66,30 @@ def least_release(operators: Iterable[str], target: Target) -> str:
 def _versions() -> dict[tuple[str, str], frozenset[int]]:
     table = json.loads((Path(__file__).parent / "operators.json").read_text(encoding="utf-8"))
     return {
-        (canonical_domain(domain), op_type): frozenset(_numbers(text))
+        (canonical_domain(domain), op_type): frozenset(
+            number
+            for first, last in re.findall(r"(\d+)-?(\d*)", text)  # ranges such as "8,12-18"
+            for number in range(int(first), int(last or first) + 1)
+        )
         for domain, operators in table["domains"].items()
         for op_type, text in operators.items()
     }
 
 
-def _numbers(text: str) -> Iterable[int]:
-    """Yield the numbers of a list of ranges such as "8,12-18"."""
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
-
-
 _TAKEN = frozenset(
-    (
-        *("Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool"),
-        *("BatchNormalization", "BitShift", "Cast", "Ceil", "Celu", "Clip", "Compress", "Concat", "Constant"),
-        *("ConstantOfShape", "Conv", "ConvTranspose", "Cos", "Cosh", "CumSum", "DepthToSpace", "Det", "Div"),
-        *("Dropout", "Elu", "Equal", "Erf", "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather"),
-        *("GatherElements", "GatherND", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "Greater"),
-        *("GreaterOrEqual", "Hardmax", "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization", "LeakyRelu"),
-        *("Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "LpPool", "LRN", "LSTM", "MatMul", "Max"),
-        *("MaxPool", "MaxRoiPool", "MaxUnpool", "Mean", "MeanVarianceNormalization", "Min", "Mod", "Mul"),
-        *("Multinomial", "Neg", "NonMaxSuppression", "NonZero", "Not", "OneHot", "Or", "Pad", "Pow", "PRelu"),
-        *("RandomNormalLike", "RandomUniform", "RandomUniformLike", "Range", "Reciprocal", "ReduceL1", "ReduceL2"),
-        *("ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"),
-        *("ReduceSumSquare", "Relu", "Reshape", "Resize", "ReverseSequence", "RoiAlign", "Round", "Scatter"),
-        *("ScatterElements", "ScatterND", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Size"),
-        *("Slice", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt"),
-        *("Squeeze", "Sub", "Sum", "Tanh", "TfIdfVectorizer", "ThresholdedRelu", "Tile", "TopK", "Transpose"),
-        *("Unsqueeze", "Where", "Xor"),
-    )
+    """
+    Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization BitShift Cast Ceil
+    Celu Clip Compress Concat Constant ConstantOfShape Conv ConvTranspose Cos Cosh CumSum DepthToSpace Det Div
+    Dropout Elu Equal Erf Exp Expand EyeLike Flatten Floor Gather GatherElements GatherND Gemm GlobalAveragePool
+    GlobalLpPool GlobalMaxPool Greater GreaterOrEqual Hardmax HardSigmoid HardSwish Identity InstanceNormalization
+    LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization LpPool LRN LSTM MatMul Max MaxPool MaxRoiPool
+    MaxUnpool Mean MeanVarianceNormalization Min Mod Mul Multinomial Neg NonMaxSuppression NonZero Not OneHot Or Pad
+    Pow PRelu RandomNormalLike RandomUniform RandomUniformLike Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum
+    ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize
+    ReverseSequence RoiAlign Round Scatter ScatterElements ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh Size
+    Slice Softmax SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tanh
+    TfIdfVectorizer ThresholdedRelu Tile TopK Transpose Unsqueeze Where Xor
+    """.split()  # noqa: SIM905 - as a list it has many lines
 )
 """The operators of ONNX that onnxruntime's CANN provider takes in graph mode.
 

@@ -16,23 +16,18 @@ from typing import Any, cast
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.ge.kept_indices import write_plane_starts, write_pool, write_positions
+from poolgrad_lowering.ge.kept_indices import pool_attributes, write_plane_starts, write_pool, write_positions
 from poolgrad_lowering.ge.shape_operands import write_numbers
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard, names_of
-from poolgrad_lowering.model.windows import PoolAttributes
 
 _LAST = (1 << 63) - 1
-_MOST_AXES_OF_GLOBAL_MAX_POOL = 2
-"""The plugin of GlobalMaxPool reduces axis 2 and the last one."""
 _VOLUME = 3
 """The axes of a convolution whose layout the plugin reads from strides, dilations or pads."""
 _UNSET = b"NOTSET"
-_AXIS_COERCED_UNTIL = 13
-"""Below this opset Softmax and LogSoftmax normalise over all axes from `axis` on, which is 1 by default."""
 _EQUAL_OF_FLOATS_OPSET = 11
 _PARTS = {
     "ReduceL1": ("Abs", "ReduceSum", 18),
@@ -129,9 +124,7 @@ def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTy
     kernel = tuple(attributes.get("kernel_shape", ()))
     if attributes.get("auto_pad") != b"SAME_LOWER" or len(sizes) != len(kernel):
         return {}
-    zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
-    strides, dilations = (tuple(attributes.get(name, ones)) for name in ("strides", "dilations"))
-    pool = PoolAttributes(kernel, strides, zeros, zeros, dilations, ceil=False, auto_pad="SAME_LOWER", storage_order=0)
+    pool = pool_attributes(attributes, kernel)
     if len(pool.windows) != len(sizes):
         return {}
     windows = [pool.axis(number, Dim(size)) for number, size in enumerate(sizes)]
@@ -162,17 +155,20 @@ def _gemm(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> boo
 
 
 def _global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
-    """Over three spatial axes, the plugin leaves one out."""
+    """The plugin reduces axis 2 and the last one, and leaves those between them out."""
     rank = writer.types.ranks.get(node.input[0])
-    if rank is None or rank - 2 <= _MOST_AXES_OF_GLOBAL_MAX_POOL:
+    if rank is None or rank <= 4:
         return False
     writer.reduce("ReduceMax", node.input[0], range(2, rank), node.output[0])
     return True
 
 
 def _softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    """Below opset 13, the plugins normalise over one axis, and that of LogSoftmax takes the last one by default."""
-    if writer.opset >= _AXIS_COERCED_UNTIL:
+    """Below opset 13, ONNX normalises over all axes from `axis` on, 1 by default; the plugins over one.
+
+    That of LogSoftmax takes the last one by default.
+    """
+    if writer.opset >= 13:
         return False
     rank, axis = writer.types.ranks.get(node.input[0]), attributes.get("axis", 1)
     if rank is None or axis in (-1, rank - 1):
@@ -256,8 +252,8 @@ def _pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool
     if writer.opset < 11:
         return False
     rank, pads = writer.types.ranks.get(node.input[0]), writer.types.numbers(node.input[1])
-    axes = writer.types.numbers(node.input[3]) if len(node.input) > 3 and node.input[3] else None
     has_axes = len(node.input) > 3 and bool(node.input[3])
+    axes = writer.types.numbers(node.input[3]) if has_axes else None
     if pads is None or rank is None or (has_axes and axes is None):
         return False
     full = _over_all_axes(pads, axes, rank)
@@ -330,8 +326,8 @@ def _batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer:
 
 def _mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """GE's remainder has the dividend's sign, ONNX's of integers the divisor's: ((a % b) + b) % b has it in both."""
-    element = writer.types.elements.get(node.input[0])
-    if attributes.get("fmod", 0) or element in _UNSIGNED or _is_wrapped(node, writer):
+    element = TensorProto.DataType.Name(writer.types.elements.get(node.input[0], TensorProto.UNDEFINED))
+    if attributes.get("fmod", 0) or element.startswith("UINT") or _is_wrapped(node, writer):
         return False
     dividend, divisor = node.input
     remainder, positive = (writer.name(f"{node.output[0]}/{part}") for part in ("remainder", "positive"))
@@ -466,8 +462,6 @@ def _hard_swish(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
     writer.add("Mul", [value, slope], result)
     return True
 
-
-_UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
 
 _REWRITES_OF_CUT_GRAPHS: dict[str, Rewrite] = {
     **dict.fromkeys(SHAPE_OPERANDS, write_numbers),

@@ -23,14 +23,12 @@ from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.ir.graphs import is_standard, names_captured, names_of, names_read
 
 _ELEMENTWISE = frozenset(
-    (
-        *("Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "Cast", "Ceil", "Celu"),
-        *("Cos", "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Greater", "GreaterOrEqual", "HardSigmoid"),
-        *("Identity", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mod", "Mul"),
-        *("Neg", "Not", "Or", "Pow", "RandomNormalLike", "RandomUniformLike", "Reciprocal", "Relu", "Round", "Selu"),
-        *("Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Tan", "Tanh"),
-        *("ThresholdedRelu", "Where", "Xor"),
-    )
+    """
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift Cast Ceil Celu Cos Cosh Div Elu Equal Erf Exp Floor
+    Greater GreaterOrEqual HardSigmoid Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mod Mul Neg
+    Not Or Pow RandomNormalLike RandomUniformLike Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh Softplus Softsign
+    Sqrt Sub Sum Tan Tanh ThresholdedRelu Where Xor
+    """.split()  # noqa: SIM905 - as a list it has many lines
 )
 """Operators that compute the same for one element with and without an axis, with ONNX's broadcasting."""
 

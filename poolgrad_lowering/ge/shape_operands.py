@@ -74,7 +74,7 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
         for sizes in (source, shape)
     )
     numbers = _of_reshape(before, after)
-    if not ones or not same or numbers is None or writer.opset < _AXES_ARE_AN_INPUT:
+    if not ones or not same or numbers is None or writer.opset < 13:  # `verify` knows axes that are an input
         return False
     value, result, axes = node.input[0], node.output[0], list(range(begin, end))
     element, aligned = writer.types.elements.get(value, TensorProto.UNDEFINED), writer.name(f"{result}/aligned")
@@ -84,10 +84,6 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
     else:
         writer.along("Squeeze", writer.reshape(value, numbers, aligned), axes, result)
     return True
-
-
-_AXES_ARE_AN_INPUT = 13
-"""The first opset in which the axes of Squeeze and Unsqueeze are an input."""
 
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> list[int] | None:

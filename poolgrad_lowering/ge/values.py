@@ -128,7 +128,6 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
 
 
 def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
-    """Add what a graph declares and stores."""
     for value in (*graph.input, *graph.output, *graph.value_info):
         tensor_type = value.type.tensor_type
         if tensor_type.elem_type:

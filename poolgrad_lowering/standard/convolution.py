@@ -86,7 +86,7 @@ def _conv_grad(call: Call) -> dict[str, Tensor]:
     results = {"dX": input_gradient(windows, dy, w, x)}
     if call.wants("dW"):
         results["dW"] = weight_gradient(windows, x, dy)
-    return results | _bias_gradient(dy, windows)
+    return {**results, "dB": dy.reduced("ReduceSum", [0, *windows.axes])}
 
 
 def _conv_transpose_grad(call: Call) -> dict[str, Tensor]:
@@ -97,11 +97,7 @@ def _conv_transpose_grad(call: Call) -> dict[str, Tensor]:
     results = {"dX": dy.op("Conv", w, **_attributes(windows))}
     if call.wants("dW"):
         results["dW"] = weight_gradient(windows, dy, x)
-    return results | _bias_gradient(dy, windows)
-
-
-def _bias_gradient(dy: Tensor, windows: Windows) -> dict[str, Tensor]:
-    return {"dB": dy.reduced("ReduceSum", [0, *windows.axes])}
+    return {**results, "dB": dy.reduced("ReduceSum", [0, *windows.axes])}
 
 
 def _windows(call: Call, *, transposed: bool) -> Windows:
@@ -176,8 +172,10 @@ def weight_gradient(windows: Windows, image: Tensor, outputs: Tensor) -> Tensor:
     found = spelling(windows.windows, windows.counts, windows.each_channels, windows.each_results)
     if found is Spelling.CONVOLUTION:
         return _by_convolution(windows, image, outputs)
+    _, _, begins, ends, _ = windows.lists
+    padded = image.op("Pad", [0, 0, *begins, 0, 0, *ends]) if any(begins + ends) else image
     write = {Spelling.POSITIONS: _by_product_per_position, Spelling.COLUMNS: _by_columns, Spelling.SUMS: _by_sums}
-    return write[found](windows, windows.counts, _padded(windows, image), outputs)
+    return write[found](windows, windows.counts, padded, outputs)
 
 
 def _by_product_per_position(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor) -> Tensor:
@@ -221,12 +219,6 @@ def _by_sums(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: T
     return sums.reshape([windows.results, 1, *windows.kernel])
 
 
-def _padded(windows: Windows, image: Tensor) -> Tensor:
-    _, _, begins, ends, _ = windows.lists
-    pads = [0, 0, *begins, 0, 0, *ends]
-    return image.op("Pad", pads) if any(pads) else image
-
-
 def _positions(source: Tensor, windows: Windows, counts: Sequence[int], *, first_axis: int) -> Iterator[Tensor]:
     """Yield a Slice for each position in the kernel, of the elements of the padded image that it meets."""
     axes = range(first_axis, first_axis + len(windows.windows))
@@ -248,23 +240,17 @@ def _by_convolution(windows: Windows, image: Tensor, outputs: Tensor) -> Tensor:
     elif windows.each_channels == 1:
         channels_first = image.transpose(order).reshape([1, -1, *(0 for _ in windows.axes)])
     else:
-        channels_first = _groups_exchanged(windows, image)
+        if windows.sizes is None:
+            raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups of channels over symbolic sizes")
+        by_group = image.reshape([-1, windows.groups, windows.each_channels, *windows.sizes])
+        exchanged = by_group.transpose([2, 1, 0, *range(3, 3 + len(windows.sizes))])
+        channels_first = exchanged.reshape([windows.each_channels, -1, *windows.sizes])
     product = channels_first.op(
         "Conv", outputs_first, strides=dilations, dilations=strides, group=windows.groups, pads=begins + ends
     )
     if not windows.leaves_nothing:
         product = product.op("Slice", [0] * len(kernel), kernel, windows.axes)
     return product.transpose(order)
-
-
-def _groups_exchanged(windows: Windows, image: Tensor) -> Tensor:
-    """The image of G groups of C channels as (C, G·N, …). The sizes of its axes are numbers."""
-    if windows.sizes is None:
-        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups of channels over symbolic sizes")
-    sizes, channels = windows.sizes, windows.each_channels
-    by_group = image.reshape([-1, windows.groups, channels, *sizes])
-    exchanged = by_group.transpose([2, 1, 0, *range(3, 3 + len(sizes))])
-    return exchanged.reshape([channels, -1, *sizes])
 
 
 DEFINITIONS = (

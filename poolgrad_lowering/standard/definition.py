@@ -90,8 +90,6 @@ class Call:
             if any(given[len(names) :]):
                 raise Refuse(DefinitionCode.UNCOVERED_OPERAND, what, len(given), kind, len(names))
 
-    # -- operands
-
     def operand(self, name: str) -> Value | None:
         """Return the value of an input, None if the node does not have it."""
         position = self._inputs.index(name) if name in self._inputs else -1
@@ -213,16 +211,12 @@ class Call:
         found = self.numbers(name)
         return found[0] if found is not None and len(found) == 1 else None
 
-    # -- other nodes
-
     def integers_of(self, value: Value | None) -> list[int]:
         """Return the elements of any constant vector of integers of the graph."""
         found = None if value is None else self.facts.integers(value)
         if value is None or found is None or not is_static(found):
             raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "'{}' is no constant", "" if value is None else value.name)
         return [dim.coefficient for dim in found]
-
-    # -- attributes
 
     def attribute(self, name: str, absent: Any = None) -> Any:
         """Return an attribute, or `absent`, of whose type it is; a string as text. Lists are of integers."""

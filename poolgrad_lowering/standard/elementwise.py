@@ -109,14 +109,12 @@ def _softmax_axes(call: Call, *, coerced: bool) -> list[int]:
 
 
 def _softmax_grad(call: Call, *, coerced: bool = False) -> Tensor:
-    """Y · (dY − Σ dY · Y)."""
     dy, y = call.widened("dY", "Y")
     total = (dy * y).reduced("ReduceSum", _softmax_axes(call, coerced=coerced), keep=True)
     return call.narrowed((dy - total) * y, "dY")
 
 
 def _log_softmax_grad(call: Call, *, coerced: bool = False) -> Tensor:
-    """dY − exp(Y) · Σ dY."""
     dy, y = call.widened("dY", "Y")
     total = dy.reduced("ReduceSum", _softmax_axes(call, coerced=coerced), keep=True)
     return call.narrowed(dy - y.op("Exp") * total, "dY")

@@ -55,7 +55,6 @@ class _Labels:
 
 
 def _widened(call: Call, name: str, kind: int) -> Tensor | None:
-    """An operand in the element type of the computation, if it is there."""
     return call.converted(name, kind) if call.has(name) else None
 
 

@@ -72,8 +72,6 @@ class Tensor:
             return self.constant(operand)
         return Tensor(self.nodes, np.array(operand, np.int64), TensorProto.INT64)
 
-    # -- arithmetic
-
     def __add__(self, other: Operand) -> Tensor:
         return self.op("Add", other)
 
@@ -94,8 +92,6 @@ class Tensor:
 
     def __neg__(self) -> Tensor:
         return self.op("Neg")
-
-    # -- views
 
     def cast(self, element_type: int) -> Tensor:
         """Return the tensor in an element type."""

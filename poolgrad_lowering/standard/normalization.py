@@ -69,11 +69,7 @@ def _batch_normalization_grad(call: Call) -> dict[str, Tensor]:
     mean_dy, mean_product = (each.reduced("ReduceMean", axes, keep=True) for each in (dy, product))
     along = normal * mean_product
     d_x = (dy - mean_dy - along) * (factor * inverse)
-    return {
-        "dX": call.narrowed(d_x, "X"),
-        "dscale": call.narrowed(d_scale, "scale"),
-        "dB": call.narrowed(d_b, "scale"),
-    }
+    return {"dX": call.narrowed(d_x, "X"), "dscale": call.narrowed(d_scale, "scale"), "dB": call.narrowed(d_b, "scale")}
 
 
 def _layer_normalization(call: Call, *, centred: bool = True) -> dict[str, Tensor]:
@@ -102,7 +98,6 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> dict[str, 
 
 
 def _invertible_layer_normalization_grad(call: Call) -> dict[str, Tensor]:
-    """x̂ from the result: (Y − B) / scale."""
     dy, y, scale, b = call.widened("dY", "Y", "scale", "B")
     inverse = call.converted("inv_std", y.element_type)
     return _of_normal(call, "Y", (dy, scale, (y - b) / scale, inverse))

@@ -48,23 +48,16 @@ def _average_pool_grad(call: Call) -> Tensor:
     return _spread(call, "dY", channels, MeanWindows(windows, spatial, counts, padded))
 
 
-def _require_few(call: Call, channels: int, pool: MeanWindows) -> None:
-    """Raise `Refuse` if the divisors or the weight of ones would be too large."""
-    kernel = [window.kernel for window in pool.windows]
-    call.require_few(math.prod(pool.counts))
-    call.require_few(channels * math.prod(kernel))
-    call.require_few(sum(map(operator.mul, kernel, pool.counts)))
-
-
 def _spread(call: Call, source: str, channels: int, pool: MeanWindows) -> Tensor:
     """Each element of a gradient over its divisor, on every element of its window.
 
     The windows end at the last element that one reaches, or at the end of the input.
     """
-    _require_few(call, channels, pool)
+    kernel, strides, begins, _, dilations = map(list[int], zip(*pool.windows, strict=True))
+    for count in (math.prod(pool.counts), channels * math.prod(kernel), sum(map(operator.mul, kernel, pool.counts))):
+        call.require_few(count)  # divisors, and a weight of ones
     dy = call.typed(source)
     dtype = helper.tensor_dtype_to_np_dtype(dy.element_type)
-    kernel, strides, begins, _, dilations = map(list[int], zip(*pool.windows, strict=True))
     ends, divisors = pool.overhangs(), np.asarray(pool.divisors(), np.float32).astype(dtype)
     mean = dy / (divisors[None, None] if divisors.ndim else divisors)
     return mean.op(
@@ -96,9 +89,6 @@ def _max_pool_grad(call: Call) -> Tensor:
     positions = call.tensor("Indices").reshape([-1])
     sums = flat_zeros.op("ScatterElements", positions, terms, axis=0, reduction="add")
     return sums.op("Reshape", shape).cast(kind)
-
-
-# -- ATen's average pools
 
 
 def _aten(call: Call) -> Mapping[str, Tensor] | Tensor:

@@ -136,7 +136,6 @@ class _Saved(_Sequence):
         self._arriving = self.split(self._squeezed("dHAll")) if call.has("dHAll") else [(None,)] * self.steps
 
     def _squeezed(self, name: str) -> Tensor:
-        """Return a sequence without its axis of directions."""
         return self.call.typed(name).op("Squeeze", [1])
 
     def backwards(self, *sources: Tensor) -> Iterator[tuple[Tensor | None, tuple[Tensor, ...]]]:
@@ -152,12 +151,10 @@ class _Saved(_Sequence):
 
 
 def _of_sigmoid(result: Tensor) -> Tensor:
-    """The derivative of a sigmoid by its result."""
     return result * (1 - result)
 
 
 def _of_tanh(result: Tensor) -> Tensor:
-    """The derivative of a tanh by its result."""
     return 1 - result * result
 
 

@@ -174,7 +174,6 @@ def _left_in_function(scope: Scope, facts: Facts) -> Iterator[NodeLeft]:
 
 
 def _undefined(op: tuple[str, str]) -> tuple[DefinitionCode, str]:
-    """Return the code and the reason for which an operator has no definition."""
     undefined = UNDEFINED.get(op)
     if undefined is not None:
         return undefined.code, undefined.reason

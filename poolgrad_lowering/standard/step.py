@@ -178,8 +178,8 @@ def join_step(
     only added to those of the steps before.
     """
     model, taken = index.model, index.names()
-    unknown = _without_sizes(index, gradients.values())
-    graph = model.graph
+    facts, scope, graph = Facts(index), index.scopes[0], model.graph
+    of_gradients = {name: facts.shape(Value(scope, gradient)) for name, gradient in gradients.items()}
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
     declared = {value.name: value for value in graph.input}
     renamed = {name: names.weight(name) for name in (*gradients, *frozen) if name in declared}
@@ -195,9 +195,10 @@ def join_step(
             raise FileError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
     inliner = Inliner(graph, opset_of(model), taken)
-    for name, gradient in gradients.items():
-        if gradient in unknown:
-            found[name] = _reshaped(graph, inliner, found[name], name, shapes[name])
+    for name, known in of_gradients.items():
+        if known is None or not is_static(known):  # a graph engine has to know the ranks of operands
+            gradient, found[name] = _tensors({"": found[name]})[""], f"update/{name}/known"
+            graph.node.extend(inliner.nodes(f"update/{name}", {found[name]: gradient.reshape(shapes[name])}))
     if update is None:
         for name, shape in shapes.items():
             result = names.gradient(name)
@@ -208,21 +209,6 @@ def join_step(
     writer = _Writer(graph, inliner, update, reserved, accumulate=accumulate)
     writer.write(shapes, found)
     return writer.state
-
-
-def _without_sizes(index: ModelIndex, values: Iterable[str]) -> set[str]:
-    """Return the values of the main graph whose sizes are not known numbers."""
-    facts, scope = Facts(index), index.scopes[0]
-    shapes = {name: facts.shape(Value(scope, name)) for name in values}
-    return {name for name, shape in shapes.items() if shape is None or not is_static(shape)}
-
-
-def _reshaped(graph: GraphProto, inliner: Inliner, gradient: str, name: str, shape: Sequence[int]) -> str:
-    """Give a gradient of unknown shape that of its parameter: a graph engine has to know the ranks of operands."""
-    known = f"update/{name}/known"
-    [tensor] = _tensors({"": gradient}).values()
-    graph.node.extend(inliner.nodes(f"update/{name}", {known: tensor.reshape(shape)}))
-    return known
 
 
 def _tensors(given: Mapping[str, str]) -> dict[str, Tensor]:

@@ -32,26 +32,7 @@ with torch_needed():
     from poolgrad_lowering.torch.step import TrainingStep, Update, export_training_step, export_update
 
 __all__ = [
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "EagerLion",
-    "Forward",
-    "Group",
-    "Lion",
-    "NAdam",
-    "RAdam",
-    "RMSprop",
-    "StepCheck",
-    "StepMismatchError",
-    "TorchExportError",
-    "TorchMissingError",
-    "TrainingStep",
-    "Update",
-    "export_forward",
-    "export_training_step",
-    "export_update",
-]
+    "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "EagerLion", "Forward", "Group", "Lion", "NAdam",
+    "RAdam", "RMSprop", "StepCheck", "StepMismatchError", "TorchExportError", "TorchMissingError", "TrainingStep",
+    "Update", "export_forward", "export_training_step", "export_update",
+]  # fmt: skip

@@ -37,8 +37,7 @@ def along_axes(x: Tensor, matrices: Sequence[Matrix]) -> Tensor:
     Computes in float32 or wider. An infinity or NaN spreads to its whole plane, since it is multiplied by the zeros of
     the matrices.
     """
-    found: Tensor = _AlongAxes.apply(x, matrices)
-    return found
+    return _AlongAxes.apply(x, matrices)
 
 
 def products_from_the_last_axis(x: Tensor, matrices: Sequence[Matrix]) -> Tensor:

@@ -34,8 +34,7 @@ class Arguments:
     _structure: Structure
 
     def __deepcopy__(self, _copied: dict[int, Any]) -> Arguments:
-        """Return itself, since nothing changes it."""
-        return self
+        return self  # nothing changes it
 
     def symbolic_sizes(self, shapes: DynamicShapes | None, *, dynamic_batch: bool) -> SymbolicSizes:
         """Return the symbolic sizes of the tensors. Raises `ValueError` and `TypeError` if they cannot be those."""
@@ -68,8 +67,7 @@ class Arguments:
         """Return positional and keyword arguments and the target with other tensors in the place of these."""
         given = iter(tensors)
         leaves = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
-        arguments: tuple[tuple[Any, ...], dict[str, Any], Any] = unflatten(leaves, self._structure)
-        return arguments
+        return unflatten(leaves, self._structure)
 
 
 def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) -> Arguments:
@@ -98,7 +96,6 @@ def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) ->
 
 
 def _divided(examples: Any, *, has_target: bool) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-    """Return positional arguments, keyword arguments, and the target."""
     if isinstance(examples, Mapping):
         keywords = dict(examples)
         if has_target and names.TARGET not in keywords:

@@ -7,16 +7,13 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import torch
+from onnx_ir.tensor_adapters import TorchTensor
 from torch import Tensor
 
 
 def to_array(tensor: Tensor) -> np.ndarray:
     """Return a copy of the tensor's values; bfloat16, which numpy lacks, as the type of ml_dtypes."""
-    tensor = tensor.detach().cpu().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        bits: np.ndarray = tensor.view(torch.int16).numpy().copy()
-        return bits.view(ml_dtypes.bfloat16)
-    return np.array(tensor.numpy(force=True))  # of a gradient that torch knows to be zeros, too
+    return np.array(TorchTensor(tensor.detach().contiguous()).numpy())
 
 
 def to_tensor(array: np.ndarray) -> Tensor:

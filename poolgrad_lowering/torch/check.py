@@ -18,6 +18,7 @@ import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime, quoted, type_without_kernel
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.compositions import GROUPED
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
@@ -37,12 +39,8 @@ from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import element_types, has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals.modes import Draws, InFloat64, without_one_dnn
-from poolgrad_lowering.torch.model_state import (
-    attributes_restored,
-    numbers_restored,
-    random_numbers_restored,
-    replace,
-)
+from poolgrad_lowering.torch.joint import WithLoss
+from poolgrad_lowering.torch.model_state import attributes_restored, replace
 from poolgrad_lowering.torch.quantization import QUANTIZATIONS
 from poolgrad_lowering.torch.random_numbers import OF_RANDOM_NUMBERS
 
@@ -72,10 +70,6 @@ _ADVICE_FOR_HALVES = (
     "exported in float32, or pass a tolerance"
 )
 
-_OTHER_RANDOM = ("Multinomial", "Bernoulli")
-
-_HALVES = (torch.float16, torch.bfloat16)
-
 Arrays = dict[str, np.ndarray]
 
 
@@ -99,11 +93,6 @@ class StepCheck:
 
 def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
-    with random_numbers_restored(), numbers_restored(step.module):
-        return _compared(step, steps=steps, tolerance=tolerance)
-
-
-def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     if steps < 1 or (steps > 1 and not step.values.keys() <= set(step.inputs)):
         raise ValueError(f"steps is {steps}; it takes 1 or more, and 1 for a step with weights as initializers")
     _open(step.model)
@@ -113,20 +102,20 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
         tolerance = max(ROUNDINGS * unit, ROUNDINGS_OF_SUMS * 2.0**-24 if unit >= 2.0**-24 else 0)
     model, random = _with_random_inputs(step.model)
     session = _session(_with_exact_sigmoids(rounded_like_torch(model) if halves else model))
-    eager, exact = _Eager(step), _Eager(step, in_float64=True)
+    eager = partial(_eager_step, step)
     values = dict(step.values)
     judged: dict[str, tuple[float, float]] = {}
     for _ in range(steps):
         before = {**values, **step.examples}
-        expected, draws = eager.step(before)
+        expected, draws = eager(before)
         feeds = {name: value for name, value in before.items() if name in step.inputs} | _fed(random, draws)
         feeds |= {name: np.array(rate, np.float32) for name, rate in _rates(step).items()}
         found = session.run(None, {name: in_float32(value) if halves else value for name, value in feeds.items()})
         results = dict(zip(step.outputs, found, strict=True))
         _check_all_changes(step, before, expected)
-        truth, _ = exact.step(before, draws)
-        eagers = [expected, *(eager.step(moved, draws)[0] for moved in _moved(before, step.values, unit))]
-        further = (eager.step(moved, draws)[0] for moved in _moved_at_random(before, unit))
+        truth, _ = eager(before, draws, in_float64=True)
+        eagers = [expected, *(eager(moved, draws)[0] for moved in _moved(before, step.values, unit))]
+        further = (eager(moved, draws)[0] for moved in _moved_at_random(before, unit))
         starts = {output: before[name] for output, name in step.carried.items()}
         pairs = _judged(results, eagers, further, truth, starts=starts, tolerance=tolerance)
         for name, pair in pairs.items():
@@ -250,71 +239,68 @@ def _rates(step: ExportedStep) -> dict[str, float]:
     return {group.rate: LEARNING_RATE / 2**number for number, group in enumerate(step.groups)}
 
 
-class _Eager:
-    """Steps of eager PyTorch, in the types of the export or in float64. The module is afterwards what it was."""
+def _eager_step(
+    step: ExportedStep, inputs: Arrays, draws: Sequence[Tensor] | None = None, *, in_float64: bool = False
+) -> tuple[Arrays, list[Tensor]]:
+    """Return the outputs of a step of eager PyTorch, in the types of the export or in float64, and its random numbers.
 
-    def __init__(self, step: ExportedStep, *, in_float64: bool = False) -> None:
-        self._step, self._module, self._in_float64 = step, step.module, in_float64
+    These are drawn, or given. The module is afterwards what it was. Raises `TorchExportError` if eager PyTorch cannot
+    run the step, of which a trace computes nothing.
+    """
+    values = {name: to_tensor(value) for name, value in inputs.items()}
+    if in_float64:
+        values = {name: value.double() if value.is_floating_point() else value for name, value in values.items()}
+    drawn = Draws(OF_RANDOM_NUMBERS, draws)
+    with attributes_restored(step.module):
+        parameters = _set(step.module, values)
+        is_short = step.module.is_mixed or any(p.dtype.itemsize == 2 for p in parameters.values())
+        with (
+            without_one_dnn() if is_short else nullcontext(),
+            torch.autocast("cpu", enabled=False),  # but the module's own
+            InFloat64({**QUANTIZATIONS, **GROUPED}) if in_float64 else nullcontext(),
+        ):
+            found = _found(step, values, parameters, drawn, " in float64" if in_float64 else "")
+    return {name: to_array(value) for name, value in found.items()}, drawn.values
 
-    def step(self, inputs: Arrays, draws: Sequence[Tensor] | None = None) -> tuple[Arrays, list[Tensor]]:
-        """Return the outputs of a step by name, and the random numbers that were drawn, or are given.
 
-        Raises `TorchExportError` if eager PyTorch cannot run the step, of which a trace computes nothing.
-        """
-        values = {name: to_tensor(value) for name, value in inputs.items()}
-        if self._in_float64:
-            values = {name: value.double() if value.is_floating_point() else value for name, value in values.items()}
-        drawn = Draws(OF_RANDOM_NUMBERS, draws)
-        with attributes_restored(self._module):
-            parameters = self._set(values)
-            is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in parameters.values())
-            with (
-                without_one_dnn() if is_short else nullcontext(),
-                torch.autocast("cpu", enabled=False),  # but the module's own
-                InFloat64({**QUANTIZATIONS, **GROUPED}) if self._in_float64 else nullcontext(),
-            ):
-                found = self._found(values, parameters, drawn)
-        return {name: to_array(value) for name, value in found.items()}, drawn.values
+def _set(module: WithLoss, values: Mapping[str, Tensor]) -> dict[str, nn.Parameter]:
+    """Give the module copies of values as parameters and buffers, and return the parameters by name."""
+    parameters, buffers = module.in_model()
+    copies = {tensor: values[name].clone() for name, tensor in names.tensors(parameters, buffers).items()}
+    copies |= {each: nn.Parameter(copies[each], each.requires_grad) for each in parameters.values()}
+    replace(module, copies)
+    return {name: copies[parameter] for name, parameter in parameters.items()}
 
-    def _set(self, values: Mapping[str, Tensor]) -> dict[str, nn.Parameter]:
-        """Give the module copies of values as parameters and buffers, and return the parameters by name."""
-        parameters, buffers = self._module.in_model()
-        needs_gradient = {parameter: parameter.requires_grad for parameter in parameters.values()}
-        copies = {tensor: values[name].clone() for name, tensor in names.tensors(parameters, buffers).items()}
-        copies |= {parameter: nn.Parameter(copies[parameter], needs) for parameter, needs in needs_gradient.items()}
-        replace(self._module, copies)
-        return {name: copies[parameter] for name, parameter in parameters.items()}
 
-    def _found(
-        self, values: Mapping[str, Tensor], parameters: dict[str, nn.Parameter], drawn: Draws
-    ) -> dict[str, Tensor]:
-        torch.clear_autocast_cache()  # of the weights before the last update
-        try:
-            with torch.enable_grad():
-                with drawn:
-                    loss = self._module(*(values[name] for name in self._step.examples))
-                loss.backward()
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:  # those of torch
-            where = " in float64" if self._in_float64 else ""
-            raise TorchExportError(
-                f"the step cannot be compared, since eager PyTorch cannot run it{where}: {sentence(error)}"
-            ) from error
-        gradients = {name: p.grad.to_dense() for name, p in parameters.items() if p.grad is not None}
-        with drawn:
-            changed = transformed(gradients, self._step.gradient_transform)
-        for name, gradient in changed.items():
-            parameters[name].grad = gradient
-        found = {names.LOSS: loss}
-        found |= {names.gradient(name): p.grad for name, p in parameters.items() if p.grad is not None}
-        after = names.tensors(*self._module.in_model())
-        if self._step.groups:
-            optimizer = in_torch(self._step.groups, parameters, _rates(self._step))
-            load_state(self._step.groups, values, optimizer, parameters)
-            optimizer.step()
-            after |= state_of(self._step.groups, optimizer, parameters)
-            if isinstance(optimizer, torch.optim.SGD) and names.STEPS in after:
-                after[names.STEPS] = values[names.STEPS] + 1  # SGD counts none
-        return found | {names.new(name): value for name, value in after.items()}
+def _found(
+    step: ExportedStep, values: Mapping[str, Tensor], parameters: dict[str, nn.Parameter], drawn: Draws, where: str
+) -> dict[str, Tensor]:
+    torch.clear_autocast_cache()  # of the weights before the last update
+    try:
+        with torch.enable_grad():
+            with drawn:
+                loss = step.module(*(values[name] for name in step.examples))
+            loss.backward()
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:  # those of torch
+        raise TorchExportError(
+            f"the step cannot be compared, since eager PyTorch cannot run it{where}: {sentence(error)}"
+        ) from error
+    gradients = {name: p.grad.to_dense() for name, p in parameters.items() if p.grad is not None}
+    with drawn:
+        changed = transformed(gradients, step.gradient_transform)
+    for name, gradient in changed.items():
+        parameters[name].grad = gradient
+    found = {names.LOSS: loss}
+    found |= {names.gradient(name): p.grad for name, p in parameters.items() if p.grad is not None}
+    after = names.tensors(*step.module.in_model())
+    if step.groups:
+        optimizer = in_torch(step.groups, parameters, _rates(step))
+        load_state(step.groups, values, optimizer, parameters)
+        optimizer.step()
+        after |= state_of(step.groups, optimizer, parameters)
+        if isinstance(optimizer, torch.optim.SGD) and names.STEPS in after:
+            after[names.STEPS] = values[names.STEPS] + 1  # SGD counts none
+    return found | {names.new(name): value for name, value in after.items()}
 
 
 def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, int]]:
@@ -324,7 +310,7 @@ def _with_random_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[s
     """
     copied = copy.deepcopy(model)
     for node in copied.graph.node:
-        if node.op_type in _OTHER_RANDOM:
+        if node.op_type in ("Multinomial", "Bernoulli"):
             raise TorchExportError(f"a step with {node.op_type} cannot be compared: its random numbers cannot be fed")
     numbers, nodes, types = dict[str, int](), list[onnx.NodeProto](), element_types(copied.graph)
     for node in copied.graph.node:
@@ -348,33 +334,20 @@ def _with_exact_sigmoids(model: onnx.ModelProto) -> onnx.ModelProto:
 
     That of onnxruntime in float32 is off by 1e-8, whatever it is: by all of it below an operand of -18.
     """
-    nodes = []
+    exact = f"""<domain: "exact", opset_import: ["" : {opset_of(model)}]> Sigmoid (x) => (y) {{
+        wide = Cast <to = 11> (x)
+        minus = Neg (wide)
+        power = Exp (minus)
+        one = Constant <value = double {{1.0}}> ()
+        sum = Add (power, one)
+        quotient = Reciprocal (sum)
+        y = CastLike (quotient, x)
+    }}"""
     for node in model.graph.node:
-        if node.op_type != "Sigmoid":
-            nodes.append(node)
-            continue
-        (operand,), (result,) = node.input, node.output
-        value = operand
-        for operator, options in _EXACT_EXPONENTIAL:
-            nodes.append(onnx.helper.make_node(operator, [value], [f"{result}.{operator}"], **options))
-            value = f"{result}.{operator}"
-        nodes.append(onnx.helper.make_node("Add", [value, _ONE], [f"{result}.Add"]))
-        nodes.append(onnx.helper.make_node("Reciprocal", [f"{result}.Add"], [f"{result}.exact"]))
-        nodes.append(onnx.helper.make_node("CastLike", [f"{result}.exact", operand], [result]))
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(()), _ONE))
+        node.domain = "exact" if node.op_type == "Sigmoid" else node.domain
+    model.functions.append(onnx.parser.parse_function(exact))
+    model.opset_import.append(onnx.helper.make_opsetid("exact", 1))
     return model
-
-
-_EXACT_EXPONENTIAL: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("Cast", {"to": onnx.TensorProto.DOUBLE}),
-    ("Neg", {}),
-    ("Exp", {}),
-)
-"""The operators of exp(−x) in float64, with their attributes."""
-_ONE = "one.float64"
-"""A constant of models that are compared; outputs of torch's graphs have no such name."""
 
 
 def _fed(numbers: Mapping[str, int], draws: Sequence[Tensor]) -> Arrays:

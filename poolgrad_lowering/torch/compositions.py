@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise, product
 from operator import and_, mul
@@ -18,6 +19,14 @@ from poolgrad_lowering.torch.internals.tracing import GROUPED_MM
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
+
+
+def bound(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
+    """Return the arguments of a call of a function by position, with its defaults for those that are not given."""
+    found = inspect.signature(function).bind(*arguments, **named)
+    found.apply_defaults()
+    return found.arguments.values()
+
 
 _NEVER = -1e30
 """The logarithm of a probability of 0 while they are added: with an infinity, gradients would be NaN."""
@@ -49,11 +58,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
 
 
 def cov(
-    input: Tensor,  # noqa: A002 - the name in torch
-    *,
-    correction: int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
     """Return the covariances of rows; torch's own asks whether sums of weights are positive, which no graph can."""
     if fweights is not None or aweights is not None:
@@ -63,7 +68,7 @@ def cov(
     return (centred @ centred.T / (rows.shape[1] - correction)).squeeze()
 
 
-def corrcoef(input: Tensor) -> Tensor:  # noqa: A002 - the name in torch
+def corrcoef(input: Tensor) -> Tensor:
     """Return the correlations of rows."""
     found = cov(input)
     if not found.ndim:
@@ -72,18 +77,14 @@ def corrcoef(input: Tensor) -> Tensor:  # noqa: A002 - the name in torch
     return (found / deviations[:, None] / deviations).clamp(-1, 1)
 
 
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:  # noqa: A002 - the name in torch
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Return the distances of all pairs of different rows."""
     first, second = torch.triu_indices(len(input), len(input), 1)
     return cdist(input, input, p)[first, second]
 
 
 def grid_sample(
-    input: Tensor,  # noqa: A002 - the name in torch
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """Return the elements of images (N, C, axes) at the positions of a grid (N, …), from −1 to 1, the last axis first.
 
@@ -129,14 +130,14 @@ def _elements(images: Tensor, places: Sequence[Tensor]) -> Tensor:
     return torch.where(is_inside[:, None], found, 0)
 
 
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:  # noqa: A002 - the name in torch
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return x with each part along an axis scaled to a norm of at most `maxnorm`; torch's gradient is in float64."""
     axes = [axis for axis in range(input.ndim) if axis != dim % input.ndim]
     norms = torch.linalg.vector_norm(input.to(wide_type(input)), p, axes, keepdim=True)
     return input * torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).to(input.dtype)
 
 
-def householder_product(input: Tensor, tau: Tensor) -> Tensor:  # noqa: A002 - the name in torch
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first columns of the product of reflections 1 − τ·v·vᵀ, each with v below the diagonal of a column."""
     vectors = input.tril(-1) + torch.eye(*input.shape[-2:])
     found = torch.eye(*input.shape[-2:]).expand(input.shape)
@@ -168,7 +169,7 @@ def solve_triangular(
     return found
 
 
-def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:  # noqa: A002 - the name in torch
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """Return the triangular L of L·Lᵀ, column by column. The gradient of the matrix is symmetric, as in PyTorch."""
     matrix = (input + input.mT) / 2
     found, size = matrix[..., :0], matrix.shape[-1]
@@ -180,65 +181,35 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:  # noqa: A002 - t
     return found.mT if upper else found
 
 
-def embedding_bag(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
-    weight: Tensor,
-    offsets: Tensor | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Tensor:
+def embedding_bag(*arguments: Any, **named: Any) -> Tensor:
     """Return the sum or the mean of the rows in each bag; a bag is a row of indices, or what begins at an offset."""
-    if max_norm is not None or scale_grad_by_freq or mode not in ("mean", "sum"):
-        options = {"per_sample_weights": per_sample_weights, "include_last_offset": include_last_offset}
-        return functional.embedding_bag(
-            input,
-            weight,
-            offsets,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            mode,
-            sparse,
-            **options,
-            padding_idx=padding_idx,
-        )  # refused by its name
-    factors = torch.ones(input.shape, dtype=weight.dtype) if per_sample_weights is None else per_sample_weights
+    given = bound(functional.embedding_bag, arguments, named)
+    words, weight, offsets, max_norm, _, is_scaled, mode, _, factors, include_last_offset, padding_idx = given
+    if max_norm is not None or is_scaled or mode not in ("mean", "sum"):
+        return functional.embedding_bag(*arguments, **named)  # refused by its name
+    factors = torch.ones(words.shape, dtype=weight.dtype) if factors is None else factors
     if padding_idx is not None:
-        factors = torch.where(input == padding_idx % len(weight), 0, factors)
-    rows = functional.embedding(input, weight) * factors[..., None]
+        factors = torch.where(words == padding_idx % len(weight), 0, factors)
+    rows = functional.embedding(words, weight) * factors[..., None]
     if offsets is None:
         total, count = rows.sum(1), factors.sum(1)
     else:
         begins = offsets[:-1] if include_last_offset else offsets
-        number = (torch.arange(len(input))[:, None] >= begins).sum(1) - 1
+        number = (torch.arange(len(words))[:, None] >= begins).sum(1) - 1
         holds = (torch.arange(len(begins))[:, None] == number).to(weight.dtype)
         total, count = holds @ rows, (holds * factors).sum(1)
     return total if mode == "sum" else total / count.clamp(min=1)[:, None]
 
 
-def ctc_loss(  # noqa: PLR0917 - the function's signature
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Tensor | Sequence[int],
-    target_lengths: Tensor | Sequence[int],
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:
+def ctc_loss(*arguments: Any, **named: Any) -> Tensor:
     """Return the connectionist temporal classification loss, by the forward probabilities of Graves et al. (4.1).
 
     `log_probs` is (T, N, C). PyTorch's gradient of it has the softmax in it, whatever comes before the loss.
     """
+    given = bound(functional.ctc_loss, arguments, named)
+    log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity = given
     if log_probs.ndim != 3:
-        return functional.ctc_loss(
-            log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity
-        )  # refused by its name
+        return functional.ctc_loss(*arguments, **named)  # refused by its name
     times, batch, _ = log_probs.shape
     ends, lengths = (torch.as_tensor(each).long() for each in (input_lengths, target_lengths))
     if targets.ndim == 1:
@@ -273,13 +244,7 @@ def ctc_loss(  # noqa: PLR0917 - the function's signature
 
 
 def index_reduce(
-    input: Tensor,  # noqa: A002 - the name in torch
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Return the reduction of x with the parts of a source along an axis, each into the part that an index says."""
     shape = [-1 if at == dim % input.ndim else 1 for at in range(input.ndim)]
@@ -288,11 +253,7 @@ def index_reduce(
 
 
 def multilabel_margin_loss(
-    input: Tensor,  # noqa: A002 - the name in torch
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the margin of each class over each label before the first -1; torch's formula also counts what is behind.
 

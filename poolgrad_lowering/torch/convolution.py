@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -54,7 +54,7 @@ class _Windows(NamedTuple):
         return list(map(AxisWindow, self.kernel, self.stride, self.padding, self.padding, self.dilation))
 
 
-def convolution(  # noqa: PLR0917 - the operator's signature
+def convolution(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -92,36 +92,33 @@ def _has_room(output_padding: Sequence[int], stride: Sequence[int]) -> bool:
     return any(map(operator.ge, output_padding, stride))
 
 
-def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple[Tensor | None, ...]]:
-    """Return the function that computes aten.convolution_backward, with the weight's gradient written in this way."""
-
-    def backward(  # noqa: PLR0917 - the operator's signature
-        dy: Tensor,
-        x: Tensor,
-        weight: Tensor,
-        bias_sizes: Sequence[int] | None,  # noqa: ARG001 - the operator's signature
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        transposed: bool,
-        output_padding: Sequence[int],
-        groups: int,
-        output_mask: Sequence[bool],
-    ) -> tuple[Tensor | None, ...]:
-        windows = _Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
-        image, outputs = (dy, x) if transposed else (x, dy)
-        dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
-        counts = list(x.shape[2:])
-        has_room = transposed and _has_room(output_padding, stride)
-        if dx is not None and has_room and all(isinstance(count, int) for count in counts):
-            dx = _part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
-        return (
-            dx,
-            _weight_gradient(image, outputs, windows, weight_gradient) if output_mask[1] else None,
-            dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
-        )
-
-    return backward
+def convolution_backward(
+    weight_gradient: WeightGradient,
+    dy: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,  # noqa: ARG001 - the operator's signature
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    """Return what aten.convolution_backward returns, with the weight's gradient written in this way."""
+    windows = _Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
+    image, outputs = (dy, x) if transposed else (x, dy)
+    dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
+    counts = list(x.shape[2:])
+    has_room = transposed and _has_room(output_padding, stride)
+    if dx is not None and has_room and all(isinstance(count, int) for count in counts):
+        dx = _part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
+    return (
+        dx,
+        _weight_gradient(image, outputs, windows, weight_gradient) if output_mask[1] else None,
+        dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
+    )
 
 
 def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *, transposed: bool) -> Tensor:
@@ -216,8 +213,7 @@ def _part(x: Tensor, first_axis: int, starts: list[int], counts: list[int], step
     """Return so many elements along consecutive axes; x if it has no others."""
     is_whole = not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
     if is_whole or all(isinstance(count, int) for count in counts):
-        found: Tensor = x if is_whole else part(x, first_axis, starts, counts, list(steps))
-        return found
+        return x if is_whole else part(x, first_axis, starts, counts, list(steps))
     for axis, (start, count, step) in enumerate(zip(starts, counts, steps, strict=True), start=first_axis):
         end: int | None = start + (count - 1) * step + 1
         behind = x.shape[axis] - end
@@ -232,20 +228,10 @@ def _by_convolution(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor
     sizes, groups, channels = image.shape[2:], windows.groups, image.shape[1] // windows.groups
     exchanged = image.transpose(0, 1)
     if groups > 1 and channels > 1:
-        axes = range(3, 3 + len(sizes))
-        exchanged = image.reshape(-1, groups, channels, *sizes).permute(2, 1, 0, *axes)
-    none = [0] * len(sizes)
-    result: Any = aten.convolution(
-        exchanged.reshape(channels, -1, *sizes),
-        outputs.transpose(0, 1),
-        None,
-        windows.dilation,
-        windows.padding,
-        windows.stride,
-        False,
-        none,
-        groups,
-    )
+        exchanged = image.reshape(-1, groups, channels, *sizes).permute(2, 1, 0, *range(3, 3 + len(sizes)))
+    none, operands = [0] * len(sizes), (exchanged.reshape(channels, -1, *sizes), outputs.transpose(0, 1), None)
+    numbers = windows.dilation, windows.padding, windows.stride
+    result = aten.convolution(*operands, *numbers, False, none, groups)
     return _part(result, 2, none, list(windows.kernel), [1] * len(sizes)).transpose(0, 1)
 
 

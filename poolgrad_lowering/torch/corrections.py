@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from operator import gt
 from typing import Any
@@ -96,18 +96,13 @@ def _write_ends(node: NodeProto, data: onnx.TypeProto.Tensor, writer: GraphWrite
             )
     elif needed != ends and held.get("count_include_pad"):
         # The padding counts, but not the elements up to the end of a window.
-        _pad_before(node, [0, 0, *begins, 0, 0, *ends], writer)
+        widths = writer.constant(f"{node.name}_pads", np.array([0, 0, *begins, 0, 0, *ends], np.int64))
+        node.input[0] = writer.add("Pad", [node.input[0], widths], writer.name(f"{node.input[0]}_padded"))
         begins, needed = [0] * len(sizes), [end - pad for end, pad in zip(needed, ends, strict=True)]
         held["count_include_pad"] = 0
     held |= {"ceil_mode": int(not rounded), "pads": [*begins, *needed]}
     del node.attribute[:]
     node.attribute.extend(helper.make_attribute(name, value) for name, value in held.items())
-
-
-def _pad_before(node: NodeProto, pads: Sequence[int], writer: GraphWriter) -> None:
-    """Pad the first operand of a node with zeros."""
-    widths = writer.constant(f"{node.name}_pads", np.array(pads, np.int64))
-    node.input[0] = writer.add("Pad", [node.input[0], widths], writer.name(f"{node.input[0]}_padded"))
 
 
 def _write_root(node: NodeProto, _: onnx.TypeProto.Tensor, writer: GraphWriter) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -12,44 +13,13 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution, convolution_backward
-from poolgrad_lowering.torch.elementary import (
-    copysign,
-    digamma,
-    erfcx,
-    erfinv,
-    expm1,
-    lgamma,
-    log1p,
-    polygamma,
-    soft_margin_loss_backward,
-)
-from poolgrad_lowering.torch.elementwise import (
-    clamp,
-    cumprod,
-    in_place,
-    kth_value,
-    median,
-    nanmedian,
-    of_numbers,
-    running,
-    trilinear,
-    vector_norm,
-)
+from poolgrad_lowering.torch.elementary import ELEMENTARY
+from poolgrad_lowering.torch.elementwise import ELEMENTWISE, in_place
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import untranslated
-from poolgrad_lowering.torch.indexing import (
-    diagonal_backward,
-    diagonal_scatter,
-    embedding_renorm,
-    index_put,
-    masked_scatter_backward,
-    masked_select,
-    put,
-    searchsorted,
-)
-from poolgrad_lowering.torch.internals.tracing import decompositions_of
-from poolgrad_lowering.torch.lists import OF_LISTS
-from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, weight_norm_backward
+from poolgrad_lowering.torch.indexing import INDEXING
+from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of
+from poolgrad_lowering.torch.normalization import NORMALIZATIONS
 from poolgrad_lowering.torch.padding import PADS
 from poolgrad_lowering.torch.pools import POOLS
 from poolgrad_lowering.torch.quantization import QUANTIZATIONS
@@ -67,82 +37,20 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **torch.export.default_decompositions(),
         **decompositions_of([aten.gelu]),  # ONNX has Gelu since opset 20
         aten.convolution.default: convolution,
-        aten.convolution_backward.default: convolution_backward(weight_gradient),
-        aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
-        aten._native_batch_norm_legit.no_stats: lambda x, weight, bias, *others: batch_norm(  # noqa: SLF001
-            x, weight, bias, None, None, *others
-        ),
-        aten.native_batch_norm.default: batch_norm,
-        aten.native_layer_norm.default: layer_norm,
-        aten.native_group_norm.default: group_norm,
-        aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
-        **POOLS,
-        **PADS,
-        **{operator: _refused(operator) for operator in _WITHOUT_TRANSLATION},
+        aten.convolution_backward.default: partial(convolution_backward, weight_gradient),
+        **{operator: partial(_refuse, operator) for operator in _WITHOUT_TRANSLATION},
         **OF_LISTS,
-        **QUANTIZATIONS,
         **OF_RANDOM_NUMBERS,
-        aten.empty_permuted.default: _zeros_permuted,
-        aten._efficientzerotensor.default: torch.zeros,  # noqa: SLF001
-        aten.clamp.default: clamp,
-        aten.clamp_.default: in_place(clamp),
-        aten.cumprod.default: cumprod,
-        aten.cumprod_.default: in_place(cumprod),
-        aten.kthvalue.default: kth_value,
-        aten.median.default: lambda x: median(x.flatten())[0],
-        aten.median.dim: median,
-        aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
-        aten.nanmedian.dim: nanmedian,
-        aten.cummax.default: running(torch.gt),
-        aten.cummin.default: running(torch.lt),
-        aten.fmax.default: lambda x, y: torch.where((x >= y) | y.isnan(), x, y),
-        aten.fmin.default: lambda x, y: torch.where((x <= y) | y.isnan(), x, y),
-        aten.hypot.default: lambda x, y: (x * x + y * y).sqrt(),
-        aten.linalg_vector_norm.default: vector_norm,
-        aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
-        aten.max.dim: of_numbers(aten.max.dim),
-        aten.min.dim: of_numbers(aten.min.dim),
-        aten.diagonal_backward.default: diagonal_backward,
-        aten.diagonal_scatter.default: diagonal_scatter,
-        aten.index_put.default: index_put,
-        aten.index_put_.default: in_place(index_put),
-        aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - as above
-        aten.embedding_renorm_.default: embedding_renorm,
-        aten.masked_scatter_backward.default: masked_scatter_backward,
-        aten.masked_select.default: masked_select,
-        aten.searchsorted.Tensor: searchsorted,
-        aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
-        aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: aten.sort(x, dim, descending),  # noqa: ARG005
-        aten.put.default: put,
-        aten.put_.default: in_place(put),
-        aten.repeat.default: _repeat,
-        aten.mul.Scalar: _times_a_size,
-        aten.split.Tensor: _split,
-        aten.split_with_sizes.default: _split_with_sizes,
-        aten.copy.default: _copy,
-        aten.copy_.default: _copy_in_place,
-        aten.scatter_reduce.two: _scatter_reduce,
-        aten.scatter.src: _scatter_of_numbers,
-        aten.scatter.value: _scatter_of_numbers,
-        aten.scatter_.src: in_place(_scatter_of_numbers),
-        aten.scatter_.value: in_place(_scatter_of_numbers),
-        **{operator: _with_axes(operator) for operator in (aten.amax.default, aten.amin.default)},
-        aten.log1p.default: log1p,
-        aten._trilinear.default: trilinear,  # noqa: SLF001 - as above
-        aten.tan.default: lambda x: x.sin() / x.cos(),  # onnxruntime's CANN provider has no Tan
-        aten.expm1.default: expm1,
-        aten.lgamma.default: lgamma,
-        aten.lgamma_.default: in_place(lgamma),
-        aten.digamma.default: digamma,
-        aten.digamma_.default: in_place(digamma),
-        aten.polygamma.default: polygamma,
-        aten.copysign.Tensor: copysign,
-        aten.copysign.Scalar: lambda x, sign: copysign(x, torch.full((), float(sign))),
-        aten.erfinv.default: erfinv,
-        aten.special_erfcx.default: erfcx,
-        aten.soft_margin_loss_backward.default: soft_margin_loss_backward,
+        **{changing: partial(in_place, write) for operator, write in _OWN.items() if (changing := _changing(operator))},
+        **_OWN,
     }
-    return found | {operator: _also_of_scalars(operator, found.get(operator)) for operator in _ALONG_AN_AXIS}
+    return found | {each: partial(_also_of_scalars, each, found.get(each)) for each in _ALONG_AN_AXIS}
+
+
+def _changing(operator: Any) -> Any:
+    """Return the operator that changes its first operand to what this one returns, or None."""
+    _, name, overload = str(operator).split(".")
+    return getattr(getattr(aten, f"{name}_", None), overload, None)
 
 
 def _scatter_reduce(
@@ -165,52 +73,40 @@ def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Ten
     return x.to(torch.int32).scatter(axis, index, values).to(torch.bool)
 
 
-def _refused(operator: Any) -> Callable[..., Any]:
-    """Return a function that raises the error of an operator that torch does not translate.
+def _refuse(operator: Any, *_: Any, **__: Any) -> Any:
+    """Raise the error of an operator that torch does not translate.
 
     torch itself stops at an operator of its gradient, by another message, or writes a model that is not valid.
     """
-
-    def run(*_: Any, **__: Any) -> Any:
-        raise TorchExportError(untranslated(operator))
-
-    return run
+    raise TorchExportError(untranslated(operator))
 
 
-def _with_axes(operator: Any) -> Callable[..., Any]:
-    """Return a function that computes a reduction over all axes, which torch translates only if they are named."""
-
-    def run(x: Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
-        return NotImplemented if axes else operator(x, list(range(x.ndim)), keepdim)
-
-    return run
+def _with_axes(operator: Any, x: Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
+    """Return a reduction over all axes, which torch translates only if they are named; `NotImplemented` if they are."""
+    return NotImplemented if axes else operator(x, list(range(x.ndim)), keepdim)
 
 
-def _also_of_scalars(operator: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a function that computes an operator along the axis 0 of a scalar, which ONNX has not, on a vector of it.
+def _also_of_scalars(
+    operator: Any, otherwise: Callable[..., Any] | None, x: Tensor, *others: Any, **options: Any
+) -> Any:
+    """Return what an operator gives along the axis 0 of a scalar, which ONNX has not: computed of a vector of it.
 
     Of other tensors it is `otherwise`.
     """
-
-    def run(x: Tensor, *others: Any, **options: Any) -> Any:
-        if x.ndim:
-            return NotImplemented if otherwise is None else otherwise(x, *others, **options)
-        vectors = [value.reshape(1) if isinstance(value, Tensor) else value for value in (x, *others)]
-        result = operator(*vectors, **options)
-        return result.reshape(()) if isinstance(result, Tensor) else tuple(part.reshape(()) for part in result)
-
-    return run
+    if x.ndim:
+        return NotImplemented if otherwise is None else otherwise(x, *others, **options)
+    vectors = [value.reshape(1) if isinstance(value, Tensor) else value for value in (x, *others)]
+    result = operator(*vectors, **options)
+    return result.reshape(()) if isinstance(result, Tensor) else tuple(part.reshape(()) for part in result)
 
 
 def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
-    """Return what x is after `source` was copied into it: torch's translation does not expand it to the shape of x."""
-    return source.to(x.dtype).expand(x.shape).clone()
+    """Return what x is after `source` was copied into it: torch's translation does not expand it to the shape of x.
 
-
-def _copy_in_place(x: Tensor, source: Tensor, *_: Any) -> Tensor:
-    """Copy, with a source of the shape and type of x. Returns `NotImplemented` if it has them."""
+    Returns `NotImplemented` if it has the shape and type of x.
+    """
     is_like_x = source.shape == x.shape and source.dtype == x.dtype
-    return NotImplemented if is_like_x else x.copy_(_copy(x, source))
+    return NotImplemented if is_like_x else source.to(x.dtype).expand(x.shape).clone()
 
 
 def _repeat(x: Tensor, repeats: Sequence[Any]) -> Tensor:
@@ -223,11 +119,6 @@ def _repeat(x: Tensor, repeats: Sequence[Any]) -> Tensor:
     pairs = [*zip(repeats, [1] * (len(repeats) - x.ndim) + list(x.shape), strict=True)]
     apart = x.reshape([each for _, size in pairs for each in (1, size)])
     return apart.expand([each for pair in pairs for each in pair]).reshape([times * size for times, size in pairs])
-
-
-def _times_a_size(x: Tensor, factor: Any) -> Any:
-    """Return x times a number made of symbolic sizes, which torch translates beside a tensor only."""
-    return NotImplemented if isinstance(factor, (int, float)) else aten.mul.Tensor(x, factor)
 
 
 def _split(x: Tensor, size: Any, axis: int = 0) -> Any:
@@ -247,11 +138,29 @@ def _split_with_sizes(x: Tensor, sizes: Sequence[Any], axis: int = 0) -> Any:
     return [aten.slice(x, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
-def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:
-    """Return zeros: the values of an empty tensor are never read, and ONNX knows no order of axes in memory."""
-    return torch.zeros(sizes, dtype=options.get("dtype"))
-
-
+_OWN: Decompositions = {
+    **ELEMENTARY,
+    **ELEMENTWISE,
+    **INDEXING,
+    **NORMALIZATIONS,
+    **PADS,
+    **POOLS,
+    **QUANTIZATIONS,
+    **dict.fromkeys((aten.scatter.src, aten.scatter.value), _scatter_of_numbers),
+    **{operator: partial(_with_axes, operator) for operator in (aten.amax.default, aten.amin.default)},
+    aten._efficientzerotensor.default: torch.zeros,  # noqa: SLF001 - the name of an operator
+    aten.copy.default: _copy,
+    # The values of an empty tensor are never read, and ONNX knows no order of axes in memory.
+    aten.empty_permuted.default: lambda sizes, *_, dtype=None, **__: torch.zeros(sizes, dtype=dtype),
+    # torch translates the product with a number made of symbolic sizes beside a tensor only.
+    aten.mul.Scalar: lambda x, by: NotImplemented if isinstance(by, (int, float)) else aten.mul.Tensor(x, by),
+    aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
+    aten.repeat.default: _repeat,
+    aten.scatter_reduce.two: _scatter_reduce,
+    aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: aten.sort(x, dim, descending),  # noqa: ARG005
+    aten.split.Tensor: _split,
+    aten.split_with_sizes.default: _split_with_sizes,
+}
 _WITHOUT_TRANSLATION = (
     aten._linalg_det.default,  # noqa: SLF001 - the name of an operator
     aten._linalg_eigh.default,  # noqa: SLF001
@@ -261,32 +170,10 @@ _WITHOUT_TRANSLATION = (
     aten.ormqr.default,
 )
 _ALONG_AN_AXIS = (
-    aten.all.dim,
-    aten.all.dims,
-    aten.amax.default,
-    aten.amin.default,
-    aten.any.dim,
-    aten.any.dims,
-    aten.flip.default,
-    aten.gather.default,
-    aten.kthvalue.default,
-    aten.linalg_vector_norm.default,
-    aten.max.dim,
-    aten.median.dim,
-    aten.nanmedian.dim,
-    aten.min.dim,
-    aten.prod.dim_int,
-    aten.scatter.src,
-    aten.scatter.value,
-    aten.scatter_add.default,
-    aten.scatter_reduce.two,
-    aten.sort.default,
-    aten.sort.stable,
-    aten.squeeze.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.std.correction,
-    aten.topk.default,
-    aten.var.correction,
-    aten.var_mean.correction,
+    *(aten.all.dim, aten.all.dims, aten.amax.default, aten.amin.default, aten.any.dim, aten.any.dims),
+    *(aten.flip.default, aten.gather.default, aten.kthvalue.default, aten.linalg_vector_norm.default),
+    *(aten.max.dim, aten.median.dim, aten.nanmedian.dim, aten.min.dim, aten.prod.dim_int),
+    *(aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two),
+    *(aten.sort.default, aten.sort.stable, aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims),
+    *(aten.std.correction, aten.topk.default, aten.var.correction, aten.var_mean.correction),
 )

@@ -37,8 +37,7 @@ class SymbolicSize(NamedTuple):
         """The size as torch.export spells it."""
         name, least, most = self.symbol
         symbol = Dim(name, min=least, max=most)
-        multiple: Dim = symbol if self.factor == 1 else self.factor * symbol
-        return multiple
+        return symbol if self.factor == 1 else self.factor * symbol
 
 
 SymbolicSizes: TypeAlias = Mapping[str, Mapping[int, SymbolicSize]]

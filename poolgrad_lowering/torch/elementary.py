@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add, mul
+from typing import Any
 
 import torch
 from torch import Tensor
+
+aten = torch.ops.aten
 
 
 def log1p(x: Tensor) -> Tensor:
@@ -123,12 +126,23 @@ _SHIFT = 4
 def soft_margin_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
     """Return the gradient of ln(1 + exp(−target · x)); as torch writes it, a small one is a difference from 1."""
     slope = -target * torch.sigmoid(-target * x) * gradient
-    return slope / x.numel() if reduction == _MEAN else slope
-
-
-_MEAN = 1
-"""The number of reduction="mean" in operators of losses."""
+    return slope / x.numel() if reduction == 1 else slope  # 1 is "mean"
 
 
 def _floating(x: Tensor) -> Tensor:
     return x if x.is_floating_point() else x.to(torch.get_default_dtype())
+
+
+ELEMENTARY: dict[Any, Callable[..., Tensor]] = {
+    aten.copysign.Scalar: lambda x, sign: copysign(x, torch.full((), float(sign))),
+    aten.copysign.Tensor: copysign,
+    aten.digamma.default: digamma,
+    aten.erfinv.default: erfinv,
+    aten.expm1.default: expm1,
+    aten.lgamma.default: lgamma,
+    aten.log1p.default: log1p,
+    aten.polygamma.default: polygamma,
+    aten.soft_margin_loss_backward.default: soft_margin_loss_backward,
+    aten.special_erfcx.default: erfcx,
+    aten.tan.default: lambda x: x.sin() / x.cos(),  # onnxruntime's CANN provider has no Tan
+}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 from typing import Any
 
@@ -19,14 +19,10 @@ aten = torch.ops.aten
 Number = int | float
 
 
-def in_place(write: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the function that changes its first operand to what another function returns."""
-
-    def change(x: Tensor, *others: Any, **named: Any) -> Tensor:
-        found = write(x, *others, **named)
-        return NotImplemented if found is NotImplemented else x.copy_(found)
-
-    return change
+def in_place(write: Callable[..., Tensor], x: Tensor, *others: Any, **named: Any) -> Tensor:
+    """Change x to what a function returns of it, and return it."""
+    found = write(x, *others, **named)
+    return NotImplemented if found is NotImplemented else x.copy_(found)
 
 
 def clamp(x: Tensor, lower: Number | None = None, upper: Number | None = None) -> Tensor:
@@ -44,8 +40,7 @@ def clamp(x: Tensor, lower: Number | None = None, upper: Number | None = None) -
     if x.dtype == dtype and all(isinstance(bound, kind) for bound in bounds):
         return NotImplemented
     lower, upper = (None if bound is None else kind(bound) for bound in (lower, upper))
-    clamped: Tensor = aten.clamp(x.to(dtype), lower, upper)
-    return clamped
+    return aten.clamp(x.to(dtype), lower, upper)
 
 
 def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
@@ -99,53 +94,44 @@ def nanmedian(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, 
     return (value, position) if keepdim else (value.squeeze(dim), position.squeeze(dim))
 
 
-def running(is_beyond: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return the function that finds the extreme of each element and those before it along an axis, and its position.
+def running(is_beyond: Callable[[Tensor, Tensor], Tensor], x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Return the extreme of each element and those before it along an axis, and its position.
 
     It is the last one that no earlier one `is_beyond`, or the last NaN. Each of the ⌈log₂ n⌉ steps doubles the elements
-    it is found of.
-    The function returns `NotImplemented` for a symbolic size.
+    it is found of. Returns `NotImplemented` for a symbolic size.
     """
-
-    def find(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-        if x.ndim == 0:
-            return x.clone(), torch.zeros((), dtype=torch.int64)
-        size, axis = x.shape[dim], dim % x.ndim
-        if not isinstance(size, int):
-            return NotImplemented
-        positions = torch.arange(size).reshape(-1, *[1] * (x.ndim - 1 - axis)).expand(x.shape)
-        values, shift = x, 1
-        while shift < size:
-            earlier, places = (
-                torch.cat([each.narrow(axis, 0, shift), each.narrow(axis, 0, size - shift)], axis)
-                for each in (values, positions)
-            )
-            is_earlier = is_beyond(earlier, values)
-            if x.is_floating_point():
-                is_earlier = (is_earlier | earlier.isnan()) & ~values.isnan()
-            values, positions = torch.where(is_earlier, earlier, values), torch.where(is_earlier, places, positions)
-            shift *= 2
-        return values, positions.contiguous()
-
-    return find
+    if x.ndim == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64)
+    size, axis = x.shape[dim], dim % x.ndim
+    if not isinstance(size, int):
+        return NotImplemented
+    positions = torch.arange(size).reshape(-1, *[1] * (x.ndim - 1 - axis)).expand(x.shape)
+    values, shift = x, 1
+    while shift < size:
+        earlier, places = (
+            torch.cat([each.narrow(axis, 0, shift), each.narrow(axis, 0, size - shift)], axis)
+            for each in (values, positions)
+        )
+        is_earlier = is_beyond(earlier, values)
+        if x.is_floating_point():
+            is_earlier = (is_earlier | earlier.isnan()) & ~values.isnan()
+        values, positions = torch.where(is_earlier, earlier, values), torch.where(is_earlier, places, positions)
+        shift *= 2
+    return values, positions.contiguous()
 
 
-def of_numbers(extreme: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return the function that finds the extreme of truth values along an axis, and its positions, among numbers.
+def of_numbers(extreme: Any, x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the extreme of truth values along an axis, and its position, as numbers: ONNX has none of truth values.
 
-    ONNX has none of truth values. Returns `NotImplemented` for other types.
+    Returns `NotImplemented` for other types.
     """
-
-    def find(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-        if x.dtype != torch.bool:
-            return NotImplemented
-        values, positions = extreme(x.to(torch.int32), dim, keepdim)
-        return values.to(torch.bool), positions
-
-    return find
+    if x.dtype != torch.bool:
+        return NotImplemented
+    values, positions = extreme(x.to(torch.int32), dim, keepdim)
+    return values.to(torch.bool), positions
 
 
-def trilinear(  # noqa: PLR0917 - the operator's signature
+def trilinear(
     one: Tensor,
     two: Tensor,
     three: Tensor,
@@ -183,3 +169,23 @@ def vector_norm(
     axes = dim or list(range(x.ndim)) if keepdim else dim
     norm: Tensor = aten.linalg_vector_norm(x if is_wide else x.to(wide), order, axes, keepdim, dtype=dtype)
     return norm if is_wide else norm.to(x.dtype)
+
+
+ELEMENTWISE: dict[Any, Callable[..., Any]] = {
+    aten._trilinear.default: trilinear,  # noqa: SLF001 - the name of an operator
+    aten.clamp.default: clamp,
+    aten.cummax.default: partial(running, torch.gt),
+    aten.cummin.default: partial(running, torch.lt),
+    aten.cumprod.default: cumprod,
+    aten.fmax.default: lambda x, y: torch.where((x >= y) | y.isnan(), x, y),
+    aten.fmin.default: lambda x, y: torch.where((x <= y) | y.isnan(), x, y),
+    aten.hypot.default: lambda x, y: (x * x + y * y).sqrt(),
+    aten.kthvalue.default: kth_value,
+    aten.linalg_vector_norm.default: vector_norm,
+    aten.max.dim: partial(of_numbers, aten.max.dim),
+    aten.median.default: lambda x: median(x.flatten())[0],
+    aten.median.dim: median,
+    aten.min.dim: partial(of_numbers, aten.min.dim),
+    aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
+    aten.nanmedian.dim: nanmedian,
+}

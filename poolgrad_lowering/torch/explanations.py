@@ -7,12 +7,13 @@ from __future__ import annotations
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
-from poolgrad_lowering.torch.errors import NumbersDecideError
+from poolgrad_lowering.torch.errors import NumbersDecideError, TorchExportError
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are not quoted
@@ -60,26 +61,38 @@ def sentence(error: BaseException) -> str:
     return _HEADING.sub("", first).strip() or first.rstrip(":")
 
 
+@contextmanager
+def explained(failed: str) -> Iterator[None]:
+    """Convert an exception of torch into a `TorchExportError` with its `explanation`."""
+    try:
+        yield
+    except TorchExportError:
+        raise
+    except Exception as error:
+        raise TorchExportError(explanation(error, failed)) from error
+
+
 def explanation(error: BaseException, failed: str) -> str:
     """Return what an error of torch is about. `failed` says what torch cannot do, for a cause that is not known."""
     causes = list(_chain(error))
-    if any(isinstance(cause, NumbersDecideError) for cause in causes):
-        return _value_of_a_tensor(causes)
+    if (decided := next((cause for cause in causes if isinstance(cause, NumbersDecideError)), None)) is not None:
+        return _NUMBERS_DECIDE.format(by=f"by {decided} ", place=_place(causes))
     if (operator := _of_functions(causes)) is not None:
         return (
             f"the model calls {operator}, an operator of functions, which no step has: write this part with "
             "torch.where, or with a loop of Python"
         )
-    for message, explain in _KNOWN:
+    for message, text in _KNOWN.items():
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
-                return explain(found, causes)
+                of_operator, last = untranslated(".".join(found.groups())), sentence(causes[-1])
+                known = {"by": "", "place": _place(causes), "last": last, "untranslated": of_operator}
+                return text.format(*found.groups(), **known)
     where = f", in {_place(causes)}" if any(Path(frame.filename) == _CALL for frame in _frames(causes)) else ""
     return f"{failed}{where}: {sentence(causes[-1])}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, and what caused each."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -91,50 +104,30 @@ def _frames(causes: list[BaseException]) -> list[traceback.FrameSummary]:
     return [frame for cause in causes for frame in traceback.extract_tb(cause.__traceback__)]
 
 
-def _value_of_a_tensor(causes: list[BaseException]) -> str:
-    by = next((f"by {cause} " for cause in causes if isinstance(cause, NumbersDecideError)), "")
-    return (
-        f"the way that the computation takes, or one of its sizes, depends on the numbers in a tensor, {by}in "
-        f"{_place(causes)}: a graph is the same for all numbers. Write this part without `if`, `float()` and `.item()` "
-        "of a tensor, e.g. with torch.where"
-    )
-
-
-def _packed(causes: list[BaseException]) -> str:
-    return (
-        f"a sequence is packed by the numbers in a tensor, its lengths, in {_place(causes)}: a graph is the same for "
-        "all numbers. Give the layer the padded sequences: in a layer of one direction, the padding changes no output "
-        "of a sequence. Take the last outputs with gather, and leave those of the padding out of the loss with "
-        "torch.where"
-    )
-
-
-def _no_gradient(_: re.Match[str], causes: list[BaseException]) -> str:
-    return (
-        f"a gradient is computed in {_place(causes)} of what does not depend on a tensor with requires_grad: give the "
-        "tensor requires_grad in the model's forward"
-    )
-
-
-_KNOWN: tuple[tuple[str, Callable[[re.Match[str], list[BaseException]], str]], ...] = (
-    (
-        r"OpOverload\(op='([^']+)', overload='([^']+)'\)",
-        lambda found, _: untranslated(f"{found[1]}.{found[2]}"),
-    ),
-    (
-        r"Error when translating node .*target=torch\.ops\.([\w.]+)\]",
-        lambda found, causes: f"torch's translation to ONNX of the operator {found[1]} fails: {sentence(causes[-1])}",
-    ),
-    (r"'lengths' argument|failed to unpack .* got FakeTensor", lambda _, causes: _packed(causes)),
-    (r"data-dependent|_local_scalar_dense|unbacked symbols", lambda _, causes: _value_of_a_tensor(causes)),
-    (
-        r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,",
-        lambda found, _: (
-            f"the model changes what `{found[1]}` returns, a view of a tensor, in place: write it with torch.where"
-        ),
-    ),
-    (r"does not require grad and does not have a grad_fn", _no_gradient),
+_NUMBERS_DECIDE = (
+    "the way that the computation takes, or one of its sizes, depends on the numbers in a tensor, {by}in {place}: a "
+    "graph is the same for all numbers. Write this part without `if`, `float()` and `.item()` of a tensor, e.g. with "
+    "torch.where"
 )
+_KNOWN = {
+    r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",
+    r"Error when translating node .*target=torch\.ops\.([\w.]+)\]": (
+        "torch's translation to ONNX of the operator {0} fails: {last}"
+    ),
+    r"'lengths' argument|failed to unpack .* got FakeTensor": (
+        "a sequence is packed by the numbers in a tensor, its lengths, in {place}: a graph is the same for all "
+        "numbers. Give the layer the padded sequences: in a layer of one direction, the padding changes no output of a "
+        "sequence. Take the last outputs with gather, and leave those of the padding out of the loss with torch.where"
+    ),
+    r"data-dependent|_local_scalar_dense|unbacked symbols": _NUMBERS_DECIDE,
+    r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,": (
+        "the model changes what `{0}` returns, a view of a tensor, in place: write it with torch.where"
+    ),
+    r"does not require grad and does not have a grad_fn": (
+        "a gradient is computed in {place} of what does not depend on a tensor with requires_grad: give the tensor "
+        "requires_grad in the model's forward"
+    ),
+}
 """What messages of torch look like, and the sentence for each."""
 
 

@@ -135,8 +135,9 @@ class ExportedStep:
         """
         parameters, buffers = WithLoss(module_of(model), loss, self.module.arguments).in_model()
         found = {name: tensor.detach() for name, tensor in names.tensors(parameters, buffers).items()}
-        apart = self._names_of_loss() if loss is None else set()
-        wanted = {name for name in self.values if not names.is_state(name)} - apart
+        wanted = {name for name in self.values if not names.is_state(name)}
+        if loss is None and isinstance(own := self.module.loss, nn.Module):
+            wanted -= names.tensors(dict(own.named_parameters("loss")), dict(own.named_buffers("loss"))).keys()
         if different := found.keys() ^ wanted:
             raise ValueError(f"the model is not that of the step: only one of them has {', '.join(sorted(different))}")
         for name, tensor in found.items():
@@ -145,13 +146,6 @@ class ExportedStep:
                     f"{name} of the model has shape {tuple(tensor.shape)}, the step's {self.values[name].shape}"
                 )
         return parameters, found
-
-    def _names_of_loss(self) -> set[str]:
-        """Return the input names of the weights and buffers of the loss."""
-        own = self.module.loss
-        if not isinstance(own, nn.Module):
-            return set()
-        return {*names.tensors(dict(own.named_parameters("loss")), dict(own.named_buffers("loss")))}
 
     def _same_groups(self, optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> tuple[Group, ...]:
         """Return the groups of the step. Raises `ValueError` if the optimizer has others, or keeps other state."""

@@ -27,12 +27,11 @@ from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import explanation, sentence
+from poolgrad_lowering.torch.explanations import explained, sentence
 from poolgrad_lowering.torch.internals.exporter import quick_program
 from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 from poolgrad_lowering.torch.read_sizes import read_sizes
-from poolgrad_lowering.torch.transposes import join_transposes
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -59,24 +58,6 @@ class _Module(nn.Module):
         return tuple(value.clone() if value.dtype in halves else value for value in self.function(*inputs))
 
 
-def to_onnx(
-    function: Callable[..., Sequence[Tensor]],
-    inputs: Mapping[str, Tensor],
-    outputs: Sequence[str],
-    *,
-    opset: int,
-    sizes: SymbolicSizes | None = None,
-) -> onnx.ModelProto:
-    """Return the ONNX model of a function of the inputs, of which some may have symbolic sizes.
-
-    Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
-    torch would write opset 18 nevertheless, or says what is not valid ONNX.
-    """
-    exported = translated(function, inputs, outputs, opset=opset, sizes=sizes)
-    finish(exported)
-    return exported
-
-
 def empty(opset: int) -> onnx.ModelProto:
     """Return a model without nodes, as torch's exporter begins one."""
     return onnx.helper.make_model(
@@ -91,7 +72,6 @@ def empty(opset: int) -> onnx.ModelProto:
 def finish(exported: onnx.ModelProto) -> None:
     """Correct and arrange what torch's exporter wrote. Raises `TorchExportError` if it is not valid ONNX then."""
     correct(exported)
-    join_transposes(exported.graph)
     arrange(exported.graph)
     try:
         onnx.checker.check_model(exported, full_check=True)
@@ -108,23 +88,25 @@ def translated(
     opset: int,
     sizes: SymbolicSizes | None = None,
 ) -> onnx.ModelProto:
-    """Return the same as torch's exporter writes it. Raises `TorchExportError`."""
+    """Return the ONNX model of a function of the inputs, of which some may have symbolic sizes, before `finish`.
+
+    Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
+    torch would write opset 18 nevertheless.
+    """
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
         raise TorchExportError(
             f"opset is {opset}; torch exports {OLDEST_OPSET} or newer, and onnx has {newest} at most"
         )
-    try:
-        with (
-            warnings.catch_warnings(),
-            without_graphs_on_stderr(),
-            torch.autocast("cpu", enabled=False),
-            torch.no_grad(),
-        ):
-            warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
-            program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
-    except Exception as error:
-        raise TorchExportError(explanation(error, "torch cannot export it")) from error
+    with (
+        explained("torch cannot export it"),
+        warnings.catch_warnings(),
+        without_graphs_on_stderr(),
+        torch.autocast("cpu", enabled=False),
+        torch.no_grad(),
+    ):
+        warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
+        program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
     scopes.write(program.model, program.exported_program)
     # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which
     # takes most of the time of a large export.
@@ -137,7 +119,8 @@ def translated(
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(program.model)
     if not all(value.dtype for node in program.model.graph for value in node.outputs):  # of functions that are inlined
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(program.model)
-    _remove_casts(program.model.graph)
+    simplify(program.model.graph)
+    optimizer.remove_unused_nodes(program.model)
     exported = program.model_proto
     _name_symbols(exported, program.exported_program, sizes or {})
     if sizes:
@@ -179,16 +162,36 @@ def _program(
     return program
 
 
-def _remove_casts(graph: ir.Graph) -> None:
-    """Let what reads a Cast read its operand, if that has the type already. onnxruntime loses names at such nodes."""
-    results = set(graph.outputs)
+def simplify(graph: ir.Graph) -> None:
+    """Remove Casts to the type that a value has, and join consecutive Transposes, or remove those that cancel.
+
+    onnxruntime loses names at such Casts. Such Transposes are left behind by the gradients of matrix products.
+    """
     for node in graph:
-        if node.op_type != "Cast" or node.outputs[0] in results:
+        source = node.inputs[0] if node.inputs else None
+        if source is None or node.op_type not in ("Cast", "Transpose"):
             continue
-        (given,) = node.inputs
-        if given is not None and given.dtype == node.attributes["to"].as_int():
-            node.outputs[0].replace_all_uses_with(given)
-            graph.remove(node)
+        if node.op_type == "Cast":
+            is_same = source.dtype == node.attributes["to"].as_int()
+        else:
+            order, before = _order(node), source.producer()
+            if order and before is not None and (first := _order(before)) and before.inputs[0] is not None:
+                source, order = before.inputs[0], [first[axis] for axis in order]
+            is_same = order == sorted(order) != []
+            if source is not node.inputs[0] and not is_same:
+                node.replace_input_with(0, source)
+                node.attributes["perm"] = ir.AttrInt64s("perm", order)
+        result, is_output = node.outputs[0], node.outputs[0].is_graph_output()
+        if is_same and not (is_output and (source.producer() is None or source.is_graph_output())):
+            result.replace_all_uses_with(source, replace_graph_outputs=True)
+            source.name = result.name if is_output else source.name
+            graph.remove(node, safe=True)
+
+
+def _order(node: ir.Node) -> list[int]:
+    """Return the order of axes of a Transpose; none of another node, or where it is the default, the reverse one."""
+    perm = node.attributes.get("perm") if node.op_type == "Transpose" else None
+    return [] if perm is None else list(perm.as_ints())
 
 
 def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgram, sizes: SymbolicSizes) -> None:

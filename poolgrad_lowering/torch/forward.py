@@ -19,9 +19,8 @@ from poolgrad_lowering.torch.arguments import Arguments, Examples, find_argument
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes
-from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import explanation
-from poolgrad_lowering.torch.exporter import to_onnx
+from poolgrad_lowering.torch.explanations import explained
+from poolgrad_lowering.torch.exporter import finish, translated
 from poolgrad_lowering.torch.functions import Rewritten
 from poolgrad_lowering.torch.internals.graphs import run_annotated
 from poolgrad_lowering.torch.internals.modes import DataIsCopied, uncompiled
@@ -81,18 +80,16 @@ def export_forward(
     values = {name: tensor.detach().contiguous() for name, tensor in own.items()}
     inputs = {**values, **{name: tensor.contiguous() for name, tensor in arguments.tensors.items()}}
     forward = _Forward(model, arguments, count=len(values))
-    try:
-        # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
-        with restored(model), torch.enable_grad(), scopes.recorded(model):
-            model.eval()
-            graph = trace(forward, inputs, sizes, decompositions("by_shape"), INTERPOLATIONS)
-    except Exception as error:
-        raise TorchExportError(explanation(error, "torch cannot trace the model")) from error
+    # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
+    with explained("torch cannot trace the model"), restored(model), torch.enable_grad(), scopes.recorded(model):
+        model.eval()
+        graph = trace(forward, inputs, sizes, decompositions("by_shape"), INTERPOLATIONS)
     if not forward.outputs:
         raise ValueError("the model returns no tensor")
-    exported = to_onnx(
+    exported = translated(
         lambda *tensors: run_annotated(graph, tensors), inputs, forward.outputs, opset=opset, sizes=sizes
     )
+    finish(exported)
     return Forward(
         exported,
         tuple(value.name for value in exported.graph.input),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from poolgrad_lowering.torch.compositions import COMPOSITIONS
+from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.joined_axes import einsum
@@ -36,7 +36,6 @@ class Rewritten(TorchFunctionMode):
         self._makers: dict[Any, Any] = {}  # of sizes that are not known, by symbol: the functions
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the function, or what is written for it."""
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
@@ -60,19 +59,15 @@ class Rewritten(TorchFunctionMode):
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
 
 
-def _in_order(pool: Callable[..., Tensor], rank: int) -> Callable[..., Tensor]:
-    """Return a function that gives an adaptive pool its input with the axes in order; a mean, where it has one window.
+def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:
+    """Return the adaptive pool of an input with its axes in order; a mean, where it has one window.
 
     Of an input in another order, torch sets the strides of the result: no graph has the gradient of that.
     """
-
-    def run(input: Tensor, output_size: Any) -> Tensor:  # noqa: A002 - the name in torch
-        sizes = [output_size] * rank if isinstance(output_size, int) else output_size
-        if all(isinstance(size, int) and size == 1 for size in sizes):
-            return input.mean([*range(-1, -rank - 1, -1)], keepdim=True)
-        return pool(input.contiguous(), output_size)
-
-    return run
+    sizes = [output_size] * rank if isinstance(output_size, int) else output_size
+    if all(isinstance(size, int) and size == 1 for size in sizes):
+        return input.mean([*range(-1, -rank - 1, -1)], keepdim=True)
+    return _ADAPTIVE[rank](input.contiguous(), output_size)
 
 
 def _attention(*arguments: Any, **named: Any) -> Tensor:
@@ -86,7 +81,7 @@ def _attention(*arguments: Any, **named: Any) -> Tensor:
 
 def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> Any:
     """Return the pool by torch's function with indices: the one without makes a symbolic size a number."""
-    *of_pool, return_indices = (*arguments, return_indices) if len(arguments) < _PARAMETERS_OF_A_POOL else arguments
+    *of_pool, return_indices = (*arguments, return_indices)[:7]  # by position it is the last one of 7
     found = torch.max_pool1d_with_indices(*of_pool, **named)
     return found if return_indices else found[0]
 
@@ -94,43 +89,26 @@ def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> 
 class OneByCount(float):
     """The momentum of a layer of BatchNorm that averages all batches: Python's own would be a constant of the step."""
 
-    def __new__(cls, layer: nn.Module) -> OneByCount:
-        """Return it for a layer, which counts its batches."""
-        found = super().__new__(cls)
-        found.layer = layer
-        return found
-
-    layer: Any
+    layer: nn.Module
+    """It counts its batches."""
 
 
-def _batch_norm(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
+def _batch_norm(*arguments: Any, **named: Any) -> Tensor:
     """Return torch's function, with the running statistics of a momentum that is one by a count."""
-    if not isinstance(momentum, OneByCount) or running_mean is None or running_var is None:
-        return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    given = bound(functional.batch_norm, arguments, named)
+    x, running_mean, running_var, weight, bias, _, momentum, eps = given
+    if not isinstance(momentum, OneByCount) or running_mean is None:
+        return functional.batch_norm(*arguments, **named)
     mean, variance = torch.zeros_like(running_mean), torch.zeros_like(running_var)
-    found = functional.batch_norm(input, mean, variance, weight, bias, training=True, momentum=1.0, eps=eps)
+    found = functional.batch_norm(x, mean, variance, weight, bias, training=True, momentum=1.0, eps=eps)
     share = 1 / momentum.layer.num_batches_tracked.to(mean.dtype)
     running_mean.copy_(share * mean + (1 - share) * running_mean)
     running_var.copy_(share * variance + (1 - share) * running_var)
     return found
 
 
-def _gaussian_nll_loss(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
-    target: Tensor,
-    var: Tensor | float,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
+def _gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """Return ½·(log v + (input − target)²/v) with v = max(var, eps), of whose max the gradient is that of var.
 
@@ -152,7 +130,7 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     The places on a diagonal are equal along all axes; `wrap` goes on below the square of a matrix.
     """
     first, *others = (torch.arange(size).reshape(-1, *[1] * (x.ndim - axis)) for axis, size in enumerate(x.shape, 1))
-    if wrap and x.ndim == _AXES_OF_A_MATRIX:
+    if wrap and x.ndim == 2:
         first = first % (x.shape[1] + 1)
     return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
@@ -226,15 +204,12 @@ _ASKING = frozenset(
 )
 """Functions that give Python the numbers in a tensor."""
 
-_PARAMETERS_OF_A_POOL = 7
-"""Those of max_pool1d in torch.nn.functional; `return_indices` is the last one."""
-
-_AXES_OF_A_MATRIX = 2
-
 _MASKS = (torch.bool, torch.uint8)
 
 _LARGEST_MASK = 2**20
 """The elements of masks whose positions a step has as numbers, of which each takes 8 bytes for each axis."""
+
+_ADAPTIVE = {1: functional.adaptive_avg_pool1d, 2: functional.adaptive_avg_pool2d, 3: functional.adaptive_avg_pool3d}
 
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
@@ -253,7 +228,5 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,
     **SPECTRA,
-    functional.adaptive_avg_pool1d: _in_order(functional.adaptive_avg_pool1d, 1),
-    functional.adaptive_avg_pool2d: _in_order(functional.adaptive_avg_pool2d, 2),
-    functional.adaptive_avg_pool3d: _in_order(functional.adaptive_avg_pool3d, 3),
+    **{pool: partial(_in_order, rank) for rank, pool in _ADAPTIVE.items()},
 }

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -32,6 +32,11 @@ class Group:
     optimizer: Optimizer
     parameters: tuple[str, ...]
     rate: str
+
+
+def _state(group: Group, parameter: str) -> dict[str, str]:
+    """Return the inputs with what is kept for a parameter, by slot."""
+    return {slot: names.state(slot, parameter) for slot in group.optimizer.slots}
 
 
 def find_groups(optimizer: object, parameters: Mapping[str, Tensor], trained: Iterable[str]) -> tuple[Group, ...]:
@@ -83,9 +88,8 @@ def initial_state(groups: Sequence[Group], weights: Mapping[str, Tensor]) -> Ten
     state = {names.STEPS: torch.zeros(())} if any(group.optimizer.counts_steps for group in groups) else {}
     for group in groups:
         for name in group.parameters:
-            state |= {
-                names.state(slot, name): group.optimizer.initial(slot, weights[name]) for slot in group.optimizer.slots
-            }
+            kept = _state(group, name).items()
+            state |= {value: group.optimizer.initial(slot, weights[name]) for slot, value in kept}
     return state
 
 
@@ -94,7 +98,7 @@ def update_names(groups: Sequence[Group]) -> list[str]:
     found = [names.STEPS] if any(group.optimizer.counts_steps for group in groups) else []
     for group in groups:
         for name in group.parameters:
-            found += [names.weight(name), *(names.state(slot, name) for slot in group.optimizer.slots)]
+            found += [names.weight(name), *_state(group, name).values()]
     return found
 
 
@@ -107,12 +111,9 @@ def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Map
     for group in groups:
         factors = group.optimizer.factors(values[group.rate], steps)
         for name in group.parameters:
-            inputs = {slot: names.state(slot, name) for slot in group.optimizer.slots}
-            kept = {slot: values[source] for slot, source in inputs.items()}
-            weight = names.weight(name)
-            gradient = -gradients[name] if group.optimizer.maximize else gradients[name]
-            found = group.optimizer.update(values[weight], gradient, kept, factors)
-            results[weight] = found.pop("weight")
+            inputs = {"weight": names.weight(name), **_state(group, name)}
+            given = {slot: values[source] for slot, source in inputs.items()}
+            found = group.optimizer.update(given["weight"], gradients[name], given, factors)
             results |= {inputs[slot]: value for slot, value in found.items()}
     return results
 
@@ -125,8 +126,7 @@ def in_torch(
         {"params": [parameters[name] for name in group.parameters], "lr": rates[group.rate], **group.optimizer.settings}
         for group in groups
     ]
-    make: Callable[..., torch.optim.Optimizer] = groups[0].optimizer.IN_TORCH
-    return make(settings, lr=0.0)
+    return groups[0].optimizer.IN_TORCH(settings, lr=0.0)
 
 
 def state_of(groups: Sequence[Group], optimizer: object, parameters: Mapping[str, Tensor]) -> Tensors:

@@ -98,7 +98,6 @@ class _Widening:
         self._writer.replace_nodes()
 
     def _widened(self, name: str) -> str:
-        """Return a value in float32."""
         if name not in self._wide:
             wide = f"{name}_float32"
             if name in self._stored:
@@ -127,7 +126,6 @@ class _Widening:
 
 
 def _declare(graph: GraphProto, name: str, like: ValueInfoProto, element: int) -> None:
-    """Declare a value of the shape of another one."""
     value = graph.value_info.add()
     value.CopyFrom(like)
     value.name, value.type.tensor_type.elem_type = name, element

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.internals.tracing import is_known
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
@@ -31,14 +32,9 @@ def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = Fa
             f"values of {values.dtype} are put into a tensor of {x.dtype}: convert them in the model by "
             "`values.to(x.dtype)`"
         )
-    found = [index for index in indices if index is not None]
-    if any(map(_is_mask, found)):
+    if any(index.dtype in (torch.bool, torch.uint8) for index in indices if index is not None):
         return _masked_put(x, indices, values, accumulate=accumulate)
     return _added(x, indices, values) if accumulate else NotImplemented
-
-
-def _is_mask(index: Tensor) -> bool:
-    return index.dtype in (torch.bool, torch.uint8)
 
 
 def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
@@ -78,16 +74,11 @@ def _masked_put(x: Tensor, indices: Indices, values: Tensor, *, accumulate: bool
     mask = mask.to(torch.bool)
     where = mask.reshape(*mask.shape, *[1] * (x.ndim - first - mask.ndim))
     rest = x.ndim - first - mask.ndim  # the axes behind those of the mask, in x and in the values
-    if values.ndim > rest and not _is_one(values.shape[-rest - 1]):
+    if values.ndim > rest and not is_known(values.shape[-rest - 1] == 1):
         values = _spread(values, mask, values.ndim - rest - 1)
     elif values.ndim > rest:
         values = values.reshape(*values.shape[: -rest - 1], *[1] * mask.ndim, *values.shape[values.ndim - rest :])
     return torch.where(where, x + values if accumulate else values, x)
-
-
-def _is_one(size: Any) -> bool:
-    """Whether a size is known to be 1."""
-    return isinstance(size, int) and size == 1
 
 
 def _spread(values: Tensor, mask: Tensor, axis: int) -> Tensor:
@@ -105,9 +96,8 @@ def _spread(values: Tensor, mask: Tensor, axis: int) -> Tensor:
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """Return the elements of x where the mask is true, both expanded to their common shape."""
-    shape = torch.broadcast_shapes(x.shape, mask.shape)
-    selected: Tensor = aten.index(x.expand(shape), [mask.expand(shape)])
-    return selected
+    x, mask = torch.broadcast_tensors(x, mask)
+    return aten.index(x, [mask])
 
 
 def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -161,6 +151,14 @@ def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, 
     return found.movedim((-2, -1), (dim1, dim2))
 
 
-def diagonal_backward(gradient: Tensor, sizes: Sequence[int], offset: int, dim1: int, dim2: int) -> Tensor:
-    """Return the gradient of what a diagonal was taken of: 0 beside it."""
-    return diagonal_scatter(gradient.new_zeros(sizes), gradient, offset, dim1, dim2)
+INDEXING: dict[Any, Callable[..., Tensor]] = {
+    aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - the name of an operator
+    aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
+    aten.diagonal_scatter.default: diagonal_scatter,
+    aten.embedding_renorm_.default: embedding_renorm,
+    aten.index_put.default: index_put,
+    aten.masked_scatter_backward.default: masked_scatter_backward,
+    aten.masked_select.default: masked_select,
+    aten.put.default: put,
+    aten.searchsorted.Tensor: searchsorted,
+}

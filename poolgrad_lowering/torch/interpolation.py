@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import eq, mul
 from typing import Any
@@ -50,24 +49,18 @@ class _Repeated(torch.autograd.Function):
         return (averages * math.prod(factors)).to(dy.dtype), None
 
 
-@dataclass(frozen=True)
-class _Filter:
-    """Weights by distance, which are 0 at `radius` and farther."""
+def _filtered(radius: int, weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
+    """Return the weights of all elements for each result, by their distances; at `radius` and farther they are 0."""
+    results = np.arange(count, dtype=np.float64)
+    positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
+    return taps(positions, size, radius, weights)
 
-    radius: int
-    weights: Weights
 
-    def matrix(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
-        """Return the weights of all elements for each result."""
-        results = np.arange(count, dtype=np.float64)
-        positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
-        return taps(positions, size, self.radius, self.weights)
-
-    def antialiased(self, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG002
-        """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
-        distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
-        weights = self.weights(distances / max(ratio, 1.0))
-        return weights / weights.sum(1, keepdims=True)
+def _antialiased(weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
+    """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
+    distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
+    found = weights(distances / max(ratio, 1.0))
+    return found / found.sum(1, keepdims=True)
 
 
 def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
@@ -104,12 +97,10 @@ def _last(places: Tensor) -> Tensor:
     return places.amax(0, keepdim=True)  # a graph says that it is one number, as it does not of places[-1:]
 
 
-_LINEAR, _CUBIC = _Filter(1, linear), _Filter(2, cubic)
-_CUBIC_OF_IMAGES = _Filter(2, partial(cubic, a=-0.5))
-"""What `antialias` takes, as Pillow does."""
+_LINEAR = partial(_filtered, 1, linear)
 _NEAREST, _NEAREST_EXACT = partial(_nearest, 0.0), partial(_nearest, 0.5)
 _COMPUTED: Mapping[Any, Callable[..., Tensor]] = {
-    _LINEAR.matrix: _computed_linear,
+    _LINEAR: _computed_linear,
     _NEAREST: partial(_computed_nearest, 0.0),
     _NEAREST_EXACT: partial(_computed_nearest, 0.5),
 }
@@ -136,8 +127,7 @@ def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) 
         weights = matrix if is_constant else _COMPUTED[matrix]
         matrices.append(weights(size, count, ratio, align_corners=align_corners))
     if (times := _repeats(matrix, matrices, sizes, counts)) is not None:
-        found: Tensor = _Repeated.apply(x, times)
-        return found
+        return _Repeated.apply(x, times)
     return along_axes(x, matrices)
 
 
@@ -165,15 +155,14 @@ def _ratio(size: Any, count: Any, less: int) -> float | Tensor:
 
 
 _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
-    aten.upsample_linear1d.vec: _LINEAR.matrix,
-    aten.upsample_bilinear2d.vec: _LINEAR.matrix,
-    aten.upsample_trilinear3d.vec: _LINEAR.matrix,
-    aten.upsample_bicubic2d.vec: _CUBIC.matrix,
-    aten._upsample_bilinear2d_aa.vec: _LINEAR.antialiased,  # noqa: SLF001 - the names of operators
-    aten._upsample_bicubic2d_aa.vec: _CUBIC_OF_IMAGES.antialiased,  # noqa: SLF001
+    aten.upsample_linear1d.vec: _LINEAR,
+    aten.upsample_bilinear2d.vec: _LINEAR,
+    aten.upsample_trilinear3d.vec: _LINEAR,
+    aten.upsample_bicubic2d.vec: partial(_filtered, 2, cubic),
+    aten._upsample_bilinear2d_aa.vec: partial(_antialiased, linear),  # noqa: SLF001 - the names of operators
+    aten._upsample_bicubic2d_aa.vec: partial(_antialiased, partial(cubic, a=-0.5)),  # noqa: SLF001 - as Pillow does
     **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), _NEAREST),
     **dict.fromkeys((getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), _NEAREST_EXACT),
 }
 
 INTERPOLATIONS = {operator: partial(_interpolate, matrix) for operator, matrix in _MATRICES.items()}
-"""The functions by the overload of the operator that they compute."""

@@ -207,7 +207,7 @@ def _tensors_read(node: fx.Node) -> list[fx.Node]:
 
 def _axes(node: fx.Node) -> list[int]:
     """Return the axes along which an operator of `_ALONG_AXES` computes, counted from the first; none for all."""
-    given: Any = node.args[1] if len(node.args) > 1 else []
+    given: Any = node.args[1] if len(node.args) > 1 and node.args[1] is not None else []
     count = len(_shape(node.args[0])) + (node.target is aten.unsqueeze.default) or 1
     return [axis % count for axis in (given if isinstance(given, Sequence) else [given])]
 
@@ -219,8 +219,7 @@ def _noted(made: fx.Node, node: fx.Node) -> fx.Node:
 
 
 def _shape(node: fx.Node) -> Sizes:
-    found: Sizes = node.meta["val"].shape
-    return found
+    return node.meta["val"].shape
 
 
 def _begins_with(sizes: Sizes, first: Sizes) -> bool:

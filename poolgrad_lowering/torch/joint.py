@@ -23,7 +23,7 @@ from poolgrad_lowering.torch.arguments import Arguments
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import explanation
+from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.internals.graphs import (
     changed_inputs,
@@ -31,7 +31,6 @@ from poolgrad_lowering.torch.internals.graphs import (
     complex_operator,
     held_constant,
     note_backward_of,
-    return_only,
 )
 from poolgrad_lowering.torch.internals.modes import (
     DataIsCopied,
@@ -138,15 +137,14 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     if both := inputs.keys() & examples.keys():
         raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
     inputs |= {name: value.detach().contiguous() for name, value in examples.items()}
-    try:
-        # Nobody runs a backward pass in autocast; the forward enters its own.
-        with restored(module), torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
-            _prepare_layers(module.model)
-            graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
-    except TorchExportError:
-        raise
-    except Exception as error:
-        raise TorchExportError(explanation(error, "torch cannot trace the training step")) from error
+    with (
+        explained("torch cannot trace the training step"),
+        restored(module),
+        torch.autocast("cpu", enabled=False),  # nobody runs a backward pass in it; the forward enters its own
+        scopes.recorded(module.model),
+    ):
+        _prepare_layers(module.model)
+        graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
     if constant := held_constant(graph, {**parameters, **buffers}):
         raise TorchExportError(
             f"the step would use the value of '{_in_model(constant)}' as a constant: the model reads it past its module"
@@ -175,7 +173,8 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     first = 1 + len(trained)
     own = [name for name in inputs if name not in examples]
     changed, written = changed_inputs(graph, range(first, first + len(own)))
-    return_only(graph, [*range(first), *(first + position for position in changed)])
+    node = graph.graph.output_node()  # the code of the graph in Python, which nothing runs, stays
+    node.args = (tuple(node.args[0][position] for position in [*range(first), *(first + at for at in changed)]),)
     new = (names.new(own[position]) for position in changed)
     outputs = (names.LOSS, *map(names.gradient, trained), *new)
     everything = list(inputs)
@@ -202,7 +201,8 @@ def _prepare_layers(model: nn.Module) -> None:
     """
     for name, part in model.named_modules():
         if isinstance(part, _BatchNorm) and part.training and part.track_running_stats and part.momentum is None:
-            part.momentum = OneByCount(part)
+            part.momentum = OneByCount()
+            part.momentum.layer = part
         if isinstance(part, nn.AdaptiveLogSoftmaxWithLoss):
             part.forward = partial(_adaptive_log_softmax, part)
         if isinstance(part, nn.CrossMapLRN2d):

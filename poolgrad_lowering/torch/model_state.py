@@ -116,7 +116,6 @@ def _containers(model: nn.Module) -> list[Any]:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """Return what an object holds."""
     if isinstance(value, dict):
         return value.values()
     if isinstance(value, (list, tuple, set, frozenset, deque)):

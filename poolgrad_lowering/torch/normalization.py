@@ -9,13 +9,16 @@ precision the operands of its LayerNormalization and GroupNormalization would ha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+aten = torch.ops.aten
 
-def batch_norm(  # noqa: PLR0917 - the operator's signature
+
+def batch_norm(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -65,7 +68,7 @@ def layer_norm(
     return (y if bias is None else y + bias).to(x.dtype), mean, inverse
 
 
-def group_norm(  # noqa: PLR0917 - the operator's signature
+def group_norm(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -112,3 +115,15 @@ def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor, 
     others = [other for other in range(v.ndim) if other != axis % v.ndim]
     along = (gradient * v).sum(others, keepdim=True)
     return g / norms * (gradient - v * (along / (norms * norms))), along / norms
+
+
+NORMALIZATIONS: dict[Any, Callable[..., Any]] = {
+    aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the names of operators
+    aten._native_batch_norm_legit.no_stats: lambda x, weight, bias, *others: batch_norm(  # noqa: SLF001
+        x, weight, bias, None, None, *others
+    ),
+    aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
+    aten.native_batch_norm.default: batch_norm,
+    aten.native_group_norm.default: group_norm,
+    aten.native_layer_norm.default: layer_norm,
+}

@@ -27,15 +27,16 @@ Made = TypeVar("Made", bound="Optimizer")
 
 @dataclass(frozen=True)
 class Optimizer(ABC):
-    """The rule of an optimizer. Its fields are the settings of a group of torch's optimizer, some by other names.
-
-    With `maximize`, the gradients that `update` takes are those of the loss with the other sign.
-    """
+    """The rule of an optimizer. Its fields are the settings of a group of torch's optimizer, some by other names."""
 
     maximize: bool = field(default=False, kw_only=True)
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]]
     THEIR_NAMES: ClassVar[Mapping[str, str]] = {"epsilon": "eps"}
+    SLOTS: ClassVar[Mapping[str, str]]
+    """What is kept for each weight, with torch's names."""
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {}
+    """The setting without which a slot is not kept, by slot."""
 
     @property
     def counts_steps(self) -> bool:
@@ -43,9 +44,9 @@ class Optimizer(ABC):
         return True
 
     @property
-    @abstractmethod
     def slots(self) -> Mapping[str, str]:
-        """What is kept for each weight, with torch's names."""
+        """What is kept for each weight with these settings, with torch's names."""
+        return {slot: name for slot, name in self.SLOTS.items() if getattr(self, self.ONLY_WITH.get(slot, ""), True)}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -74,9 +75,13 @@ class Optimizer(ABC):
         """Return the scalars that all weights share."""
         return {"rate": rate}
 
-    @abstractmethod
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         """Return the new weight, under "weight", and the new values of the slots."""
+        return self._update(weight, -gradient if self.maximize else gradient, kept, factors)
+
+    @abstractmethod
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
+        """Return the same for a gradient of which the loss becomes smaller."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,8 @@ class SGD(Optimizer):
     dampening: float = 0.0
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.SGD
+    SLOTS: ClassVar[Mapping[str, str]] = {"momentum": "momentum_buffer"}
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"momentum": "momentum"}
 
     @property
     def counts_steps(self) -> bool:
@@ -100,13 +107,7 @@ class SGD(Optimizer):
         part = {"part": torch.where(steps == 1, 1, 1 - self.dampening)} if self.counts_steps else {}
         return {"rate": rate, **part}
 
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """The momentum, if there is one."""
-        return {"momentum": "momentum_buffer"} if self.momentum else {}
-
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new momentum."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         rate = factors["rate"]
         step = _decayed(gradient, weight, self.weight_decay)
         if not self.momentum:
@@ -125,18 +126,13 @@ class Adagrad(Optimizer):
     epsilon: float = 1e-10
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adagrad
-
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """The sum of squares."""
-        return {"sum": "sum"}
+    SLOTS: ClassVar[Mapping[str, str]] = {"sum": "sum"}  # of squares
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
         """Return the rate of this step."""
         return {"rate": rate / (1 + (steps - 1) * self.lr_decay) if self.lr_decay else rate}
 
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new sum."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         gradient = _decayed(gradient, weight, self.weight_decay)
         total = kept["sum"] + gradient * gradient
         return {"weight": weight - factors["rate"] * gradient / (total.sqrt() + self.epsilon), "sum": total}
@@ -153,15 +149,10 @@ class RMSprop(Optimizer):
     centered: bool = False
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.RMSprop
+    SLOTS: ClassVar[Mapping[str, str]] = {"square": "square_avg", "momentum": "momentum_buffer", "mean": "grad_avg"}
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"momentum": "momentum", "mean": "centered"}
 
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """The mean of squares, and if there are such the momentum and the mean."""
-        momentum = {"momentum": "momentum_buffer"} if self.momentum else {}
-        return {"square": "square_avg", **momentum, **({"mean": "grad_avg"} if self.centered else {})}
-
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new values of the slots."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         gradient = _decayed(gradient, weight, self.weight_decay)
         found = {"square": self.alpha * kept["square"] + (1 - self.alpha) * gradient * gradient}
         size = found["square"]
@@ -183,14 +174,9 @@ class Adadelta(Optimizer):
     weight_decay: float = 0.0
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adadelta
+    SLOTS: ClassVar[Mapping[str, str]] = {"square": "square_avg", "step": "acc_delta"}  # means of squares
 
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """The means of the squares of gradients and of steps."""
-        return {"square": "square_avg", "step": "acc_delta"}
-
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new means."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         gradient = _decayed(gradient, weight, self.weight_decay)
         square = self.rho * kept["square"] + (1 - self.rho) * gradient * gradient
         step = (kept["step"] + self.epsilon).sqrt() / (square + self.epsilon).sqrt() * gradient
@@ -210,11 +196,8 @@ class Adam(Optimizer):
     amsgrad: bool = field(default=False, kw_only=True)
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
-
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """The means of the gradient and of its square, and with `amsgrad` the largest mean of the square."""
-        return {"mean": "exp_avg", "square": "exp_avg_sq", **({"largest": "max_exp_avg_sq"} if self.amsgrad else {})}
+    SLOTS: ClassVar[Mapping[str, str]] = {"mean": "exp_avg", "square": "exp_avg_sq", "largest": "max_exp_avg_sq"}
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"largest": "amsgrad"}
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
         """Return the scalars that all weights share."""
@@ -224,8 +207,7 @@ class Adam(Optimizer):
             "correction": _of_first_steps(self.beta_2, steps).sqrt(),
         }
 
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new means."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         weight, gradient = self._decayed(weight, gradient, factors["rate"])
         means = self._means(gradient, kept)
         step = factors["size"] * means["mean"] / self._divisor(means, factors)
@@ -263,11 +245,7 @@ class NAdam(Adam):
     amsgrad: bool = field(default=False, init=False)  # of which torch has none
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.NAdam
-
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """Those of Adam, and the product of the factors of the mean, a scalar."""
-        return {**super().slots, "product": "mu_product"}
+    SLOTS: ClassVar[Mapping[str, str]] = {**Adam.SLOTS, "product": "mu_product"}  # of the factors of the mean, a scalar
 
     def initial(self, slot: str, weight: Tensor) -> Tensor:
         """Return zeros, and 1 for the product."""
@@ -279,8 +257,7 @@ class NAdam(Adam):
         now, then = (self.beta_1 * (1 - 0.5 * torch.exp(count * decay)) for count in (steps, steps + 1))
         return {"rate": rate, "now": now, "then": then, "correction": _of_first_steps(self.beta_2, steps).sqrt()}
 
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new values of the slots."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         rate, now, then = factors["rate"], factors["now"], factors["then"]
         weight, gradient = self._decayed(weight, gradient, rate)
         means, product = self._means(gradient, kept), kept["product"] * now
@@ -322,8 +299,7 @@ class RAdam(Adam):
             y < _LARGE, longest - 1 / half + steps - fraction / half, longest - 2 * steps / torch.exp(2 * y).sub(1)
         )
 
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new means."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         weight, gradient = self._decayed(weight, gradient, factors["rate"])
         means = self._means(gradient, kept)
         step = factors["size"] * means["mean"]
@@ -341,18 +317,13 @@ class Adamax(Optimizer):
     weight_decay: float = 0.0
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adamax
-
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """The mean of the gradient, and its largest size."""
-        return {"mean": "exp_avg", "largest": "exp_inf"}
+    SLOTS: ClassVar[Mapping[str, str]] = {"mean": "exp_avg", "largest": "exp_inf"}
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
         """Return the size of a step."""
         return {"size": rate / _of_first_steps(self.beta_1, steps)}
 
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new values of the slots."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         gradient = _decayed(gradient, weight, self.weight_decay)
         mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
         largest = torch.maximum(self.beta_2 * kept["largest"], gradient.abs() + self.epsilon)
@@ -399,19 +370,14 @@ class Lion(Optimizer):
     weight_decay: float = 0.0
 
     IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = EagerLion
+    SLOTS: ClassVar[Mapping[str, str]] = {"mean": "exp_avg"}
 
     @property
     def counts_steps(self) -> bool:
         """Whether an update depends on the number of steps: it does not."""
         return False
 
-    @property
-    def slots(self) -> Mapping[str, str]:
-        """The mean of the gradient."""
-        return {"mean": "exp_avg"}
-
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        """Return the new weight, and the new mean."""
+    def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         rate, mean = factors["rate"], kept["mean"]
         step = torch.sign(self.beta_1 * mean + (1 - self.beta_1) * gradient)
         weight = weight - rate * self.weight_decay * weight if self.weight_decay else weight

@@ -8,6 +8,7 @@ One of torch's own has no translation: `view_of`, which its decompositions make 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import mul
 from typing import Any
 
 import torch
@@ -15,66 +16,58 @@ from onnxscript.onnx_opset import opset18
 from torch import Tensor
 
 
-def _operator(name: str, compute: Callable[..., Tensor], shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _operator(schema: str, compute: Callable[..., Tensor], shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Register an operator with torch. `shape` returns a tensor of the shape of the result."""
-    operator = torch.library.custom_op(f"poolgrad_lowering::{name}", compute, mutates_args=())
+    name, _, operands = schema.partition("(")
+    operator = torch.library.custom_op(f"poolgrad_lowering::{name}", compute, mutates_args=(), schema=f"({operands}")
     operator.register_fake(shape)
     return operator
 
 
-def _product_computed(left: Tensor, right: Tensor) -> Tensor:
-    """Return the matrix product over the last two axes. One factor may have no others: torch would expand it."""
-    return left @ right
+product = _operator(
+    "product(Tensor left, Tensor right) -> Tensor",
+    torch.matmul,
+    lambda left, right: left.new_empty(
+        [*max(left.shape[:-2], right.shape[:-2], key=len), left.shape[-2], right.shape[-1]]
+    ),
+)
+"""The matrix product over the last two axes. One factor may have no others: torch would expand it."""
 
 
-def _product_shaped(left: Tensor, right: Tensor) -> Tensor:
-    outer = max(left.shape[:-2], right.shape[:-2], key=len)
-    return left.new_empty([*outer, left.shape[-2], right.shape[-1]])
-
-
-def _repeat_computed(x: Tensor, factors: list[int]) -> Tensor:
-    """Return x with every element repeated along the axes behind batch and channels, each as often as its factor."""
+def _repeated(x: Tensor, factors: list[int]) -> Tensor:
     for axis, factor in enumerate(factors, start=2):
         x = x.repeat_interleave(factor, axis)
     return x
 
 
-def _repeat_shaped(x: Tensor, factors: list[int]) -> Tensor:
-    sizes = [size * factor for size, factor in zip(x.shape[2:], factors, strict=True)]
-    return x.new_empty([*x.shape[:2], *sizes])
+repeat = _operator(
+    "repeat(Tensor x, int[] factors) -> Tensor",
+    _repeated,
+    lambda x, factors: x.new_empty([*x.shape[:2], *map(mul, x.shape[2:], factors)]),
+)
+"""x with every element repeated along the axes behind batch and channels, each as often as its factor."""
 
 
-def _part_computed(x: Tensor, first_axis: int, starts: list[int], counts: list[int], steps: list[int]) -> Tensor:
-    """Return so many elements along consecutive axes from `starts` on, every `steps`: one slice for all axes."""
+def _sliced(x: Tensor, first_axis: int, starts: list[int], counts: list[int], steps: list[int]) -> Tensor:
     slices = (slice(*bounds) for bounds in zip(starts, _ends(starts, counts, steps), steps, strict=True))
     return x[(slice(None),) * first_axis + tuple(slices)].clone()
-
-
-def _part_shaped(x: Tensor, first_axis: int, starts: list[int], counts: list[int], steps: list[int]) -> Tensor:  # noqa: ARG001
-    return x.new_empty([*x.shape[:first_axis], *counts, *x.shape[first_axis + len(counts) :]])
-
-
-def _turn_round_computed(weight: Tensor) -> Tensor:
-    """Return a weight with its elements in the opposite order along all axes of the kernel. ONNX has no flip."""
-    return weight.flip(list(range(2, weight.ndim)))
-
-
-def _turn_round_shaped(weight: Tensor) -> Tensor:
-    return weight.new_empty(weight.shape)
-
-
-product = _operator("product", _product_computed, _product_shaped)
-repeat = _operator("repeat", _repeat_computed, _repeat_shaped)
-part = _operator("part", _part_computed, _part_shaped)
-turn_round = _operator("turn_round", _turn_round_computed, _turn_round_shaped)
 
 
 def _ends(starts: Sequence[int], counts: Sequence[int], steps: Sequence[int]) -> list[int]:
     return [start + (count - 1) * step + 1 for start, count, step in zip(starts, counts, steps, strict=True)]
 
 
-def _product_written(left: Any, right: Any) -> Any:
-    return opset18.MatMul(left, right)
+part = _operator(
+    "part(Tensor x, int first_axis, int[] starts, int[] counts, int[] steps) -> Tensor",
+    _sliced,
+    lambda x, axis, starts, counts, _: x.new_empty([*x.shape[:axis], *counts, *x.shape[axis + len(starts) :]]),
+)
+"""So many elements along consecutive axes from `starts` on, every `steps`: one slice for all axes."""
+
+turn_round = _operator(
+    "turn_round(Tensor weight) -> Tensor", lambda weight: weight.flip(list(range(2, weight.ndim))), torch.empty_like
+)
+"""A weight with its elements in the opposite order along all axes of the kernel. ONNX has no flip."""
 
 
 def _repeat_written(x: Any, factors: Sequence[int]) -> Any:
@@ -95,15 +88,11 @@ def _turn_round_written(weight: Any) -> Any:
     return opset18.Slice(weight, *(opset18.Constant(value_ints=list(operand)) for operand in operands))
 
 
-def _identity_written(x: Any) -> Any:
-    return opset18.Identity(x)
-
-
 TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    torch.ops.poolgrad_lowering.product.default: _product_written,
+    torch.ops.poolgrad_lowering.product.default: lambda left, right: opset18.MatMul(left, right),  # noqa: PLW0108 - as below
     torch.ops.poolgrad_lowering.repeat.default: _repeat_written,
     torch.ops.poolgrad_lowering.part.default: _part_written,
     torch.ops.poolgrad_lowering.turn_round.default: _turn_round_written,
-    torch.ops.prims.view_of.default: _identity_written,
+    torch.ops.prims.view_of.default: lambda x: opset18.Identity(x),  # noqa: PLW0108 - torch reads its signature
 }
 """The functions that write the nodes."""

@@ -53,8 +53,7 @@ def _replication_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) 
         first, *last = (aten.slice(gradient, along, e.start, e.stop).sum(along, keepdim=True) for e in ends)
         middle = [aten.slice(gradient, along, before + 1, before + inner - 1)] if inner > 2 else []
         gradient = torch.cat([first, *middle, *last], along)
-    padded: Tensor = aten.constant_pad_nd(gradient, cut) if any(cut) else gradient
-    return padded
+    return aten.constant_pad_nd(gradient, cut) if any(cut) else gradient
 
 
 def _cut_and_repeated(x: Tensor, pads: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -106,8 +105,7 @@ def _slice_backward(gradient: Tensor, sizes: Sequence[Any], axis: int, *part: An
     if not isinstance(count, int) and step == 1 and all(map(is_number, (first, cut))) and first >= 0:
         return _padded(gradient, [*behind, first, int(cut)])
     if not all(isinstance(number, int) for number in (size, count, first)) or not count:
-        scattered: Tensor = aten.slice_scatter(gradient.new_zeros(sizes), gradient, axis, *part)
-        return scattered
+        return aten.slice_scatter(gradient.new_zeros(sizes), gradient, axis, *part)
     if step > 1 and count > 1:
         apart = aten.constant_pad_nd(gradient.unsqueeze(axis + 1), [*behind, 0, step - 1])
         gradient = apart.flatten(axis, axis + 1)
@@ -119,8 +117,7 @@ def _select_backward(gradient: Tensor, sizes: Sequence[Any], axis: int, index: i
     """Return the gradient of what an element along an axis was taken of."""
     axis %= len(sizes)
     if not isinstance(index, int) or not isinstance(sizes[axis], int):
-        scattered: Tensor = aten.select_scatter(gradient.new_zeros(sizes), gradient, axis, index)
-        return scattered
+        return aten.select_scatter(gradient.new_zeros(sizes), gradient, axis, index)
     return _slice_backward(gradient.unsqueeze(axis), sizes, axis, index, index + 1, 1)
 
 
@@ -138,4 +135,3 @@ PADS: dict[Any, Callable[..., Tensor]] = {
     **_by_axes("reflection_pad{}d", _reflection_pad),
     **_by_axes("reflection_pad{}d_backward", _reflection_pad_backward),
 }
-"""The functions by the overload of the operator that they compute."""

@@ -79,7 +79,9 @@ def _gathered(x: Tensor, sizes: Sequence[int], counts: Sequence[int], fill: floa
 
     A row of the table that is shorter than others repeats its last element.
     """
-    windows = _positions(sizes, counts)
+    along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
+    plane = np.arange(math.prod(sizes)).reshape(sizes)
+    windows = [plane[np.ix_(*window)].flatten().tolist() for window in product(*along)]
     longest = max(map(len, windows))
     table = torch.tensor([window + window[-1:] * (longest - len(window)) for window in windows])
     mask = torch.tensor([[element < len(window) for element in range(longest)] for window in windows])
@@ -88,7 +90,7 @@ def _gathered(x: Tensor, sizes: Sequence[int], counts: Sequence[int], fill: floa
     return table, gathered, torch.where(mask, gathered, fill)
 
 
-def average_pool(  # noqa: PLR0917 - the operator's signature
+def average_pool(
     axes: int,
     x: Tensor,
     kernel: Sequence[int],
@@ -156,7 +158,7 @@ def _spread(y: Tensor, kernel: Sequence[int], shape: Sequence[int]) -> Tensor:
     return functional.pad(whole, [amount for rest in reversed(behind) for amount in (0, rest)])
 
 
-def average_pool_backward(  # noqa: PLR0917 - the operator's signature
+def average_pool_backward(
     axes: int,
     dy: Tensor,
     x: Tensor,
@@ -233,13 +235,6 @@ def _adaptive(size: int, count: int) -> list[range]:
     return [range(*adaptive_bounds(number, size, count)) for number in range(count)]
 
 
-def _positions(sizes: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
-    """Return the positions in a plane of the elements of each adaptive window, in row-major order."""
-    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
-    return [[sum(map(mul, element, strides)) for element in product(*window)] for window in product(*along)]
-
-
 def _mean_windows(x: Tensor, y: Tensor, numbers: Sequence[Sequence[int]], *, padded: bool) -> MeanWindows:
     """Return the windows of an average pool from x to y with a kernel, a stride and a padding for each axis."""
     windows = [AxisWindow(extent, step, pad, pad, 1) for extent, step, pad in zip(*numbers, strict=True)]
@@ -286,4 +281,3 @@ POOLS: Mapping[Any, Callable[..., Any]] = {
     aten._adaptive_avg_pool2d_backward.default: partial(adaptive_average_pool_backward, 2),  # noqa: SLF001
     aten._adaptive_avg_pool3d_backward.default: partial(adaptive_average_pool_backward, 3),  # noqa: SLF001
 }
-"""The functions by the overload of the operator that they compute."""

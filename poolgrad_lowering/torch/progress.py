@@ -16,8 +16,8 @@ class Progress:
     """Names the parts of a work on standard error, if that is a terminal."""
 
     def __init__(self, what: str) -> None:
-        self._what, self._part, self._is_late = what, "", False
-        self._timer = threading.Timer(PATIENCE, self._begin)
+        self._what, self._part = what, ""
+        self._timer = threading.Timer(PATIENCE, self._say)
         self._timer.daemon = True
 
     def __enter__(self) -> Progress:
@@ -31,12 +31,8 @@ class Progress:
     def part(self, name: str) -> None:
         """Begin a part of the work."""
         self._part = name
-        if self._is_late:
+        if self._timer.finished.is_set():
             self._say()
-
-    def _begin(self) -> None:
-        self._is_late = True
-        self._say()
 
     def _say(self) -> None:
         sys.stderr.write(f"{self._what}: {self._part} …\n")

@@ -30,7 +30,7 @@ def fake_quantized(x: Tensor, scale: float, zero: int, lowest: int, highest: int
     return _multiples(x, torch.full((), scale, dtype=wide_type(x)), zero, lowest, highest)
 
 
-def fake_quantized_by_channel(  # noqa: PLR0917 - the operator's signature
+def fake_quantized_by_channel(
     x: Tensor, scale: Tensor, zero: Tensor, axis: int, lowest: int, highest: int
 ) -> tuple[Tensor, Tensor]:
     """Return the same with a scale and a zero for each part along an axis. `NotImplemented` if a zero is no integer."""
@@ -46,7 +46,7 @@ def _multiples(x: Tensor, scale: Tensor, zero: Tensor | int, lowest: int, highes
     return rounded.to(x.dtype), (number >= lowest) & (number <= highest)
 
 
-def observed(  # noqa: PLR0917 - the operator's signature
+def observed(
     x: Tensor,
     is_observing: Tensor,
     is_quantizing: Tensor,
@@ -117,4 +117,3 @@ QUANTIZATIONS: dict[Any, Callable[..., Any]] = {
     aten._fused_moving_avg_obs_fq_helper_functional.default: observed,  # noqa: SLF001 - the names of operators
     aten._fused_moving_avg_obs_fq_helper.default: _observed_in_place,  # noqa: SLF001
 }
-"""The functions by the overload of the operator that they compute."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -114,7 +115,7 @@ OF_RANDOM_NUMBERS: dict[Any, Callable[..., Any]] = {
     aten.multinomial.default: _multinomial,
     aten.randperm.default: lambda count, dtype=None, **_: torch.rand(count).argsort().to(dtype or torch.int64),
     aten.rrelu_with_noise.default: _random_slopes_noted,
-    aten.rrelu_with_noise_.default: in_place(_random_slopes_noted),
+    aten.rrelu_with_noise_.default: partial(in_place, _random_slopes_noted),
     aten.rrelu_with_noise_functional.default: lambda *arguments, **_: _random_slopes(*arguments),
     aten.log_normal_.default: lambda x, mean=1.0, std=2.0, **_: x.copy_((mean + std * torch.randn_like(x)).exp()),
 }

@@ -11,6 +11,7 @@ Shapes: T steps, a batch of N, H hidden features. The formulas are those of torc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -61,7 +62,7 @@ def _run_lstm(gates: Tensor, state: Tensors, weights: Weights) -> tuple[Tensors,
     return (h, c), (i, f, g, o, of_c, raw)
 
 
-def _lstm_factors(  # noqa: PLR0917 - a state, and what was kept
+def _lstm_factors(
     _h: Tensor, c: Tensor, i: Tensor, f: Tensor, g: Tensor, o: Tensor, of_c: Tensor, _raw: Tensor
 ) -> Tensors:
     of_gates = torch.cat([g * i * (1 - i), c * f * (1 - f), i * (1 - g * g), of_c * o * (1 - o)], 2)
@@ -129,7 +130,6 @@ def _split(x: Tensor) -> list[Tensor]:
 
 
 def _joined(steps: Iterable[Tensor]) -> Tensor:
-    """Return [T, N, features] of its steps."""
     each = list(steps)
     return torch.cat(each).reshape(len(each), *each[0].shape)
 
@@ -228,49 +228,36 @@ def _direction(
     return _Pass.apply(cell, times[::-1] if reverse else times, gates, *weights, *state)
 
 
-def written(cell: Cell, run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function for torch's function `run`, which stays for packed sequences and a symbolic length.
+def _layers(cell: Cell, run: Callable[..., Any], *given: Any) -> Any:
+    """Return what torch's function `run` does, which stays for packed sequences and a symbolic length.
 
     Between layers is the dropout, which torch's decomposition leaves out.
     """
-
-    def layers(  # noqa: PLR0917 - the function's signature
-        x: Tensor,
-        hidden: Any,
-        weights: Any,
-        has_biases: Any,
-        count: Any,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> Any:
-        if isinstance(weights, Tensor) or not is_number(x.shape[1 if batch_first else 0]):
-            return run(x, hidden, weights, has_biases, count, dropout, train, bidirectional, batch_first)
-        begun = [hidden] if isinstance(hidden, Tensor) else list(hidden)
-        directions = 2 if bidirectional else 1
-        each = len(weights) // (count * directions)
-        x = x.transpose(0, 1) if batch_first else x  # as torch draws the numbers of a dropout
-        states = []
-        for layer in range(count):
-            x = functional.dropout(x, dropout) if layer and train and dropout else x
-            outputs = []
-            for number in range(layer * directions, (layer + 1) * directions):
-                first, own = [state[number] for state in begun], weights[number * each : (number + 1) * each]
-                reverse = number % directions == 1
-                y, *last = _direction(cell, x, first, own, has_biases=has_biases, reverse=reverse)
-                outputs.append(y)
-                states.append(last)
-            x = torch.cat(outputs, -1) if bidirectional else outputs[0]
-        return x.transpose(0, 1) if batch_first else x, *(torch.stack(parts) for parts in zip(*states, strict=True))
-
-    return layers
+    x, hidden, weights, has_biases, count, dropout, train, bidirectional, batch_first = given
+    if isinstance(weights, Tensor) or not is_number(x.shape[1 if batch_first else 0]):
+        return run(*given)
+    begun = [hidden] if isinstance(hidden, Tensor) else list(hidden)
+    directions = 2 if bidirectional else 1
+    each = len(weights) // (count * directions)
+    x = x.transpose(0, 1) if batch_first else x  # as torch draws the numbers of a dropout
+    states = []
+    for layer in range(count):
+        x = functional.dropout(x, dropout) if layer and train and dropout else x
+        outputs = []
+        for number in range(layer * directions, (layer + 1) * directions):
+            first, own = [state[number] for state in begun], weights[number * each : (number + 1) * each]
+            reverse = number % directions == 1
+            y, *last = _direction(cell, x, first, own, has_biases=has_biases, reverse=reverse)
+            outputs.append(y)
+            states.append(last)
+        x = torch.cat(outputs, -1) if bidirectional else outputs[0]
+    return x.transpose(0, 1) if batch_first else x, *(torch.stack(parts) for parts in zip(*states, strict=True))
 
 
 RECURRENT = {
-    torch.lstm: written(Cell(_run_lstm, _lstm_factors, _lstm_back), torch.lstm),
-    torch.gru: written(Cell(_run_gru, _gru_factors, _gru_back), torch.gru),
-    torch.rnn_tanh: written(_rnn(torch.tanh, lambda _, h: (1 - h * h,)), torch.rnn_tanh),
-    torch.rnn_relu: written(_rnn(torch.relu, lambda _, h: (h > 0,)), torch.rnn_relu),
+    torch.lstm: partial(_layers, Cell(_run_lstm, _lstm_factors, _lstm_back), torch.lstm),
+    torch.gru: partial(_layers, Cell(_run_gru, _gru_factors, _gru_back), torch.gru),
+    torch.rnn_tanh: partial(_layers, _rnn(torch.tanh, lambda _, h: (1 - h * h,)), torch.rnn_tanh),
+    torch.rnn_relu: partial(_layers, _rnn(torch.relu, lambda _, h: (h > 0,)), torch.rnn_relu),
 }
 """What runs torch's functions of recurrent layers."""

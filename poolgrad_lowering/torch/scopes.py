@@ -88,5 +88,4 @@ def write(model: ir.Model, program: torch.export.ExportedProgram) -> None:
 
 
 def _last(entries: str | None) -> str:
-    """Return the last entry of a list of strings in Python."""
     return entries.rpartition(", ")[2].strip("[]'\"") if entries else ""

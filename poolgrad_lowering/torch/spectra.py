@@ -7,7 +7,7 @@ A model computes what it trains in real numbers: the absolute values of a spectr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from poolgrad_lowering.torch.compositions import bound
 from poolgrad_lowering.torch.errors import TorchExportError
 
 
@@ -28,11 +29,9 @@ class Complex:
 
     @classmethod
     def __torch_function__(cls, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Compute a function of torch."""
         return compute(function.__name__, *args, **(kwargs or {}))
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of tensors."""
         if not callable(getattr(Tensor, name, None)):
             raise AttributeError(name)  # noqa: TRY004 - as of any object
         return partial(compute, name, self)
@@ -183,7 +182,7 @@ def _real(x: Any) -> Any:
 
 
 def transform(
-    input: Any,  # noqa: A002 - the name in torch
+    input: Any,
     n: int | None = None,
     dim: int = -1,
     norm: str | None = None,
@@ -207,12 +206,7 @@ def transform(
     return Complex(real.movedim(-1, dim), imag.movedim(-1, dim))
 
 
-def to_signal(
-    input: Any,  # noqa: A002 - the name in torch
-    n: int | None = None,
-    dim: int = -1,
-    norm: str | None = None,
-) -> Tensor:
+def to_signal(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the real signal of which a spectrum is the half: torch.fft.irfft."""
     x = _real(input)
     size = 2 * (x.shape[dim] - 1) if n is None else n
@@ -224,51 +218,37 @@ def to_signal(
     return found.movedim(-1, dim)
 
 
-def _along_axes(last: Callable[..., Any], other: Callable[..., Any], axes: Sequence[int] | None) -> Callable[..., Any]:
-    """Return a transform along axes, of which the last one may be another one. It is the first to be computed."""
+def _along_axes(last: Any, other: Any, axes: Any, input: Any, s: Any = None, dim: Any = None, norm: Any = None) -> Any:
+    """Return a transform along axes, by default the last ones that are given or all; the last one is by `last`.
 
-    def run(input: Any, s: Any = None, dim: Any = axes, norm: str | None = None) -> Any:  # noqa: A002 - as in torch
-        own = list(range(-len(s) if s else -input.ndim, 0)) if dim is None else [dim] if isinstance(dim, int) else dim
-        sizes = [None if size == -1 else size for size in s] if s else [None] * len(own)
-        pairs = [*zip(sizes, own, strict=True)]
-        if last is to_signal:
-            for size, axis in pairs[:-1]:
-                input = other(input, size, axis, norm)  # noqa: A001
-            return last(input, *pairs[-1], norm)
-        found = last(input, *pairs[-1], norm)
-        for size, axis in pairs[-2::-1]:
-            found = other(found, size, axis, norm)
-        return found
-
-    return run
+    That is computed first, but the one to a real signal behind all others.
+    """
+    dim = axes if dim is None else dim
+    own = list(range(-len(s) if s else -input.ndim, 0)) if dim is None else [dim] if isinstance(dim, int) else dim
+    sizes = [None if size == -1 else size for size in s] if s else [None] * len(own)
+    pairs = [*zip(sizes, own, strict=True)]
+    found = input
+    for pair in pairs if last is to_signal else pairs[::-1]:
+        found = (last if pair is pairs[-1] else other)(found, *pair, norm)
+    return found
 
 
-def stft(  # noqa: PLR0917 - the function's signature
-    input: Tensor,  # noqa: A002 - the name in torch
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    pad_mode: str = "reflect",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
-    align_to_window: bool | None = None,
-) -> Any:
+def stft(*arguments: Any, **named: Any) -> Any:
     """Return the Fourier transforms of the frames of signals, (batch, frequencies, frames)."""
+    given = bound(torch.stft, arguments, named)
+    x, n_fft, hop, length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window = given
     if align_to_window:
         raise TorchExportError("the model calls torch.stft with align_to_window, which no step has: cut the signal")
-    length = win_length or n_fft
-    own = torch.ones(length, dtype=input.dtype) if window is None else window
+    length = length or n_fft
+    own = torch.ones(length, dtype=x.dtype) if window is None else window
     before = (n_fft - length) // 2
     own = functional.pad(own, (before, n_fft - length - before))
-    rows = input.reshape(-1, 1, input.shape[-1])
+    rows = x.reshape(-1, 1, x.shape[-1])
     rows = functional.pad(rows, (n_fft // 2, n_fft // 2), mode=pad_mode) if center else rows
-    frames = rows.squeeze(1).unfold(-1, n_fft, hop_length or n_fft // 4) * own
+    frames = rows.squeeze(1).unfold(-1, n_fft, hop or n_fft // 4) * own
     norm = "ortho" if normalized else None
     found = transform(frames, norm=norm, one_sided=onesided is not False).transpose(1, 2)
-    found = found if input.ndim > 1 else found.squeeze(0)
+    found = found if x.ndim > 1 else found.squeeze(0)
     return found if return_complex else torch.view_as_real(found)
 
 
@@ -282,13 +262,13 @@ SPECTRA: dict[Any, Callable[..., Any]] = {
     torch.fft.ifft: _back,
     torch.fft.rfft: _half,
     torch.fft.irfft: to_signal,
-    torch.fft.fft2: _along_axes(transform, transform, (-2, -1)),
-    torch.fft.ifft2: _along_axes(_back, _back, (-2, -1)),
-    torch.fft.rfft2: _along_axes(_half, transform, (-2, -1)),
-    torch.fft.irfft2: _along_axes(to_signal, _back, (-2, -1)),
-    torch.fft.fftn: _along_axes(transform, transform, None),
-    torch.fft.ifftn: _along_axes(_back, _back, None),
-    torch.fft.rfftn: _along_axes(_half, transform, None),
-    torch.fft.irfftn: _along_axes(to_signal, _back, None),
+    torch.fft.fft2: partial(_along_axes, transform, transform, (-2, -1)),
+    torch.fft.ifft2: partial(_along_axes, _back, _back, (-2, -1)),
+    torch.fft.rfft2: partial(_along_axes, _half, transform, (-2, -1)),
+    torch.fft.irfft2: partial(_along_axes, to_signal, _back, (-2, -1)),
+    torch.fft.fftn: partial(_along_axes, transform, transform, None),
+    torch.fft.ifftn: partial(_along_axes, _back, _back, None),
+    torch.fft.rfftn: partial(_along_axes, _half, transform, None),
+    torch.fft.irfftn: partial(_along_axes, to_signal, _back, None),
 }
 """The functions by those of torch that they compute."""

@@ -29,8 +29,7 @@ from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes
-from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import explanation
+from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
 from poolgrad_lowering.torch.functions import Rewritten
@@ -40,7 +39,7 @@ from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import has_gradient_hooks
 from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
-from poolgrad_lowering.torch.model_state import random_numbers_restored
+from poolgrad_lowering.torch.model_state import numbers_restored, random_numbers_restored
 from poolgrad_lowering.torch.progress import Progress
 from poolgrad_lowering.torch.updates import write_updates
 
@@ -85,7 +84,8 @@ class TrainingStep(ExportedStep):
             TorchExportError: the model is not valid ONNX, or has random numbers that cannot be fed.
             OnnxRuntimeMissingError, SessionError: onnxruntime is missing, or cannot run the model.
         """
-        return check_step(self, steps=steps, tolerance=tolerance)
+        with random_numbers_restored(), numbers_restored(self.module):
+            return check_step(self, steps=steps, tolerance=tolerance)
 
 
 def export_training_step(
@@ -313,15 +313,12 @@ def _traced(
             changed = transformed(dict(zip(gradients, values, strict=True)), transform)
         return [changed[name] for name in gradients]
 
-    try:
+    with explained("torch cannot trace gradient_transform"):
         graph = trace(run, {**gradients}, {}, decompositions("by_shape"), INTERPOLATIONS)
-    except Exception as error:
-        raise TorchExportError(explanation(error, "torch cannot trace gradient_transform")) from error
     return lambda values: run_annotated(graph, [value.contiguous() for value in values])
 
 
 def _make_initializers(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> None:
-    """Replace graph inputs by initializers with these values."""
     for value in [value for value in model.graph.input if value.name in values]:
         model.graph.input.remove(value)
     model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())

@@ -9,7 +9,7 @@ that of the axis. A Gather of the first positions takes as many as there are pos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import fx
@@ -20,15 +20,11 @@ from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 aten = torch.ops.aten
 
 
-Limits: TypeAlias = Sequence[tuple[Any, int]]
-"""Symbolic sizes of inputs, and the largest number that each may be."""
-
-
-def select_by_positions(traced: fx.GraphModule, limits: Limits) -> None:
+def select_by_positions(traced: fx.GraphModule, limits: Sequence[tuple[Any, int]]) -> None:
     """Select by positions what a traced graph slices from the first element of a known size to a symbolic end.
 
-    The end is a size that is declared to be no larger. The gradient of such a slice, a part of zeros, is written to the
-    positions.
+    The end is a size that is declared to be no larger: `limits` are symbolic sizes, and the largest number that each
+    may be. The gradient of such a slice, a part of zeros, is written to the positions.
     """
     graph = traced.graph
     for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
@@ -46,7 +42,7 @@ def _with_defaults(given: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[A
     return *given, *defaults[len(given) :]
 
 
-def _is_of_first(x: fx.Node, axis: int, bounds: list[Any], limits: Limits) -> bool:
+def _is_of_first(x: fx.Node, axis: int, bounds: list[Any], limits: Sequence[tuple[Any, int]]) -> bool:
     """Whether a slice with this start, end and step has the first elements, as many as a size with a limit says."""
     start, end, step = bounds
     size = x.meta["val"].shape[axis]

@@ -14,11 +14,11 @@ from dataclasses import replace
 import onnx
 import torch
 from onnx import GraphProto, NodeProto, helper
+from onnx_ir.tensor_adapters import from_torch_dtype
 from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graphs import fresh, names_of
-from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.groups import Group, update, update_names
 
 Export = Callable[[Callable[..., Sequence[Tensor]], Mapping[str, Tensor], Sequence[str]], onnx.ModelProto]
@@ -59,24 +59,16 @@ class _Template:
             written.name = fresh(f"{names.UPDATE}.{node.name}", taken)
             written.input[:] = [found.get(name, name) for name in node.input]
             for position, name in enumerate(node.output):
-                is_shared = name in self._shared
-                found[name] = written.output[position] = self._result(name, bound.get(name), taken)
-                self._declare(target, name, found[name], () if is_shared else shape)
-                if is_shared:
+                # A result that all weights have, the number of steps, is named by the first group.
+                found[name] = written.output[position] = fresh(bound.get(name, f"{names.UPDATE}.{name}"), taken)
+                dims = shape if self._types[name].shape.dim and name not in self._shared else ()
+                target.value_info.append(helper.make_tensor_value_info(found[name], self._types[name].elem_type, dims))
+                if name in self._shared:
                     self._written[name] = found[name]
             target.node.append(written)
 
-    def _result(self, name: str, wanted: str | None, taken: set[str]) -> str:
-        """Return the name of a result. One that all weights have, the number of steps, is named by the first group."""
-        return fresh(f"{names.UPDATE}.{name}" if wanted is None else wanted, taken)
 
-    def _declare(self, target: GraphProto, theirs: str, name: str, shape: Sequence[int]) -> None:
-        held = self._types[theirs]
-        dims = shape if held.shape.dim else ()
-        target.value_info.append(helper.make_tensor_value_info(name, held.elem_type, dims))
-
-
-def write_updates(  # noqa: PLR0917 - what a model with an optimizer has
+def write_updates(
     model: onnx.ModelProto,
     groups: Sequence[Group],
     inputs: Mapping[str, Tensor],
@@ -144,12 +136,8 @@ def _template(group: Group, examples: Mapping[str, Tensor], export: Export) -> _
 def _declare_ends(graph: GraphProto, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> None:
     """Let a graph have these inputs and outputs, in their order. Outputs that it had and has no more are values."""
     given = {value.name: value for value in graph.input}
-    types = {
-        torch_type: helper.np_dtype_to_tensor_dtype(to_array(torch.zeros((), dtype=torch_type)).dtype)
-        for torch_type in {value.dtype for value in inputs.values()}
-    }
     ends = [
-        given.get(name) or helper.make_tensor_value_info(name, types[value.dtype], value.shape)
+        given.get(name) or helper.make_tensor_value_info(name, from_torch_dtype(value.dtype), value.shape)
         for name, value in inputs.items()
     ]
     declared = {value.name: value for value in (*graph.value_info, *graph.output)}

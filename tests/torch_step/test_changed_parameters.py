@@ -17,7 +17,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop, create_session
 from poolgrad_lowering.torch import TorchExportError, export_training_step
-from poolgrad_lowering.torch.lists import OF_LISTS
+from poolgrad_lowering.torch.internals.tracing import OF_LISTS
 
 X, LABELS = torch.randn(4, 3, 6, 6, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 RATE = 0.1

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ def test_as_torch_computes_them(written: str, case: Convolution) -> None:
     torch.manual_seed(0)
     dy, x, weight, settings = operands(case)
     arguments = (dy, x, weight, [case.channels[1]], *settings, [True, True, True])
-    found = convolution_backward(written)(*arguments)
+    found = convolution_backward(written, *arguments)
     for one, expected in zip(found, aten.convolution_backward(*arguments), strict=True):
         # Sums of at most 3·10³ products of order 1, in another order: 1e-16 · 3e3 · √3e3 at the very most.
         torch.testing.assert_close(one, expected, rtol=0, atol=2e-11)
@@ -84,7 +85,7 @@ def test_output_padding_of_a_stride_and_more(written: str, groups: int) -> None:
     settings = ([3, 2], [1, 2], [4, 4], True, [2, 3], groups)
     dy = torch.randn_like(aten.convolution(x, weight, None, *settings))
     arguments = (dy, x, weight, [6], *settings, [True, True, True])
-    found = convolution_backward(written)(*arguments)
+    found = convolution_backward(written, *arguments)
     for one, expected in zip(found, aten.convolution_backward(*arguments), strict=True):
         torch.testing.assert_close(one, expected, rtol=0, atol=2e-11)
     for bias in (None, torch.randn(6, dtype=torch.float64)):
@@ -96,7 +97,7 @@ def test_output_padding_of_a_stride_and_more(written: str, groups: int) -> None:
 @pytest.mark.parametrize("written", WRITTEN)
 def test_only_what_is_asked_for(written: str) -> None:
     dy, x, weight, settings = operands(Convolution((6, 5), 1, 1, 1, 1, False, (4, 8)))
-    backward = convolution_backward(written)
+    backward = partial(convolution_backward, written)
     for mask in itertools.product((False, True), repeat=3):
         assert [value is not None for value in backward(dy, x, weight, [8], *settings, list(mask))] == list(mask)
 

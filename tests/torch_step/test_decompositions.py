@@ -432,3 +432,20 @@ def test_a_step_with_reflections() -> None:
     assert modes == ["b'reflect'"]
     assert all(node.op_type not in ("GatherND", "Where") for node in step.model.graph.node)
     step.check()
+
+
+@pytest.mark.parametrize("name", ["clamp", "cumprod", "expm1", "lgamma", "log1p"])
+def test_an_operator_in_place_follows_from_the_other(name: str) -> None:
+    """It has the digits of small numbers too, and gives the tensor that it changes."""
+    others = {"clamp": (0, 0.5), "cumprod": (0,)}.get(name, ())
+    x = torch.tensor([1e-6, 0.25, 0.75])
+    expected = WRITTEN[getattr(aten, name).default](x, *others)
+    assert WRITTEN[getattr(aten, f"{name}_").default](x, *others) is x
+    assert torch.equal(x, expected)
+
+
+def test_a_sum_whose_axes_are_none() -> None:
+    """torch writes None for all axes where it decomposes nansum."""
+    model = nn.Linear(4, 3)
+    example = torch.randn(2, 4), torch.ones(())
+    export_training_step(model, lambda y, t: y.nansum() * t, example, optimizer="sgd").check()

@@ -110,5 +110,5 @@ def test_nothing_is_logged_of_the_exporters_own_code(caplog: pytest.LogCaptureFi
         places = torch.arange(3)
         return (x.index_put((places, places), torch.sort(torch.tensor([3.0, 1, 2]))[0]),)
 
-    exporter.to_onnx(function, {"x": torch.zeros(3, 3)}, ["y"], opset=18)
+    exporter.translated(function, {"x": torch.zeros(3, 3)}, ["y"], opset=18)
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []

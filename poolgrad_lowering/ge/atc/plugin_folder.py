@@ -54,7 +54,7 @@ def write_atc_plugin(folder: str | os.PathLike[str], *, machine: str | None = No
     target = Path(os.path.realpath(folder))
     if os.pathsep in str(target):
         raise UsageError(f"'{target}' has a '{os.pathsep}', which separates folders for ATC; give another folder")
-    found = _built_library()
+    found = next((path for folder in _package_folders() if (path := folder / LIBRARY).is_file()), None)
     found_machine = None if found is None else _machine(found)
     if machine not in (None, found_machine):
         raise UsageError(_no_library(str(machine), found_machine))
@@ -102,17 +102,12 @@ def _package_folders() -> list[Path]:
     return [Path(folder) for folder in sys.modules[__name__.rpartition(".")[0]].__path__]
 
 
-def _built_library() -> Path | None:
-    return next((path for folder in _package_folders() if (path := folder / LIBRARY).is_file()), None)
-
-
 def _sources() -> list[Path]:
     suffixes = {".cpp", ".h", ".map", ".sh"}
     return sorted(path for folder in _package_folders() for path in folder.glob("plugin/*") if path.suffix in suffixes)
 
 
 def _machine(library: Path) -> str:
-    """The processor that a library is for."""
     with library.open("rb") as file:
         [number] = struct.unpack_from("<H", file.read(20), 18)
     return MACHINES.get(number, f"ELF machine {number}")

@@ -15,8 +15,7 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, TYPES, VALUE
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge import obstacles, tidy
-from poolgrad_lowering.ge.atc.pooled_sizes import shape_operands, store_sizes
-from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
+from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of, shape_operands, store_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES, takes_layout
 from poolgrad_lowering.ge.rewrites import attributes_of, write_for_ge
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
@@ -92,17 +91,12 @@ def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
 def _find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
     """Return the obstacles in an exported model, in the order of its nodes; those of the whole model come first."""
     use = obstacles.Use(is_cut=False, core_window=target.core_window)
-    found = [*obstacles.find_obstacles(model, types, use), *_of_dialect(model, target, types)]
-    if not found:
-        return []
-    order = {node.name: number for number, node in enumerate(n for graph in graphs(model.graph) for n in graph.node)}
+    nodes = [node for graph in graphs(model.graph) for node in graph.node]
+    own = [node for node in nodes if node.domain == DOMAIN and node.op_type in OPS]
+    of_dialect = (obstacles.obstacle(node, *each) for node in own for each in _of_node(node, target, types))
+    found = [*obstacles.find_obstacles(model, types, use), *of_dialect]
+    order = {node.name: number for number, node in enumerate(nodes)} if found else {}
     return sorted(found, key=lambda each: order.get(each.node, -1))
-
-
-def _of_dialect(model: ModelProto, target: Target, types: ValueTypes) -> Iterator[NodeObstacle]:
-    for node in (node for graph in graphs(model.graph) for node in graph.node):
-        if node.domain == DOMAIN and node.op_type in OPS:
-            yield from (obstacles.obstacle(node, *found) for found in _of_node(node, target, types))
 
 
 def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:

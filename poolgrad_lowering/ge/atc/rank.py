@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Gives the operators of the dialect the rank that they have in a graph of CANN: 5 for the 3-D operators.
+"""Gives the operators of the dialect the rank that they have in a graph of CANN, 5 for the 3-D operators, and sizes.
 
 aclnn views tensors of rank 3 and 4 as (N, C, D, H, W); a graph does not. On Atlas A2 and A3 a node of another rank is
 refused, and on Ascend 950 a gradient of rank 4 is taken for (C, D, H, W), which gives wrong results without an error.
@@ -22,7 +22,7 @@ from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, shape_operand
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read
+from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read, opset_of
 
 RANK = 5
 _SIZES = (body_windows.KERNEL, body_windows.STRIDES, body_windows.DILATIONS)
@@ -53,6 +53,33 @@ def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
     pairs = zip(operands, (*node.input, *node.output), strict=False)
     tensors = [value for operand, value in pairs if operand.part is not Part.SIZES]
     return next((ranks[value] for value in tensors if value in ranks), None)
+
+
+def shape_operands(model: ModelProto) -> set[str]:
+    """Return the operands of nodes of the dialect that are the shape of x."""
+    return {value for graph in graphs(model.graph) for node in graph.node if (value := shape_operand(node))}
+
+
+def store_sizes(model: ModelProto, types: ValueTypes) -> int:
+    """Give gradients of average pools a constant of the shape of x where it is known; return how many nodes change.
+
+    GE infers the shape of the result from its numbers. Where they are computed, as by a Shape, all sizes of the result
+    are unknown to it, and so are those of everything behind it. The new values are added to `types`.
+    """
+    taken, changed = names_of(model.graph), 0
+    for graph in graphs(model.graph):
+        writer = Writer(graph, opset_of(model), types, taken)
+        for node in graph.node:
+            sizes = shape_operand(node)
+            if sizes is None or types.numbers(sizes) is not None:
+                continue
+            numbers = [size for size in types.vectors.get(sizes, (None,)) if isinstance(size, int)]
+            known = numbers if len(numbers) == len(types.vectors.get(sizes, (None,))) else types.sizes(node.output[0])
+            if known is not None:
+                name = writer.constant(f"{node.output[0]}/shape", np.array(known, np.int32))
+                node.input[:] = [name if value == sizes else value for value in node.input]
+                changed += 1
+    return changed
 
 
 class _Graph:

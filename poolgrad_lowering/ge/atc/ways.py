@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -32,12 +32,6 @@ from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs, inner_graphs
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import canonical_domain
-
-_SHOWN = 3
-"""Operators or obstacles that a reason names."""
-
-Operators = Mapping[tuple[str, str], int]
-"""The number of nodes of each operator, by domain and name."""
 
 
 @dataclass(frozen=True)
@@ -101,17 +95,21 @@ def _types(model: ModelProto, gate: Gate) -> ValueTypes:
 
 def _way(name: str, reason: str, obstacles: Sequence[NodeObstacle]) -> Way:
     """Return a way that CANN's graph engine is on. `reason` is why it does not work apart from the obstacles."""
-    strong, weak = (_shown_obstacles(each for each in obstacles if each.is_weak is weak) for weak in (False, True))
+    strong, weak = (
+        _shown(
+            Counter(f"{each.code} ({each.operator or 'the model'})" for each in obstacles if each.is_weak is is_weak)
+        )
+        for is_weak in (False, True)
+    )
     reason = reason or strong
     return Way(name, not reason, reason, "" if reason else weak)
 
 
-def _shown_obstacles(obstacles: Iterable[NodeObstacle]) -> str:
-    return _shown(Counter(f"{found.code} ({found.operator or 'the model'})" for found in obstacles))
+def _bodies(model: ModelProto, operators: Mapping[tuple[str, str], int]) -> str:
+    """Return why onnxruntime cannot run a model by its function bodies; empty if it can.
 
-
-def _bodies(model: ModelProto, operators: Operators) -> str:
-    """Return why onnxruntime cannot run a model by its function bodies; empty if it can."""
+    `operators` are the numbers of nodes by domain and operator.
+    """
     functions = {(function.domain, function.name) for function in model.functions}
     versions = {canonical_domain(entry.domain): entry.version for entry in model.opset_import}
     unknown = Counter[str]()
@@ -151,7 +149,6 @@ def _is_known(domain: str, op_type: str, version: int) -> bool:
 
 @lru_cache
 def _contributed() -> frozenset[str]:
-    """Return the operators of domain com.microsoft in onnxruntime's packages."""
     table = json.loads((Path(__file__).parent / "onnxruntime_operators.json").read_text(encoding="utf-8"))
     return frozenset(table["com.microsoft"])
 
@@ -170,6 +167,5 @@ def _nodes(model: ModelProto) -> Iterator[NodeProto]:
 
 
 def _shown(counts: Counter[str]) -> str:
-    """Return names, the most frequent first, as text; empty if there are none."""
-    names = [name for name, _ in counts.most_common()]
-    return first_of(names, _SHOWN)
+    """Return the three most frequent names as text; empty if there are none."""
+    return first_of([name for name, _ in counts.most_common()], 3)

@@ -10,13 +10,12 @@ the same model.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from unittest.mock import patch
 
 import torch
-from onnx.defs import OpSchema
+from onnx.defs import get_schema
 from onnx_ir.schemas import OpSignature
 from torch import Tensor, fx
 from torch.export import ExportedProgram, ModuleCallEntry, ModuleCallSignature
@@ -48,22 +47,16 @@ class UnusualResultError(Exception):
     """A result of a function is no tensor that the function computes, or it is two of them."""
 
 
-class _Translation(NamedTuple):
-    """torch's translations of operators, with those of this package, and the decompositions of all others."""
-
-    registry: ONNXRegistry
-    decompositions: Mapping[Any, Callable[..., Any]]
-
-
 @functools.cache
-def _translation() -> _Translation:
+def _translation() -> tuple[ONNXRegistry, Mapping[Any, Callable[..., Any]]]:
+    """Return torch's translations of operators, with those of this package, and the decompositions of all others."""
     registry = ONNXRegistry.from_torchlib()
     for operator, write in TRANSLATIONS.items():
         registry.register_op(operator, write, is_complex=False)
     translated = set(_decomp.get_onnx_implemented_overloads(registry))
     decompositions = _decomp.create_onnx_friendly_decomposition_table(translated)
     # Only here are writes to a view of a tensor operators of their own.
-    return _Translation(registry, {**decompositions, torch.ops.aten.diagonal_scatter.default: diagonal_scatter})
+    return registry, {**decompositions, torch.ops.aten.diagonal_scatter.default: diagonal_scatter}
 
 
 def quick_program(
@@ -80,29 +73,20 @@ def quick_program(
     promotion = InsertTypePromotion(graph)
     promotion.interpreter = _Promotion(graph, TypePromotionTable())
     promotion.run()
-    with _signatures_are_kept():
+    with patch.object(OpSignature, "from_op_schema", lambda s: _signature(s.name, s.since_version, s.domain)):
         program = _core._exported_program_to_onnx_program(_exported(graph), registry=registry)  # noqa: SLF001
     _ir_passes.rename_inputs(program.model, list(inputs))
     _ir_passes.rename_outputs(program.model, list(outputs))
     return program
 
 
-_SIGNATURES: dict[tuple[str, int, str], OpSignature] = {}
+_read_signature = OpSignature.from_op_schema
 
 
-@contextmanager
-def _signatures_are_kept() -> Iterator[None]:
-    """Read the schema of an operator once: the exporter reads it for each node, which takes a tenth of its time."""
-    read = OpSignature.from_op_schema
-
-    def kept(schema: OpSchema) -> OpSignature:
-        key = schema.name, schema.since_version, schema.domain
-        if key not in _SIGNATURES:
-            _SIGNATURES[key] = read(schema)
-        return _SIGNATURES[key]
-
-    with patch.object(OpSignature, "from_op_schema", kept):
-        yield
+@functools.cache
+def _signature(name: str, version: int, domain: str) -> OpSignature:
+    """Return what the exporter reads from the schema of an operator for each node, which takes a tenth of its time."""
+    return _read_signature(get_schema(name, version, domain))
 
 
 class _Promotion(_TypePromotionInterpreter):

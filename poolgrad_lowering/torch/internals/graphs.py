@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -30,7 +30,6 @@ class _OfAnyStrides(fx.Interpreter):
     """Runs a graph whose results may have other strides than in its trace, with a copy where these allow no view."""
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator, or one that may copy."""
         if target is torch.ops.aten.view.default and not args[0].is_contiguous():
             target = torch.ops.aten.reshape.default
         return super().call_function(target, args, kwargs)
@@ -42,8 +41,7 @@ annotate = traceback.annotate
 
 def annotation(node: fx.Node) -> dict[str, Any]:
     """Return what `annotate` noted with a node."""
-    found: dict[str, Any] = node.meta.get("custom") or {}
-    return found
+    return node.meta.get("custom") or {}
 
 
 def note_backward_of(result: Tensor) -> None:
@@ -63,7 +61,7 @@ def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor], *, is_wr
     for node in graph.graph.find_nodes(op="get_attr"):
         value: Any = getattr(graph, node.target, None)
         is_held = isinstance(value, Tensor) and value.numel() and value.data_ptr() in names
-        if is_held and (not is_written or _memory(node) in writing):
+        if is_held and (not is_written or _memories(node) & writing):
             return names[value.data_ptr()]
     return None
 
@@ -74,36 +72,30 @@ def changed_inputs(graph: fx.GraphModule, results: range) -> tuple[list[int], li
     The outputs at the positions `results` are these first inputs as they are after the graph, in their order. One has
     changed if the graph writes to it, or returns another tensor.
     """
-    inputs = [_memory(node) for node in graph.graph.find_nodes(op="placeholder")]
+    inputs = [_memories(node) for node in graph.graph.find_nodes(op="placeholder")]
     writing = _written_memories(graph)
     outputs: Any = graph.graph.output_node().args[0]
-    after = [_memory(outputs[position]) for position in results]
-    written = [position for position, memory in enumerate(inputs) if memory in writing]
+    after = [_memories(outputs[position]) for position in results]
+    written = [position for position, memory in enumerate(inputs) if memory & writing]
     other = {position for position, memory in enumerate(after) if memory != inputs[position]}
     return sorted(other.union(written).intersection(range(len(after)))), written
 
 
 def writes_to(graph: fx.GraphModule, node: fx.Node) -> bool:
     """Whether a traced graph writes to the memory of the tensor that a node makes."""
-    return _memory(node) in _written_memories(graph)
+    return not _memories(node).isdisjoint(_written_memories(graph))
 
 
 def _written_memories(graph: fx.GraphModule) -> set[int]:
-    """Return the memory of all tensors that a traced graph writes to."""
-    return {_memory(operand) for node in graph.graph.nodes for operand in _written_operands(node)}
-
-
-def _memory(node: fx.Node) -> int:
-    """Return a number that tensors which share memory have in common."""
-    found: int = node.meta["val"].untyped_storage()._cdata  # noqa: SLF001 - there is no other way
-    return found
+    operands = (operand for node in graph.graph.nodes for operand in _written_operands(node))
+    return set[int]().union(*map(_memories, operands))
 
 
 def _memories(node: fx.Node) -> set[int]:
-    """Return the numbers of the tensors that a node makes, of which a split makes several."""
+    """Return numbers that nodes whose tensors share memory have in common; a split makes several tensors."""
     results = node.meta["val"]
     tensors = results if isinstance(results, (list, tuple)) else [results]
-    return {each.untyped_storage()._cdata for each in tensors if isinstance(each, Tensor)}  # noqa: SLF001 - as above
+    return {each.untyped_storage()._cdata for each in tensors if isinstance(each, Tensor)}  # noqa: SLF001 - there is no other way
 
 
 def _written_operands(node: fx.Node) -> Iterator[fx.Node]:
@@ -114,13 +106,6 @@ def _written_operands(node: fx.Node) -> Iterator[fx.Node]:
         if argument.alias_info is not None and argument.alias_info.is_write:
             given: Any = node.args[position] if position < len(node.args) else node.kwargs[argument.name]
             yield from given if isinstance(given, (list, tuple)) else [given]
-
-
-def return_only(graph: fx.GraphModule, positions: Iterable[int]) -> None:
-    """Let a traced graph return only the outputs at these positions. Its code in Python, which nothing runs, stays."""
-    node = graph.graph.output_node()
-    outputs: Any = node.args[0]
-    node.args = (tuple(outputs[position] for position in positions),)
 
 
 def changes_windows(graph: fx.GraphModule) -> bool:

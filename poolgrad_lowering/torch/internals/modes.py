@@ -16,9 +16,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import (
-    tree_map,
-)
+from torch.utils._pytree import tree_map
 
 aten = torch.ops.aten
 
@@ -40,7 +38,6 @@ class Draws(TorchDispatchMode):
         self._given = None if given is None else iter(given)
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator, or what takes its place."""
         if operator.overloadpacket in _DRAWING:
             drawn = operator(*args, **(kwargs or {})) if self._given is None else next(self._given).clone()
             self.values.append(drawn.clone())
@@ -67,7 +64,6 @@ class InFloat64(TorchDispatchMode):
         self._written = written
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator on operands in float64, and with float64 as the type that it asks for."""
         arguments, results = operator._schema.arguments, operator._schema.returns  # noqa: SLF001 - there is no other way
         kwargs = dict(kwargs or {})
         if not any(result.alias_info and not result.alias_info.is_write for result in results):
@@ -103,7 +99,6 @@ class WithoutRandomNumbers(TorchDispatchMode):
     """While it is active, raises `RandomNumbersInBackwardError` when an operator draws random numbers."""
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator unless it draws."""
         if torch.Tag.nondeterministic_seeded in operator.tags:
             raise RandomNumbersInBackwardError(str(operator))
         return operator(*args, **(kwargs or {}))
@@ -116,7 +111,6 @@ class DataIsCopied(TorchFunctionMode):
     """
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the function, or the copy in its place."""
         if function != Tensor.data.__set__:
             return function(*args, **(kwargs or {}))
         tensor, value = args
@@ -183,11 +177,9 @@ class _WithoutGraphs(io.TextIOBase):
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text, unless a graph is in it."""
         return len(text) if "def forward(" in text else self._stream.write(text)
 
     def flush(self) -> None:
-        """Write what is left."""
         self._stream.flush()
 
 

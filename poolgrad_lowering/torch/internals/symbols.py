@@ -12,11 +12,7 @@ import torch
 from sympy import Eq, Symbol
 from sympy.logic.boolalg import Boolean
 from torch._dynamo.source import ConstantSource
-from torch.fx.experimental.symbolic_shapes import (
-    DimDynamic,
-    ShapeEnv,
-    StrictMinMaxConstraint,
-)
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StrictMinMaxConstraint
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 

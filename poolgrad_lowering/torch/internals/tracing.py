@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from functools import partial
 from operator import getitem
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, fx
 from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
+from torch._library.utils import lookup_op
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -25,12 +27,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.distributions import Distribution
 from torch.fx import traceback
-from torch.fx.experimental.proxy_tensor import (
-    disable_proxy_modes_tracing,
-    get_proxy_mode,
-    get_proxy_slot,
-    make_fx,
-)
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, get_proxy_slot, make_fx
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
@@ -68,9 +65,15 @@ def trace(
     with (
         mode,
         without_one_dnn(),
-        _masks_as_they_are(),
-        _lengths_as_sizes(),
-        _unchecked_distributions(),
+        patch.object(builtins, "len", _first_size),
+        # No graph can ask whether the arguments of a distribution are valid, nor compare the numbers of a mask with
+        # those of the causal mask, which has a faster kernel.
+        patch.object(Distribution, "_validate_args", False),
+        patch.object(
+            torch.nn.modules.transformer,
+            "_detect_is_causal_mask",
+            lambda mask, is_causal=None, size=None: is_causal is True,  # noqa: ARG005
+        ),
         enable_python_dispatcher(),
         _decomposed(differentiated),
         sdpa_kernel(SDPBackend.MATH),
@@ -178,16 +181,14 @@ GROUPED_MM = torch._grouped_mm  # noqa: SLF001 - what torch.nn.functional.groupe
 decompositions_of = get_decompositions
 """torch's decompositions of operators, including those of operators that an export keeps."""
 
-
-@contextmanager
-def _unchecked_distributions() -> Iterator[None]:
-    """While it is active, torch.distributions does not ask whether its arguments are valid, which no graph can."""
-    before = Distribution._validate_args  # noqa: SLF001
-    Distribution.set_default_validate_args(False)
-    try:
-        yield
-    finally:
-        Distribution.set_default_validate_args(before)
+_OF_EACH = torch._C.DispatchKey.CompositeExplicitAutograd  # noqa: SLF001 - there is no other way
+OF_LISTS: dict[Any, Callable[..., Any]] = {
+    operator: partial(operator._op_dk, _OF_EACH)  # noqa: SLF001
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key(_OF_EACH.name)  # noqa: SLF001
+    if name.startswith("aten::_foreach_")
+    for operator in [lookup_op(name)]
+}
+"""torch's kernels of operators of lists of tensors that call the operator of each tensor."""
 
 
 def _fake(
@@ -196,8 +197,7 @@ def _fake(
     """Return a tensor without data that has the sizes of this one as integers, but for the symbolic ones."""
     if not sizes:
         context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.STATIC] * tensor.ndim)
-        fake: Tensor = mode.from_tensor(tensor.detach(), source=ConstantSource(name), symbolic_context=context)
-        return fake
+        return mode.from_tensor(tensor.detach(), source=ConstantSource(name), symbolic_context=context)
     shape: list[int | torch.SymInt] = list(tensor.shape)
     for axis, (factor, symbol) in sizes.items():
         shape[axis] = factor * symbols.size(symbol, tensor.shape[axis] // factor)
@@ -205,34 +205,12 @@ def _fake(
         return torch.empty(shape, dtype=tensor.dtype)
 
 
-@contextmanager
-def _masks_as_they_are() -> Iterator[None]:
-    """While it is active, transformer layers take a mask as it is.
-
-    torch compares its numbers with those of the causal mask, which has a faster kernel.
-    """
-    layers = torch.nn.modules.transformer
-    kept = layers._detect_is_causal_mask  # noqa: SLF001 - there is no other way
-    try:
-        layers._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True  # noqa: SLF001, ARG005
-        yield
-    finally:
-        layers._detect_is_causal_mask = kept  # noqa: SLF001
+_length = len
 
 
-@contextmanager
-def _lengths_as_sizes() -> Iterator[None]:
-    """While it is active, `len` of a tensor is its first size, which may be symbolic: that of Python is a number."""
-    own = builtins.len
-
-    def length(of: Any, /) -> Any:
-        return of.shape[0] if isinstance(of, Tensor) and of.ndim else own(of)
-
-    try:
-        builtins.len = length
-        yield
-    finally:
-        builtins.len = own
+def _first_size(of: Any, /) -> Any:
+    """Return the first size of a tensor, which may be symbolic, in place of its length: that of Python is a number."""
+    return of.shape[0] if isinstance(of, Tensor) and of.ndim else _length(of)
 
 
 @contextmanager

@@ -9,14 +9,7 @@ from typing import Any, TypeAlias
 from torch import Tensor
 from torch._dynamo import OptimizedModule
 from torch.optim import Optimizer
-from torch.utils._pytree import (
-    GetAttrKey,
-    MappingKey,
-    SequenceKey,
-    TreeSpec,
-    tree_flatten_with_path,
-    tree_unflatten,
-)
+from torch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec, tree_flatten_with_path, tree_unflatten
 
 Structure: TypeAlias = TreeSpec
 """How tuples, lists, dictionaries and torch's other trees hold their leaves."""
