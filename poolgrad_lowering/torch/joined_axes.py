@@ -66,6 +66,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
     torch's own joins all axes of one tensor that are kept, and all that both have, and parts them again.
     """
+    if operands and isinstance(operands[0], (list, tuple)):
+        return einsum(equation, *operands[0])
     inputs, _, kept = equation.replace(" ", "").partition("->") if isinstance(equation, str) else ("", "", "")
     first, _, second = inputs.partition(",")
     named = list(zip((first, second), operands, strict=False))

@@ -331,7 +331,7 @@ class Summed(nn.Module):
         key = torch.einsum("hnd,ibh->ibnd", self.parts[1], y)
         odds = torch.einsum("ibnd,jbnd->bnij", query, key).softmax(3)
         found = torch.einsum("ibnd,hnd->ibh", torch.einsum("bnij,jbnd->ibnd", odds, value), self.parts[3])
-        return torch.einsum("ibh,ibh->bi", found, y)
+        return torch.einsum("ibh,ibh->bi", [found, y])
 
 
 def test_sums_of_products_are_no_obstacle() -> None:
