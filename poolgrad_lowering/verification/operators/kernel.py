@@ -14,7 +14,7 @@ def operator(name: str, function: Callable[..., Any], domain: str = "") -> type[
     """Return an operator whose result, or tuple of results, a function returns for its inputs and attributes."""
 
     def run(_: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        found = function(*inputs, **attributes)
-        return found if isinstance(found, tuple) else (found,)
+        results = function(*inputs, **attributes)
+        return results if isinstance(results, tuple) else (results,)
 
-    return type(name, (OpRun,), {"op_domain": domain, "_run": run})
+    return type(name, (OpRun,), {"_run": run, "op_domain": domain})
