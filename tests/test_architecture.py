@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_809,
     "dialect": 2_280,
     "entry": 3_729,
-    "ge": 3_336,
+    "ge": 3_335,
     "model": 6_915,
     "report": 1_975,
     "standard": 3_000,
-    "torch": 7_796,
-    "verification": 6_853,
+    "torch": 7_816,
+    "verification": 6_862,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -113,11 +113,10 @@ def _fill(
     missing = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
-    zeros = [
-        zeros_like_input(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing if own[axis] == 1
-    ]
-    if len(zeros) < len(missing) or "" in zeros:
+    can_be_made = all(own[axis] == 1 and _multiples(sizes[axis], writer) for axis in missing)
+    if not can_be_made or element not in _WITH_ZERO:
         return False
+    zeros = [zeros_like_input(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing]
     result, spread = node.output[0], list(own)
     if is_split and set(own) != {1}:
         value = writer.reshape(value, _as_numbers(own, -1), writer.name(f"{result}/axes"))

@@ -209,8 +209,8 @@ def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgr
             if dim.dim_param.startswith(_UNKNOWN):
                 dim.ClearField("dim_param")
             elif dim.HasField("dim_param"):
-                named = _WORD.sub(lambda word: names.get(word[0], word[0]), dim.dim_param)
-                dim.dim_param = _divided(named, names.values()) if "//" in named else named
+                size = _divided(dim.dim_param, names) if "//" in dim.dim_param else dim.dim_param
+                dim.dim_param = _WORD.sub(lambda word: names.get(word[0], word[0]), size)
 
 
 def _divided(size: str, symbols: Iterable[str]) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import eq, mul
 from typing import Any
 
 import numpy as np
@@ -50,8 +49,13 @@ class _Repeated(torch.autograd.Function):
 
 
 def _filtered(radius: int, weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
-    """Return the weights of all elements for each result, by their distances; at `radius` and farther they are 0."""
+    """Return the weights of all elements for each result, by their distances; at `radius` and farther they are 0.
+
+    As many results as elements are these in a linear interpolation, whatever the ratio is.
+    """
     results = np.arange(count, dtype=np.float64)
+    if radius == 1 and count == size:
+        ratio = 1.0
     positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
     return taps(positions, size, radius, weights)
 
@@ -64,13 +68,19 @@ def _antialiased(weights: Weights, size: int, count: int, ratio: float, *, align
 
 
 def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
-    """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32."""
+    """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32.
+
+    Without an offset, as many results as elements, or twice as many, are at these, whatever the ratio is.
+    """
+    if offset == 0 and count in (size, 2 * size):
+        ratio = size / count
     positions = ((np.arange(count) + offset).astype(np.float32) * np.float32(ratio)).astype(int)
     return np.eye(size)[positions.clip(0, size - 1)]
 
 
 def _computed_linear(size: Any, count: Any, ratio: float | Tensor, *, align_corners: bool) -> Tensor:
     elements, results = _places(size), _places(count)
+    ratio = torch.where(_last(results) == _last(elements), 1.0, ratio)
     positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
     positions = torch.minimum(positions.clamp(min=0), _last(elements))
     return (1 - (positions[:, None] - elements).abs()).clamp(min=0)
@@ -84,8 +94,12 @@ def _computed_nearest(
     *,
     align_corners: bool,  # noqa: ARG001 - as in `_nearest`
 ) -> Tensor:
-    elements = _places(size)
-    positions = torch.minimum(((_places(count) + offset) * ratio).floor(), _last(elements))
+    elements, results = _places(size), _places(count)
+    if offset == 0:
+        all_elements, all_results = _last(elements) + 1, _last(results) + 1
+        is_fixed = (all_results == all_elements) | (all_results == 2 * all_elements)
+        ratio = torch.where(is_fixed, all_elements / all_results, ratio)
+    positions = torch.minimum(((results + offset) * ratio).floor(), _last(elements))
     return (positions[:, None] == elements).to(elements.dtype)
 
 
@@ -114,8 +128,10 @@ def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) 
     """
     sizes, counts, factors = x.shape[2:], arguments[0], arguments[-1] or [None] * (x.ndim - 2)
     if counts is None:
-        whole = (int(factor) if factor == int(factor) else factor for factor in factors)
-        counts = [math.floor(size * factor) for size, factor in zip(sizes, whole, strict=True)]
+        counts = [
+            size * int(factor) if factor == int(factor) else math.floor(size * factor)
+            for size, factor in zip(sizes, factors, strict=True)
+        ]
     is_symbolic = not all(isinstance(size, int) for size in (*sizes, *counts))
     if not x.is_floating_point() or (is_symbolic and matrix not in _COMPUTED):
         return NotImplemented
@@ -134,11 +150,15 @@ def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) 
 def _repeats(matrix: Any, matrices: Sequence[Matrix], sizes: Sequence[Any], counts: Sequence[Any]) -> list[int] | None:
     """Return how often each element is repeated along each axis, if nothing else is done; else None."""
     times = [count // size for size, count in zip(sizes, counts, strict=True)]
-    if not all(isinstance(weights, np.ndarray) for weights in matrices):
-        are_whole = all(map(is_number, times)) and all(map(is_known, map(eq, counts, map(mul, sizes, times))))
-        return list(map(int, times)) if are_whole and matrix in (_NEAREST, _NEAREST_EXACT) else None
-    repeats = [np.repeat(np.eye(size), factor, 0) for size, factor in zip(sizes, times, strict=True)]
-    return times if all(map(np.array_equal, matrices, repeats)) else None
+    for weights, size, count, number in zip(matrices, sizes, counts, times, strict=True):
+        if isinstance(weights, np.ndarray):
+            is_repeated = np.array_equal(weights, np.repeat(np.eye(size), number, 0))
+        else:
+            is_whole = is_number(number) and is_known(count == size * number)
+            is_repeated = is_whole and matrix in (_NEAREST, _NEAREST_EXACT)
+        if not is_repeated:
+            return None
+    return list(map(int, times))
 
 
 def _ratio(size: Any, count: Any, less: int) -> float | Tensor:

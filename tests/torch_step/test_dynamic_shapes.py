@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from onnx import numpy_helper
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
@@ -429,6 +431,26 @@ def test_ends_that_are_cut_off_a_length_are_no_obstacle() -> None:
     assert_whole(step)
     step.check(steps=2)
     check_for(step, torch.randn(3, 3, 12), torch.zeros(1))
+
+
+def test_zeros_of_a_symbolic_size_are_shared() -> None:
+    step = export_training_step(
+        nn.Sequential(nn.Linear(4, 4), Function(lambda y: y + torch.zeros(y.shape[0], 1, y.shape[2]))),
+        lambda y, _: (y * y * torch.arange(4.0)).mean(),
+        (torch.randn(2, 5, 4), torch.zeros(1)),
+        dynamic_shapes={"input": {0: "lambda", 1: "time"}},
+    )
+    assert_whole(step)
+    check_for(step, torch.randn(3, 7, 4), torch.zeros(1))
+
+
+def test_a_stored_loss_is_no_export_of_a_step() -> None:
+    step = export(optimizer="sgd")
+    export_of_it = export_cann(step.model).model
+    [last] = [node for node in export_of_it.graph.node if node.output[0] == "loss"]
+    export_of_it.graph.node.remove(last)
+    export_of_it.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), "loss"))
+    assert not verify(step.model, export_of_it, whole_model=False).proven
 
 
 def test_rows_of_tensors_with_other_axes_are_rows() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,6 +109,27 @@ def test_a_symbolic_batch() -> None:
     step = export_training_step(model, lambda y, t: (y.mean((1, 2, 3)) * t).sum(), batch, dynamic_batch=True)
     step.check()
     assert step.model.graph.input[-1].type.tensor_type.shape.dim[0].dim_param
+
+
+@pytest.mark.parametrize("scales", [2, 1.5, (2.0, 1.05)])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear"])
+def test_symbolic_sizes(mode: str, scales: Any) -> None:
+    step = export_training_step(
+        Resized(scale_factor=scales, mode=mode),
+        lambda y, t: (y * y).mean() + t,
+        (torch.randn(2, 3, 6, 8), torch.randn(())),
+        dynamic_shapes={"x": {2: "height"}},
+    )
+    step.check()
+    others = (torch.randn(2, 3, height, 8).numpy() for height in (5, 10))
+    for other in others:
+        replace(step, examples={**step.examples, "x": other}).check()
+
+
+@pytest.mark.parametrize(("mode", "scale"), [("nearest", 1.05), ("nearest", 2.05), ("bilinear", 1.05)])
+def test_factors_that_leave_or_double_a_size(mode: str, scale: float) -> None:
+    """PyTorch then takes the elements, whatever the factor is."""
+    exported(mode=mode, scale_factor=scale).check()
 
 
 def test_the_operators_are_torchs_again_after_an_export() -> None:

@@ -13,7 +13,7 @@ is among them. Whether they compute the same, only a run can tell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -36,11 +36,15 @@ _ROUNDED = ("BatchNormalization",)
 
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
-    """Return the lowered model with the original's nodes where an export has others; the same object if none."""
+    """Return the lowered model with the original's nodes where an export has others; the same object if none.
+
+    A model that stores what the original computes is no export.
+    """
+    computed = {name for node in original.graph.node if protos.constant_tensor(node) is None for name in node.output}
     before = set(map(protos.node_bytes, original.graph.node))
     made = [name for node in lowered.graph.node for name in node.output if name]
     is_lowered = all(protos.node_bytes(node) in before or node.domain == DOMAIN for node in lowered.graph.node)
-    if is_lowered or len(set(made)) < len(made):
+    if is_lowered or len(set(made)) < len(made) or any(each.name in computed for each in lowered.graph.initializer):
         return lowered
     original = protos.in_order(original)  # types of values are inferred in the order of the nodes
     changed = deepcopy(protos.in_order(lowered))
@@ -116,7 +120,7 @@ def _measured(graph: GraphProto, types: TensorTypes) -> dict[str, TensorType]:
 
 
 def _without_rewrites(
-    original: GraphProto, lowered: GraphProto, nodes: Iterable[NodeProto], context: Context, put_back: set[str]
+    original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], context: Context, put_back: set[str]
 ) -> list[NodeProto]:
     """Return the nodes of the lowered graph, in order, with a node of the original in place of each rewrite of it.
 
@@ -137,6 +141,11 @@ def _without_rewrites(
                 gone.update(id(each) for each in matched)
                 break
     put_back.update(name for node in in_place.values() for name in node.output if name)
+    needed = {name for node in nodes if id(node) not in gone for name in node.input} - put_back
+    for node in reversed(nodes):  # several rewrites may share zeros
+        if id(node) in gone and id(node) not in in_place and not needed.isdisjoint(node.output):
+            gone.remove(id(node))
+            needed.update(node.input)
     return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
 
 
