@@ -209,13 +209,16 @@ def _name_symbols(exported: onnx.ModelProto, program: torch.export.ExportedProgr
             if dim.dim_param.startswith(_UNKNOWN):
                 dim.ClearField("dim_param")
             elif dim.HasField("dim_param"):
-                size = _divided(dim.dim_param, names) if "//" in dim.dim_param else dim.dim_param
-                dim.dim_param = _WORD.sub(lambda word: names.get(word[0], word[0]), size)
+                named = _WORD.sub(lambda word: names.get(word[0], word[0]), dim.dim_param)
+                dim.dim_param = _divided(named, set(names.values())) if "//" in named else named
 
 
 def _divided(size: str, symbols: Iterable[str]) -> str:
     """Return s for (s**2)//s, as torch writes what a view leaves to -1; a quotient with a remainder as it is."""
-    quotient = sympy.sympify(size, {name: sympy.Symbol(name, integer=True, positive=True) for name in symbols})
+    aliases = {name: f"size{number}" for number, name in enumerate(symbols)}  # names may be keywords of Python
+    text = _WORD.sub(lambda word: aliases.get(word[0], word[0]), size)
+    known = {alias: sympy.Symbol(name, integer=True, positive=True) for name, alias in aliases.items()}
+    quotient = sympy.sympify(text, known)
     return size if quotient.has(sympy.floor) else str(quotient)
 
 
