@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,8 @@ class _Repeated(torch.autograd.Function):
 
 
 def _filtered(radius: int, weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
-    """Return the weights of all elements for each result, by their distances; at `radius` and farther they are 0.
-
-    As many results as elements are these in a linear interpolation, whatever the ratio is.
-    """
+    """Return the weights of all elements for each result, by their distances; at `radius` and farther they are 0."""
     results = np.arange(count, dtype=np.float64)
-    if radius == 1 and count == size:
-        ratio = 1.0
     positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
     return taps(positions, size, radius, weights)
 
@@ -68,19 +64,13 @@ def _antialiased(weights: Weights, size: int, count: int, ratio: float, *, align
 
 
 def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
-    """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32.
-
-    Without an offset, as many results as elements, or twice as many, are at these, whatever the ratio is.
-    """
-    if offset == 0 and count in (size, 2 * size):
-        ratio = size / count
+    """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32."""
     positions = ((np.arange(count) + offset).astype(np.float32) * np.float32(ratio)).astype(int)
     return np.eye(size)[positions.clip(0, size - 1)]
 
 
 def _computed_linear(size: Any, count: Any, ratio: float | Tensor, *, align_corners: bool) -> Tensor:
     elements, results = _places(size), _places(count)
-    ratio = torch.where(_last(results) == _last(elements), 1.0, ratio)
     positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
     positions = torch.minimum(positions.clamp(min=0), _last(elements))
     return (1 - (positions[:, None] - elements).abs()).clamp(min=0)
@@ -94,12 +84,8 @@ def _computed_nearest(
     *,
     align_corners: bool,  # noqa: ARG001 - as in `_nearest`
 ) -> Tensor:
-    elements, results = _places(size), _places(count)
-    if offset == 0:
-        all_elements, all_results = _last(elements) + 1, _last(results) + 1
-        is_fixed = (all_results == all_elements) | (all_results == 2 * all_elements)
-        ratio = torch.where(is_fixed, all_elements / all_results, ratio)
-    positions = torch.minimum(((results + offset) * ratio).floor(), _last(elements))
+    elements = _places(size)
+    positions = torch.minimum(((_places(count) + offset) * ratio).floor(), _last(elements))
     return (positions[:, None] == elements).to(elements.dtype)
 
 
@@ -119,6 +105,8 @@ _COMPUTED: Mapping[Any, Callable[..., Tensor]] = {
     _NEAREST_EXACT: partial(_computed_nearest, 0.5),
 }
 """The functions that compute a matrix of symbolic sizes, by the one that gives a constant."""
+_FIXED: Mapping[Any, tuple[int, ...]] = {_LINEAR: (1,), _NEAREST: (1, 2)}
+"""How many times as many results as elements there are where PyTorch ignores a factor, by the same."""
 
 
 def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) -> Tensor:
@@ -138,7 +126,7 @@ def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) 
     align_corners = len(arguments) > 2 and arguments[1]
     matrices: list[Matrix] = []
     for size, count, factor in zip(sizes, counts, factors, strict=True):
-        ratio = 1 / factor if factor is not None and not align_corners else _ratio(size, count, int(align_corners))
+        ratio = _ratio(size, count, None if align_corners else factor, int(align_corners), _FIXED.get(matrix, ()))
         is_constant = isinstance(size, int) and isinstance(count, int)
         weights = matrix if is_constant else _COMPUTED[matrix]
         matrices.append(weights(size, count, ratio, align_corners=align_corners))
@@ -161,17 +149,30 @@ def _repeats(matrix: Any, matrices: Sequence[Matrix], sizes: Sequence[Any], coun
     return list(map(int, times))
 
 
-def _ratio(size: Any, count: Any, less: int) -> float | Tensor:
-    """Return (size - less) / (count - less), 0 for a count of `less`; a tensor of one number if it is not known."""
+def _ratio(size: Any, count: Any, factor: float | None, less: int, fixed: Sequence[int]) -> float | Tensor:
+    """Return 1 / factor, or (size - less) / (count - less), 0 for a count of `less`, if there is none or it is ignored.
+
+    It is ignored where there are as many times as many results as elements as one of `fixed` says. If sizes decide that
+    are not known, the ratio is a tensor of one number.
+    """
     if isinstance(size, int) and isinstance(count, int):
+        if factor is not None and count not in [number * size for number in fixed]:
+            return 1 / factor
         return (size - less) / (count - less) if count > less else 0.0
+    if factor is not None and (not fixed or factor == int(factor)):
+        return 1 / factor
     for one, other, power in ((count, size, -1.0), (size, count, 1.0)):
         if not less and is_number(one // other) and is_known(one == other * (one // other)):
             return float(int(one // other) ** power)
-    steps, parts = (
-        number - less if isinstance(number, int) else _last(_places(number)) + (1 - less) for number in (size, count)
+    elements, results = (
+        torch.full((1,), float(number)) if isinstance(number, int) else _last(_places(number)) + 1
+        for number in (size, count)
     )
-    return steps / (parts.clamp(min=1) if isinstance(parts, Tensor) else max(parts, 1))
+    of_sizes = (elements - less) / (results - less).clamp(min=1)
+    if factor is None:
+        return of_sizes
+    is_ignored = reduce(or_, (results == number * elements for number in fixed))
+    return torch.where(is_ignored, of_sizes, 1 / factor)
 
 
 _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {

@@ -14,7 +14,7 @@ import torch
 from onnx import NodeProto, helper
 from torch import Tensor, fx
 
-from poolgrad_lowering.model.ir.graphs import remove_entries
+from poolgrad_lowering.model.ir.graphs import names_captured, remove_entries
 from poolgrad_lowering.torch.internals.tracing import is_number
 
 
@@ -43,9 +43,8 @@ class _Writer:
         if len(node.output) == 1 and self._size(node.output[0]) is not None:
             self.waiting[node.output[0]] = node
             return
-        if any(attribute.HasField("g") for attribute in node.attribute):  # which may read all of them
-            for name in list(self.waiting):
-                self._operand(name)
+        for name in names_captured(node):
+            self._compute(name)
         node.input[:] = list(map(self._operand, node.input))
         self.nodes.append(node)
         for name in node.output:
@@ -57,21 +56,24 @@ class _Writer:
     def _size(self, name: str) -> sympy.Expr | None:
         """Return the sum or quotient that a value is, or None."""
         value = self._values.get(name)
-        is_computed = isinstance(value, torch.SymInt) and value.node.expr.has(sympy.Add, sympy.Function)
-        return value.node.expr if isinstance(value, torch.SymInt) and is_computed else None
+        size = value.node.expr if isinstance(value, torch.SymInt) else None
+        return size if size is not None and size.has(sympy.Add, sympy.Function) else None
 
     def _operand(self, name: str) -> str:
         """Return the name under which a node reads a value."""
         size = self._size(name)
-        if size is not None and size in self._tensors and size not in self._read:
+        if size not in self._tensors:
+            self._compute(name)
+            return name
+        if size not in self._read:
             source, axis = self._tensors[size]
             self._read[size] = f"{name}.read"
             shape = helper.make_node("Shape", [source], [f"{name}.shape"], f"{name}/shape", start=axis, end=axis + 1)
             self.nodes += [shape, helper.make_node("Squeeze", shape.output, [f"{name}.read"], f"{name}/read")]
-        if size is not None and size in self._read:
-            return self._read[size]
-        if name in self.waiting:
-            node = self.waiting.pop(name)
+        return self._read[size]
+
+    def _compute(self, name: str) -> None:
+        """Add the node of a value that waits."""
+        if (node := self.waiting.pop(name, None)) is not None:
             node.input[:] = list(map(self._operand, node.input))
             self.nodes.append(node)
-        return name

@@ -320,15 +320,15 @@ def _resize(known: Known, node: Node, value: Value) -> Shape | None:
     scales = known.constant(node.input(1 if is_old else 2))
     if source is None or scales is None or scales.shape != (len(source),) or len(node.inputs) > 3:
         return None
-    whole = [int(np.floor(scale)) if scale >= 0 else 0 for scale in scales]
-    return tuple(
-        Dim(int(np.floor(dim.static * scale)))
-        if dim.static is not None
-        else size((Dim(number), dim))
-        if scale == number > 0
-        else opaque(value, axis)
-        for axis, (dim, scale, number) in enumerate(zip(source, scales, whole, strict=True))
-    )
+    if not np.isfinite(scales).all():
+        return None
+
+    def scaled(axis: int, dim: Dim, scale: np.floating[Any]) -> Dim:
+        if dim.static is not None:
+            return Dim(int(np.floor(dim.static * scale)))
+        return size((Dim(int(scale)), dim)) if scale >= 1 and scale.is_integer() else opaque(value, axis)
+
+    return tuple(map(scaled, range(len(source)), source, scales))
 
 
 def _tile(known: Known, node: Node, _: Value) -> Shape | None:

@@ -95,7 +95,7 @@ class NodeRewrite:
     def zeros(self, axis: int, rank: int, source: SizedInput, element: int) -> str:
         """Add zeros, of the size that an input has on an axis, for another axis of other ranks, as for graph mode.
 
-        Of a multiple of the size, every so manieth element is taken.
+        If the input has m times the size, every m-th element is taken.
         """
         multiple, name, held_axis, dims = source
         self.reads.append(name)

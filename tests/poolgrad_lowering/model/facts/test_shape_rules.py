@@ -113,6 +113,7 @@ CASES = [
     ("Reshape", "s = Constant<value_ints = [-1]>() Y = Reshape(X, s)", [()], 16),
     ("Reshape", "s = Constant<value_ints = [1, 1]>() Y = Reshape(X, s)", [()], 16),
     ("Resize", 's = Constant<value_floats = [1.0, 2.5]>() Y = Resize<mode = "nearest">(X, , s)', [(2, 3)], 18),
+    ("Resize", 's = Constant<value_floats = [3.0, 2.0]>() Y = Resize<mode = "nearest">(X, , s)', [(2, 3)], 18),
     ("Tile", "s = Constant<value_ints = [1, 4]>() Y = Tile(X, s)", [(2, 3)], 16),
     ("Upsample", 's = Constant<value = float[2] {1.0, 2.0}>() Y = Upsample<mode = "nearest">(X, s)', [(2, 3)], 9),
     (
@@ -214,6 +215,7 @@ NOTHING = [
     'Y = ArgMax<axis = "0">(X)',
     *(f"Y = ArgMax<keepdims = {kept}>(X)" for kept in ("[1]", "2", "-1")),
     "Y = ArgMax(nobody)",
+    "s = Constant<value = float[3] {1.0, inf, 1.0}>() Y = Resize(X, , s)",
     "Y = ArgMax()",
     *(f"Y = Flatten<axis = {axis}>(X)" for axis in ("-4", "4", '"1"')),
     "Y = Flatten(nobody)",
