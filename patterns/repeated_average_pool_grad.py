@@ -23,7 +23,7 @@ from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread,
 from poolgrad_lowering.compiler.families.gradient import Form
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute, text
-from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static
+from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.model.ir.scopes import Node
 
 _EXACT = {
@@ -49,8 +49,8 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
         return None
     sizes = tuple(dim.coefficient for dim in (facts.shape(result) or ())[-len(kernel) :])
     counts = tuple(extent // taps for extent, taps in zip(sizes, kernel, strict=True))
-    axes = len(kernel)
-    made = Spread(source, kernel, kernel, counts, (0,) * axes, sizes, (True,) * axes, Scale(np.ones(1)))
+    axes, pooled = len(kernel), static_dims(counts)
+    made = Spread(source, pooled, kernel, kernel, counts, (0,) * axes, sizes, (True,) * axes, Scale(np.ones(1)))
     return average(facts, stages(results(facts, last, made, scaled)), list(quotients(facts, source, counts)))
 
 

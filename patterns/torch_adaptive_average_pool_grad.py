@@ -61,7 +61,8 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     for quotient, counts in _divided(facts, tables):
         for sizes in _plane_sizes(facts, sums, len(tables.numbers), len(counts)):
             if _are_windows(quotient, tables, sizes, counts):
-                found = written_gradient(facts, quotient.dividends, sums, (counts, sizes), AdaptiveWindows())
+                extents = static_dims(counts), static_dims(sizes)
+                found = written_gradient(facts, quotient.dividends, sums, extents, AdaptiveWindows())
                 if found is None:
                     what = "no value behind '{}' has the element type of '{}'"
                     raise Refuse(Code.DX_SHAPE, what, node.label, quotient.dividends[0].name)

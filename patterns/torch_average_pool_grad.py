@@ -15,7 +15,8 @@ of all windows may also be in the weight or in a Mul, as its reciprocal, or behi
 For half types all of it is computed in float32, between two Casts.
 
 What must hold: weight and divisors are computed from constants, all elements of the weight are equal, the divisors are
-those of an average pool over these windows, and nothing else reads a value in between. Any other ConvTranspose with
+those of an average pool over these windows, and nothing else reads a value in between. Of symbolic sizes, those of x
+are strides times those of dY, and an AveragePool reads a value that has them. Any other ConvTranspose with
 such a weight is no gradient of a pool: an upsampling, for example, whose planes are not divided.
 """
 
@@ -82,11 +83,10 @@ def _with_one_divisor(
         what = "the gradient is divided by {}, … before ConvTranspose '{}', its windows have {} elements"
         raise Refuse(Code.AVERAGE_DIVISORS, what, scale.first, node.label, "×".join(map(str, pools[0][0].kernel)))
     for (made, values, pool), divisor in zip(pools, divisors, strict=True):
-        sizes, by = (made.counts, made.sizes), divisor or 0
-        gradient = planes.written_gradient(facts, quotient.dividends, values, sizes, pool, divisor=by) if by else None
+        gradient = spread.written(facts, quotient, made, values, pool, divisor=divisor) if divisor else None
         if gradient is not None:
             return gradient
-    what = "no value behind ConvTranspose '{}' has the element type of '{}'"
+    what = "no value behind ConvTranspose '{}' has the element type of '{}' and symbolic sizes that a Reshape can keep"
     raise Refuse(Code.DX_SHAPE, what, node.label, quotient.dividends[0].name)
 
 

@@ -24,6 +24,7 @@ from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_ro
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.own_operators import part, turn_round
+from poolgrad_lowering.torch.sizes_of_tensors import positions_along
 
 WeightGradient = Literal["by_shape", "matmul", "convolution"]
 """How the gradient of a convolution's weight is written.
@@ -39,7 +40,7 @@ _VOLUME = 3
 """The axes of a convolution over a volume."""
 
 
-class _Windows(NamedTuple):
+class Windows(NamedTuple):
     """The windows of a convolution: the sizes of the kernel, stride, padding and dilation by axis, and the groups."""
 
     kernel: tuple[int, ...]
@@ -107,7 +108,7 @@ def convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
     """Return what aten.convolution_backward returns, with the weight's gradient written in this way."""
-    windows = _Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
+    windows = Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
     image, outputs = (dy, x) if transposed else (x, dy)
     dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
     counts = list(x.shape[2:])
@@ -121,35 +122,38 @@ def convolution_backward(
     )
 
 
-def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *, transposed: bool) -> Tensor:
+def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows, *, transposed: bool) -> Tensor:
     """Return dx: the convolution of dy in the other direction, with as many rows as the forward pass rounded off."""
     kernel, stride, padding, dilation, groups = windows
-    output_padding = ends = [0] * len(kernel)
-    dx: Tensor
-    if not transposed:
-        axes = windows.axes
-        if is_turned_round(axes, x.shape[1], dy.shape[1], groups):
-            turned = turn_round(weight).transpose(0, 1)
-            pads = [window.extent - 1 - window.begin for window in axes]
-            return aten.convolution(dy, turned, None, stride, pads, dilation, False, output_padding, 1)
-        sizes = zip(axes, x.shape[2:], dy.shape[2:], strict=True)
-        behind = [window.end - window.overhang(size, count) for window, size, count in sizes]
-        if not all(map(is_number, behind)):  # symbolic sizes decide how many elements no window reaches
-            most = [step - 1 for step in stride]
-            dx = aten.convolution(dy, weight, None, stride, padding, dilation, True, most, groups)
-            dx = aten.constant_pad_nd(dx, [0, 1] * len(kernel), 0)  # never as large as x: torch asks whether it is
-            for axis, size in enumerate(x.shape[2:], start=2):
-                dx = aten.slice(dx, axis, 0, size)
-            return dx
-        unread = list(map(int, behind))
-        # Over three axes CANN has no more output_padding than padding; elements that no window reaches are zeros.
-        output_padding = list(map(min, unread, padding)) if len(kernel) == _VOLUME else unread
-        ends = [more - less for more, less in zip(unread, output_padding, strict=True)]
-    dx = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
-    return functional.pad(dx, [amount for end in reversed(ends) for amount in (0, end)]) if any(ends) else dx
+    none = [0] * len(kernel)
+    if transposed:
+        return aten.convolution(dy, weight, None, stride, padding, dilation, False, none, groups)
+    if is_turned_round(windows.axes, x.shape[1], dy.shape[1], groups):
+        turned = turn_round(weight).transpose(0, 1)
+        pads = [window.extent - 1 - window.begin for window in windows.axes]
+        return aten.convolution(dy, turned, None, stride, pads, dilation, False, none, 1)
+    return spread(dy, x, weight, windows)
 
 
-def _weight_gradient(image: Tensor, outputs: Tensor, windows: _Windows, written: WeightGradient) -> Tensor:
+def spread(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows) -> Tensor:
+    """Return a transposed convolution of dy with as many elements along the last axes as x has there."""
+    kernel, stride, padding, dilation, groups = windows
+    axes = range(-len(kernel), 0)
+    sizes = zip(windows.axes, x.shape[axes.start :], dy.shape[2:], strict=True)
+    behind = [window.end - window.overhang(size, count) for window, size, count in sizes]
+    is_known = [is_number(less) and less >= 0 for less in behind]
+    most = [int(less) if known else step - 1 for less, known, step in zip(behind, is_known, stride, strict=True)]
+    # Over three axes CANN has no more output_padding than padding; elements that no window reaches are zeros.
+    output_padding = list(map(min, most, padding)) if len(kernel) == _VOLUME else most
+    ends = [more - less for more, less in zip(most, output_padding, strict=True)]
+    dx: Tensor = aten.convolution(dy, weight, None, stride, padding, dilation, True, output_padding, groups)
+    dx = functional.pad(dx, [amount for end in reversed(ends) for amount in (0, end)]) if any(ends) else dx
+    for axis, known in zip(axes, is_known, strict=True):
+        dx = dx if known else dx.index_select(axis, positions_along(x, axis))
+    return dx
+
+
+def _weight_gradient(image: Tensor, outputs: Tensor, windows: Windows, written: WeightGradient) -> Tensor:
     """Return the weight's gradient. `image` is what the windows move over."""
     each = image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
     counts = outputs.shape[2:]
@@ -158,7 +162,7 @@ def _weight_gradient(image: Tensor, outputs: Tensor, windows: _Windows, written:
     return _WAYS[Spelling.CONVOLUTION if written == "convolution" else found](image, outputs, windows)
 
 
-def _by_product_per_position(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
+def _by_product_per_position(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
     """Return dw: for each position in the kernel, dy as (G, O, N·L) by the elements of x there, (G, N·L, C)."""
     groups, axes = windows.groups, len(windows.kernel)
     channels, results = image.shape[1] // groups, outputs.shape[1] // groups
@@ -174,7 +178,7 @@ def _by_product_per_position(image: Tensor, outputs: Tensor, windows: _Windows) 
     return found.permute(*range(axes, order.stop), *range(axes)).reshape(-1, channels, *windows.kernel)
 
 
-def _by_columns(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
+def _by_columns(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
     """Return dw: the columns of x, (N, G, K·C, L), by dy as (N, G, L, O), added up over N."""
     groups, channels, results = windows.groups, image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
     places = outputs[0, 0].numel()  # not -1: it may be 0
@@ -187,7 +191,7 @@ def _by_columns(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
     return product.permute(0, 3, 2, 1).reshape(-1, channels, *windows.kernel)
 
 
-def _by_sums(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
+def _by_sums(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
     """Return dw of a convolution whose channels have one filter each: for each position in the kernel, Σ dy · x."""
     others = [0, *range(2, image.ndim)]
     parts = _positions(image, outputs, windows, first_axis=2)
@@ -195,7 +199,7 @@ def _by_sums(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
     return torch.cat(sums, 2).reshape(-1, 1, *windows.kernel)
 
 
-def _positions(image: Tensor, outputs: Tensor, windows: _Windows, *, first_axis: int) -> Iterator[Tensor]:
+def _positions(image: Tensor, outputs: Tensor, windows: Windows, *, first_axis: int) -> Iterator[Tensor]:
     """Yield the elements of the padded image that each position in the kernel meets.
 
     The axes of the windows begin at `first_axis`, in `outputs` at 2.
@@ -203,27 +207,36 @@ def _positions(image: Tensor, outputs: Tensor, windows: _Windows, *, first_axis:
     after = image.ndim - first_axis - len(windows.kernel)
     pads = [pad for padding in reversed(windows.padding) for pad in (padding, padding)]
     padded = aten.constant_pad_nd(image, [0, 0] * after + pads, 0) if any(pads) else image
-    counts = list(outputs.shape[2:])
     for position in itertools.product(*map(range, windows.kernel)):
         starts = [tap * dilation for tap, dilation in zip(position, windows.dilation, strict=True)]
-        yield _part(padded, first_axis, starts, counts, windows.stride)
+        yield _part_like(outputs, padded, first_axis, starts, windows.stride)
+
+
+def _part_like(outputs: Tensor, x: Tensor, first_axis: int, starts: list[int], steps: Sequence[int]) -> Tensor:
+    """Return as many elements of x along consecutive axes as `outputs` has along its own, which begin at 2."""
+    counts = list(outputs.shape[2:])
+    if all(isinstance(count, int) for count in counts) or _has_these(x, first_axis, starts, counts):
+        return _part(x, first_axis, starts, counts, steps)
+    for axis, (start, count, step) in enumerate(zip(starts, counts, steps, strict=True)):
+        behind = x.shape[first_axis + axis] - (start + (count - 1) * step + 1)
+        if step == 1 and is_number(behind):  # so that the end is a number too, counted from the last element
+            x = aten.slice(x, first_axis + axis, start, -int(behind) if behind else None)
+        else:
+            x = x.index_select(first_axis + axis, positions_along(outputs, 2 + axis, start, step))
+    return x
 
 
 def _part(x: Tensor, first_axis: int, starts: list[int], counts: list[int], steps: Sequence[int]) -> Tensor:
     """Return so many elements along consecutive axes; x if it has no others."""
-    is_whole = not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
-    if is_whole or all(isinstance(count, int) for count in counts):
-        return x if is_whole else part(x, first_axis, starts, counts, list(steps))
-    for axis, (start, count, step) in enumerate(zip(starts, counts, steps, strict=True), start=first_axis):
-        end: int | None = start + (count - 1) * step + 1
-        behind = x.shape[axis] - end
-        if is_number(behind):  # so that the end is a number too, counted from the last element
-            end = -int(behind) if behind else None
-        x = aten.slice(x, axis, start, end, step)
-    return x
+    is_whole = _has_these(x, first_axis, starts, counts)
+    return x if is_whole else part(x, first_axis, starts, counts, list(steps))
 
 
-def _by_convolution(image: Tensor, outputs: Tensor, windows: _Windows) -> Tensor:
+def _has_these(x: Tensor, first_axis: int, starts: list[int], counts: list[int]) -> bool:
+    return not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
+
+
+def _by_convolution(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
     """Return the weight's gradient as one convolution, with batch and channels, and stride and dilation, exchanged."""
     sizes, groups, channels = image.shape[2:], windows.groups, image.shape[1] // windows.groups
     exchanged = image.transpose(0, 1)

@@ -120,9 +120,6 @@ _KNOWN = {
         "sequence. Take the last outputs with gather, and leave those of the padding out of the loss with torch.where"
     ),
     r"data-dependent|_local_scalar_dense|unbacked symbols": _NUMBERS_DECIDE,
-    r"entirely functional graph, but found .*copy_to\.default\]\(args = \(%([a-z_]+?)(?:_\d+)?,": (
-        "the model changes what `{0}` returns, a view of a tensor, in place: write it with torch.where"
-    ),
     r"does not require grad and does not have a grad_fn": (
         "a gradient is computed in {place} of what does not depend on a tensor with requires_grad: give the tensor "
         "requires_grad in the model's forward"

@@ -31,7 +31,6 @@ from poolgrad_lowering.torch.explanations import explained, sentence
 from poolgrad_lowering.torch.internals.exporter import quick_program
 from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
-from poolgrad_lowering.torch.read_sizes import read_sizes
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -123,8 +122,6 @@ def translated(
     optimizer.remove_unused_nodes(program.model)
     exported = program.model_proto
     _name_symbols(exported, program.exported_program, sizes or {})
-    if sizes:
-        read_sizes(exported.graph, program.exported_program.graph)
     del exported.graph.metadata_props[:]
     for value in (*exported.graph.value_info, *exported.graph.input, *exported.graph.output):
         del value.metadata_props[:]  # in which the exporter records its code
@@ -139,11 +136,10 @@ def _program(
     module: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[str], opset: int, sizes: SymbolicSizes
 ) -> torch.onnx.ONNXProgram:
     """Return what torch's exporter makes of a module: in a quick way if that takes it, else by `torch.onnx.export`."""
-    if opset == OLDEST_OPSET and not sizes:
-        try:
-            return quick_program(module, inputs, outputs)
-        except Exception as error:
-            logger.info("torch.onnx.export takes what the quick way does not: %s", error)
+    try:
+        return quick_program(module, inputs, outputs, opset, sizes)
+    except Exception as error:
+        logger.info("torch.onnx.export takes what the quick way does not: %s", error)
     shapes = ({axis: size.dim for axis, size in sizes.get(name, {}).items()} for name in inputs)
     program = torch.onnx.export(
         module,

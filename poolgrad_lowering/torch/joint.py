@@ -44,6 +44,7 @@ from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.joined_axes import keep_axes_apart
 from poolgrad_lowering.torch.model_state import replace, restored
 from poolgrad_lowering.torch.second_pass import check_second_pass
+from poolgrad_lowering.torch.sizes_of_tensors import expand_by_tensors
 from poolgrad_lowering.torch.symbolic_slices import select_by_positions
 
 Loss = Callable[[Any, Any], Tensor]
@@ -169,6 +170,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     scopes.complete(graph)
     select_by_positions(graph, _limits(graph, inputs, sizes))
     keep_axes_apart(graph.graph)
+    expand_by_tensors(graph)
     trained = tuple(map(_in_model, step.trained))
     first = 1 + len(trained)
     own = [name for name in inputs if name not in examples]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from operator import mul
 from typing import Any
 
+import onnx_ir as ir
 import torch
 from onnxscript.onnx_opset import opset18
 from torch import Tensor
@@ -69,6 +70,13 @@ turn_round = _operator(
 )
 """A weight with its elements in the opposite order along all axes of the kernel. ONNX has no flip."""
 
+zeros_along = _operator(
+    "zeros_along(Tensor x, int axis) -> Tensor",
+    lambda x, axis: x.new_zeros(x.shape[axis], dtype=torch.int64),
+    lambda x, axis: x.new_empty(x.shape[axis], dtype=torch.int64),
+)
+"""As many zeros, int64, as x has elements along an axis, computed of them: CANN's graph engine computes no sizes."""
+
 
 def _repeat_written(x: Any, factors: Sequence[int]) -> Any:
     scales = opset18.Constant(value_floats=[1.0, 1.0, *map(float, factors)])
@@ -88,11 +96,20 @@ def _turn_round_written(weight: Any) -> Any:
     return opset18.Slice(weight, *(opset18.Constant(value_ints=list(operand)) for operand in operands))
 
 
+def _zeros_along_written(x: Any, axis: int) -> Any:
+    others = [other for other in range(len(x.shape)) if other != axis % len(x.shape)]
+    operands = ([0] * len(others), [1] * len(others), others)
+    row = opset18.Slice(x, *(opset18.Constant(value_ints=each) for each in operands)) if others else x
+    row = opset18.Reshape(row, opset18.Constant(value_ints=[-1]))
+    return opset18.Cast(opset18.Less(row, row), to=ir.DataType.INT64)
+
+
 TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.poolgrad_lowering.product.default: lambda left, right: opset18.MatMul(left, right),  # noqa: PLW0108 - as below
     torch.ops.poolgrad_lowering.repeat.default: _repeat_written,
     torch.ops.poolgrad_lowering.part.default: _part_written,
     torch.ops.poolgrad_lowering.turn_round.default: _turn_round_written,
+    torch.ops.poolgrad_lowering.zeros_along.default: _zeros_along_written,
     torch.ops.prims.view_of.default: lambda x: opset18.Identity(x),  # noqa: PLW0108 - torch reads its signature
 }
 """The functions that write the nodes."""

@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
 from poolgrad_lowering.torch.along_axes import along_axes
+from poolgrad_lowering.torch.convolution import Windows, spread
 from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.normalization import wide_type
 
@@ -170,7 +171,7 @@ def average_pool_backward(
     divisor: int | None,
 ) -> Tensor:
     """Return the gradient of an average pool: every element of dy, divided, is added to all elements of its window."""
-    kernel, stride, _ = numbers = _for_each_axis(axes, kernel, stride, padding)
+    kernel, stride, padding = numbers = _for_each_axis(axes, kernel, stride, padding)
     pool = _mean_windows(x, dy, numbers, padded=count_include_pad)
     divided = dy.to(wide_type(dy)) / (divisor or _elements(pool, ceil=ceil_mode))
     if max(kernel) > _MOST_ELEMENTS and _lie_side_by_side(numbers, ceil=ceil_mode):
@@ -178,16 +179,12 @@ def average_pool_backward(
     none, one = [0] * axes, [1] * axes
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
     planes = divided.reshape(-1, 1, *pool.counts)
-    spread = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
-    if all(map(is_number, pool.overhangs())):
-        ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
-        cut = [-int(amount) for window, end in ends for amount in (window.begin, end)]
-        return functional.pad(spread, cut).reshape(x.shape).to(dy.dtype)
-    # A symbolic size decides where the last window ends: less than a stride before the end of the padded input.
-    spread = functional.pad(spread, [amount for window in reversed(pool.windows) for amount in (0, window.stride - 1)])
-    for axis, (window, size) in enumerate(zip(pool.windows, pool.sizes, strict=True), start=2):
-        spread = aten.slice(spread, axis, window.begin, window.begin + size)
-    return spread.reshape(x.shape).to(dy.dtype)
+    if not all(isinstance(size, int) for size in pool.sizes):
+        return spread(planes, x, ones, Windows(tuple(kernel), stride, padding, one, 1)).reshape(x.shape).to(dy.dtype)
+    whole = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
+    ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
+    cut = [-int(amount) for window, end in ends for amount in (window.begin, end)]
+    return functional.pad(whole, cut).reshape(x.shape).to(dy.dtype)
 
 
 def adaptive_average_pool(x: Tensor, counts: Sequence[int]) -> Tensor:

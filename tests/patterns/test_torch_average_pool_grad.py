@@ -189,6 +189,39 @@ def test_sums_of_the_windows_of_a_pool() -> None:
     check_average(text, expected, op="AvgPool3DGrad", attributes={"divisor_override": 1})
 
 
+def symbolic(
+    pads: str = "pads = [1,1,1,1], output_padding = [1,1]",
+    x: str = 'N,3,"2*H","2*W"',
+    cut: str = "cut = Identity (sums)",
+) -> str:
+    """Return the text of the form over planes of symbolic sizes; an AveragePool reads x."""
+    return f"""<ir_version: 8, opset_import: ["" : 18]> g (float[N,3,H,W] dy, float[{x}] x) => (float[{x}] dx) {{
+        d = Constant <value = float {{9.0}}> () mean = Div (dy, d) {ONES}
+        ps = Constant <value = int64[4] {{-1,1,0,0}}> () planes = Reshape (mean, ps)
+        sums = ConvTranspose <strides = [2,2], {pads}> (planes, w)
+        {cut}
+        y = AveragePool <kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1], count_include_pad = 1> (x)
+        xs = Shape (x) dx = Reshape (cut, xs)
+    }}"""
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (3, 2), (5, 8)])
+def test_symbolic_sizes(sizes: tuple[int, int]) -> None:
+    """Of which those of x are strides times as many; a value of x's shape tells them when the node runs."""
+    height, width = sizes
+    x_shape = (2, 3, 2 * height, 2 * width)
+    named = {"N": 2, "H": height, "W": width, "2*H": x_shape[2], "2*W": x_shape[3]}
+    expected = of_pool(x_shape, (3, 3), (2, 2), (1,) * 4, counts_padding=True)
+    check_average(symbolic(), expected, op="AvgPool3DGrad", sizes=named, attributes={"count_include_pad": 1})
+
+
+def test_what_cuts_symbolic_sizes_at_a_number_stays() -> None:
+    """It may cut off nothing, or much."""
+    cut = """b = Constant <value = int64[1] {0}> () e = Constant <value = int64[1] {100}> ()
+        a = Constant <value = int64[1] {2}> () cut = Slice (sums, b, e, a)"""
+    check_refused(symbolic(cut=cut, x="N,3,Y,X"), Code.DX_SHAPE)
+
+
 PARTS = {
     "the padding is ones": """p = Constant <value = int64[8] {0,0,-1,-1,0,0,-1,0}> ()
         one = Constant <value = float {1.0}> () cut = Pad (sums, p, one)""",
@@ -267,6 +300,11 @@ NEAR_MISSES: NearMisses = {
         divisors="d = Constant <value = float {1099511627776.0}> ()"
     ),
     (Code.DILATED_AVERAGE, "dilation"): gradient(attributes="strides = [2,2], dilations = [2,1]"),
+    (Code.UNKNOWN_SHAPE, "no_multiple_of_a_symbolic_size"): symbolic(pads="pads = [1,1,1,1]"),
+    (Code.UNKNOWN_SHAPE, "no_pool_of_x"): symbolic()
+    .replace("AveragePool", "MaxPool")
+    .replace(", count_include_pad = 1", ""),
+    (Code.DX_SHAPE, "sizes_of_another_tensor"): symbolic(x="N,3,Y,X"),
     (Code.POOL_ATTRIBUTES, "auto_pad"): gradient(attributes='strides = [2,2], auto_pad = "SAME_UPPER"'),
     (Code.POOL_ATTRIBUTES, "strides_of_another_rank"): gradient(attributes="strides = [2]"),
     (Code.POOL_ATTRIBUTES, "pads_of_another_rank"): gradient(attributes="strides = [2,2], pads = [0]"),

@@ -8,13 +8,15 @@ import logging
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 import torch
 from torch import nn
 
 from poolgrad_lowering.torch import export_training_step, exporter
-from poolgrad_lowering.torch.internals.exporter import UnusualResultError, quick_program
+from poolgrad_lowering.torch.internals.exporter import quick_program
 from tests.torch_step.networks import NETWORKS
 
 
@@ -98,11 +100,15 @@ def test_both_ways_write_the_same_nodes(name: str, monkeypatch: pytest.MonkeyPat
     assert len(quick) == 2  # the step, and the update of a weight
 
 
-@pytest.mark.parametrize("function", [lambda x: (x, x + 1), lambda x: [x * 2] * 2])
-def test_unusual_results(function: Any) -> None:
-    """They are left to torch's exporter."""
-    with pytest.raises(UnusualResultError):
-        quick_program(function, {"x": torch.ones(2)}, ["y", "z"])
+@pytest.mark.parametrize("opset", [18, 21])
+def test_unusual_results(opset: int) -> None:
+    """An input, a constant, and one result twice."""
+    held = torch.arange(3.0)
+    program = quick_program(lambda x: (x, held, y := x * 2, y), {"x": torch.ones(2)}, list("abcd"), opset, {})
+    session = ort.InferenceSession(program.model_proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = [array.tolist() for array in session.run(None, {"x": np.ones(2, np.float32)})]
+    assert found == [[1, 1], [0, 1, 2], [2, 2], [2, 2]]
+    assert program.model.opset_imports[""] == opset
 
 
 def test_nothing_is_logged_of_the_exporters_own_code(caplog: pytest.LogCaptureFixture) -> None:

@@ -133,13 +133,6 @@ def test_a_refusal_is_one_sentence_with_its_cause(name: str) -> None:
     assert not re.search(r"\n|\x1b|:$", str(raised.value))
 
 
-def test_a_view_that_is_changed_in_a_step_of_symbolic_sizes() -> None:
-    with pytest.raises(TorchExportError, match="changes what `diagonal` returns"):
-        export_training_step(
-            Of(lambda y: (z := y.clone(), z.diagonal().zero_())[0].mean()), None, (X,), dynamic_batch=True
-        )
-
-
 def test_messages_of_torch_are_cut_where_a_list_begins() -> None:
     assert sentence(RuntimeError("\n It is \x1b[96mstep 2\x1b[0m. Next steps:\n- an issue")) == "It is step 2"
     assert sentence(RuntimeError("Tried these:\n- one")) == "Tried these"

@@ -169,6 +169,64 @@ def test_pools_of_what_layers_leave_of_a_length_are_lowered() -> None:
     check_squared(step, torch.randn(3, 1, 131))
 
 
+STRIDED: dict[str, tuple[nn.Module, tuple[int, ...], tuple[int, ...]]] = {
+    "image": (
+        nn.Sequential(
+            nn.Conv2d(3, 4, 3, 2, padding=1),
+            nn.BatchNorm2d(4),
+            nn.Conv2d(4, 4, (4, 3), (3, 1), padding=(0, 1), groups=4),
+            nn.ReLU(),
+            nn.MaxPool2d(2, ceil_mode=True),
+            nn.Conv2d(4, 5, 1, 2, bias=False),
+        ),
+        (2, 3, 60, 47),
+        (3, 3, 47, 62),
+    ),
+    "volume": (nn.Conv3d(1, 4, (1, 3, 3), (1, 2, 3), padding=(0, 1, 0)), (2, 1, 3, 9, 11), (1, 1, 2, 12, 10)),
+    "transposed": (
+        nn.Sequential(nn.Conv1d(3, 4, 5, 4), nn.ConvTranspose1d(4, 2, 3, 2)),
+        (2, 3, 30),
+        (3, 3, 41),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strided_convolutions_over_any_size_are_no_obstacle(name: str) -> None:
+    """How many elements no window reaches, a tensor tells, and so of how many elements a mean is."""
+    layers, shape, other = STRIDED[name]
+    model = nn.Sequential(layers, Function(lambda y: y.mean(list(range(2, y.ndim)))))
+    sizes = {axis: f"size{axis}" for axis in range(len(shape)) if axis != 1}
+    step = squared(model, torch.randn(shape), {"input": sizes})
+    assert_whole(step)
+    assert len(lower(step.model).report.lowered) == (name == "image")
+    check_squared(step, torch.randn(other))
+
+
+AVERAGES = {
+    "halves": ({"kernel_size": 2}, True),
+    "overlapping": ({"kernel_size": 3, "stride": 2, "padding": 1}, True),
+    "inside": ({"kernel_size": 3, "stride": 2, "padding": 1, "count_include_pad": False}, True),
+    "gaps": ({"kernel_size": 2, "stride": 3}, True),
+}
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+@pytest.mark.parametrize("size", ["{}", "24*{}"])
+def test_average_pools_of_symbolic_sizes(name: str, size: str) -> None:
+    """Gradients are lowered over multiples of what the windows step over, and are no obstacle otherwise."""
+    options, is_tight = AVERAGES[name]
+    model = nn.Sequential(nn.Conv2d(2, 3, 3, 2, padding=1), nn.AvgPool2d(**options), Function(lambda y: y.mean((2, 3))))
+    shapes = {"input": {0: "batch", 2: size.format("height"), 3: size.format("width")}}
+    step = squared(model, torch.randn(2, 2, 48, 72), shapes)
+    assert_whole(step)
+    lowered = lower(step.model)
+    assert len(lowered.report.lowered) == (is_tight and size != "{}")
+    if lowered.report.lowered:
+        assert verify(step.model, lowered.model).proven
+    check_squared(step, torch.randn(1, 2, 24, 48) if size != "{}" else torch.randn(3, 2, 31, 50))
+
+
 class Causal(nn.Module):
     """Convolutions that read what is before, as in a TCN."""
 
@@ -243,6 +301,13 @@ def test_numbers_that_are_made_of_a_symbolic_size(weights: Callable[[Any], Tenso
     step = export_training_step(nn.Sequential(nn.Linear(4, 3), body), None, examples, dynamic_shapes=shapes)
     step.check()
     check_for(step, torch.randn(2, 7, 4))
+
+
+@pytest.mark.parametrize("rows", [2, 4, 7])
+def test_a_view_of_a_symbolic_size_that_is_changed_in_place(rows: int) -> None:
+    body = Function(lambda y: (z := y.clone(), z.diagonal().zero_())[0].square().mean())
+    step = export_training_step(nn.Sequential(nn.Linear(4, 4), body), None, (torch.randn(3, 4),), dynamic_batch=True)
+    check_for(step, torch.randn(rows, 4))
 
 
 def test_positions_of_a_symbolic_length_are_no_obstacle() -> None:

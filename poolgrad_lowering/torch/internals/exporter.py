@@ -17,6 +17,7 @@ from unittest.mock import patch
 import torch
 from onnx.defs import get_schema
 from onnx_ir.schemas import OpSignature
+from onnxscript import version_converter
 from torch import Tensor, fx
 from torch.export import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from torch.export.graph_signature import (
@@ -38,13 +39,10 @@ from torch.onnx._internal.fx.passes.type_promotion import (
 )
 from torch.utils._pytree import tree_structure
 
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.indexing import diagonal_scatter
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
-
-
-class UnusualResultError(Exception):
-    """A result of a function is no tensor that the function computes, or it is two of them."""
 
 
 @functools.cache
@@ -60,24 +58,46 @@ def _translation() -> tuple[ONNXRegistry, Mapping[Any, Callable[..., Any]]]:
 
 
 def quick_program(
-    function: Callable[..., Sequence[Tensor]], inputs: Mapping[str, Tensor], outputs: Sequence[str]
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Mapping[str, Tensor],
+    outputs: Sequence[str],
+    opset: int,
+    sizes: SymbolicSizes,
 ) -> ONNXProgram:
-    """Return what `torch.onnx.export` returns for opset 18 and sizes that are numbers, without its optimizer.
+    """Return what `torch.onnx.export` returns, without its optimizer. Raises what the trace and the translation raise.
 
-    Raises what the trace and the translation raise, and `UnusualResultError`.
+    Symbolic sizes are read of tensors that have them (`sizes`), and not computed.
     """
     registry, decompositions = _translation()
     functional = torch.func.functionalize(function, remove="mutations")
-    graph = trace(functional, inputs, {}, decompositions, {})
+    graph = trace(functional, inputs, sizes, decompositions, {})
+    _compute_results(graph.graph)
     graph.graph.eliminate_dead_code()
     promotion = InsertTypePromotion(graph)
     promotion.interpreter = _Promotion(graph, TypePromotionTable())
     promotion.run()
     with patch.object(OpSignature, "from_op_schema", lambda s: _signature(s.name, s.since_version, s.domain)):
         program = _core._exported_program_to_onnx_program(_exported(graph), registry=registry)  # noqa: SLF001
+    if opset != registry.opset_version:
+        version_converter.convert_version(program.model, opset, fallback=True)
     _ir_passes.rename_inputs(program.model, list(inputs))
     _ir_passes.rename_outputs(program.model, list(outputs))
     return program
+
+
+def _compute_results(graph: fx.Graph) -> None:
+    """Copy the results of a graph that it does not compute, and those that are another result too."""
+    output = graph.output_node()
+    (results,) = output.args
+    found: list[fx.Node] = []
+    for node in results:
+        if node.op == "call_function" and node not in found:
+            found.append(node)
+            continue
+        with graph.inserting_before(output):
+            found.append(graph.call_function(torch.ops.aten.clone.default, (node,)))
+        found[-1].meta["val"] = node.meta["val"]
+    output.args = (tuple(found),)
 
 
 _read_signature = OpSignature.from_op_schema
@@ -109,9 +129,6 @@ def _exported(graph: fx.GraphModule) -> ExportedProgram:
     for node in graph.graph.nodes:
         node.meta.setdefault("nn_module_stack", {"": ("", "")})  # the exporter warns of nodes that have none
     (results,) = graph.graph.output_node().args
-    computed = {node for node in results if isinstance(node, fx.Node) and node.op == "call_function"}
-    if len(computed) < len(results):
-        raise UnusualResultError
     signature = ExportGraphSignature(
         [
             InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), node.name)

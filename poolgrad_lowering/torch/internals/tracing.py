@@ -43,6 +43,7 @@ from torch.overrides import resolve_name
 
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSize, SymbolicSizes
 from poolgrad_lowering.torch.internals.modes import without_one_dnn
+from poolgrad_lowering.torch.internals.sizes import read_sizes
 from poolgrad_lowering.torch.internals.symbols import Symbols
 
 
@@ -83,6 +84,7 @@ def trace(
             *fakes
         )
     symbols.check_conditions()
+    read_sizes(graph.graph)
     return graph
 
 

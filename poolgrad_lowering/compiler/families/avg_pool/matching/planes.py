@@ -8,7 +8,6 @@ gradient is divided by constants, one for each window.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -26,8 +25,17 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import opaque
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import integer
-from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, channels_to_second, fits_reshape, size, static_dims
-from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
+from poolgrad_lowering.model.ir.dims import (
+    Dim,
+    Shape,
+    Shown,
+    channels_to_second,
+    fits_reshape,
+    is_static,
+    size,
+    static_dims,
+)
+from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Scope, Value
 from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes, pooled_sizes
 
 Array = npt.NDArray[np.float64]
@@ -151,10 +159,10 @@ def _of_windows(
     return np.broadcast_to(values.reshape(values.shape[len(leading) :]), counts)
 
 
-def planes_of(shape: Shape | None, plane: int) -> Shape | None:
+def planes_of(shape: Shape | None, plane: Dim) -> Shape | None:
     """The axes before those of a plane of so many elements; None if no number of last axes has them."""
     for first in range(len(shape or ()), -1, -1):
-        if shape is not None and size(shape[first:]) == Dim(plane):
+        if shape is not None and size(shape[first:]) == plane:
             return shape[:first]
     return None
 
@@ -163,7 +171,7 @@ def written_gradient(
     facts: Facts,
     grads: Sequence[Value],
     results: Sequence[Value],
-    sizes: tuple[tuple[int, ...], tuple[int, ...]],
+    sizes: tuple[Shape, Shape],
     windows: PoolAttributes | AdaptiveWindows,
     *,
     padded: bool = False,
@@ -179,7 +187,7 @@ def written_gradient(
     for dx, grad in product(reversed(results), reversed(grads)):
         types = {known for value in (grad, dx) if (known := facts.element_type(value))}
         for batch in _batches(facts, grad, dx, sizes) if len(types) <= 1 else ():
-            shapes = (*batch, *static_dims(extents)), (*batch, *static_dims(counts))
+            shapes = (*batch, *extents), (*batch, *counts)
             operands = [
                 Operand.of(value, facts.shape(value), shape) for value, shape in zip((dx, grad), shapes, strict=True)
             ]
@@ -187,7 +195,7 @@ def written_gradient(
             gradient = AveragePoolGradient(
                 grad=operands[1],
                 dx=operands[0],
-                x=None,
+                x=None if is_static(extents) else _pooled_input(facts, dx.scope, shapes[0]),
                 element_type=next(iter(types), TensorProto.FLOAT),
                 windows=windows,
                 x_shape=shapes[0],
@@ -201,12 +209,17 @@ def written_gradient(
     return min(found, key=itemgetter(0))[1] if found else None
 
 
-def _batches(
-    facts: Facts, grad: Value, dx: Value, sizes: tuple[tuple[int, ...], tuple[int, ...]]
-) -> Iterator[tuple[Dim, Dim]]:
+def _pooled_input(facts: Facts, scope: Scope, shape: Shape) -> Operand | None:
+    """Return a value of this shape that an AveragePool reads, which tells the symbolic sizes of x; None without one."""
+    pools = map(scope.node, scope.by_op.get(("", "AveragePool"), ()))
+    values = (value for node in pools if (value := node.input(0)) is not None and facts.shape(value) == shape)
+    return next((Operand.of(value, shape, shape) for value in values), None)
+
+
+def _batches(facts: Facts, grad: Value, dx: Value, sizes: tuple[Shape, Shape]) -> Iterator[tuple[Dim, Dim]]:
     """Yield N and C as one of the values has them, or with all axes before the last one as N."""
     for value, spatial in zip((grad, dx), sizes, strict=True):
-        leading = planes_of(facts.shape(value), math.prod(spatial))
+        leading = planes_of(facts.shape(value), size(spatial))
         if leading is not None:
             outer, channels = leading[:-1], leading[-1:]
             yield size(outer), size(channels)

@@ -22,7 +22,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import slice_bounds, static_integers
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers, text
-from poolgrad_lowering.model.ir.dims import static_dims
+from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, PoolAttributes
 
@@ -31,16 +31,21 @@ S = TypeVar("S")
 _PADS_AS_INPUT = 11
 """The first opset in which the pads of Pad are an input."""
 
+_ANY = 4
+"""Stands for a symbolic number of windows: if they fit so many, and strides times as many elements, they fit any."""
+
 
 @dataclass(frozen=True, eq=False)
 class Spread:
     """Sums over planes: element o of an axis is added to o·stride − begin … o·stride − begin + kernel − 1.
 
-    `source` has the planes. `counts` and `sizes` are the sizes of its spatial axes and of those of the result.
-    `complete` says whether the result has all elements of the last window, `scale` what it is divided by afterwards.
+    `source` has the planes, whose spatial axes have the sizes `pooled`, as numbers `counts`, with `_ANY` for a symbolic
+    one. `sizes` are those of the result. `complete` says whether the result has all elements of the last window,
+    `scale` what it is divided by afterwards.
     """
 
     source: Value
+    pooled: Shape
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     counts: tuple[int, ...]
@@ -48,6 +53,16 @@ class Spread:
     sizes: tuple[int, ...]
     complete: tuple[bool, ...]
     scale: planes.Scale
+
+    @property
+    def dims(self) -> tuple[Dim | None, ...]:
+        """The sizes of the result; None for one that a symbolic count decides, and is not strides times as many."""
+        rows = zip(self.pooled, self.strides, self.sizes, strict=True)
+        of_any = [(dim, Dim(stride), extent, stride * _ANY == extent) for dim, stride, extent in rows]
+        return tuple(
+            Dim(extent) if dim.static is not None else size((stride, dim)) if is_multiple else None
+            for dim, stride, extent, is_multiple in of_any
+        )
 
     def cut(self, bounds: dict[int, tuple[int, int]]) -> Spread | None:
         """Return what a Slice with these bounds of axes takes, axes counted from the last, -1; None if of others."""
@@ -81,24 +96,27 @@ def spread(facts: Facts, node: Node, kernel: tuple[int, ...]) -> Spread:
     Raises `Refuse` if its attributes or sizes are of a kind that is not supported.
     """
     source, axes = node.input(0), len(kernel)
-    shape = facts.shape(source)
-    known = [dim.static for dim in (shape or ())[2:] if dim.static is not None]
+    pooled = (facts.shape(source) or ())[2:]
+    counts = tuple(_ANY if dim.static is None else dim.static for dim in pooled)
     windows, more = PoolAttributes.read(node, list(kernel)), integers(node, "output_padding", [0] * axes)
     are_windows = windows is not None and windows.auto_pad == "NOTSET" and windows.kernel == kernel
-    is_read = are_windows and len(known) == axes and attribute(node, "output_shape") in (None, [])
+    is_read = are_windows and len(counts) == axes and attribute(node, "output_shape") in (None, [])
     if source is None or not is_read or windows is None or more is None or len(more) != axes:
-        what = "ConvTranspose '{}' has symbolic spatial sizes, or attributes with which its windows are not read"
+        what = "ConvTranspose '{}' has attributes with which its windows are not read"
         raise Refuse(Code.POOL_ATTRIBUTES, what, node.label)
     strides = windows.strides
     if any(step > 1 and taps > 1 for step, taps in zip(windows.dilations, kernel, strict=True)):
         raise Refuse(Code.DILATED_AVERAGE, "ConvTranspose '{}' has dilations {}", node.label, list(windows.dilations))
-    whole = tuple((count - 1) * stride + taps for count, stride, taps in zip(known, strides, kernel, strict=True))
-    full = Spread(source, kernel, strides, tuple(known), (0,) * axes, whole, (True,) * axes, planes.Scale(np.ones(1)))
+    whole = tuple((count - 1) * stride + taps for count, stride, taps in zip(counts, strides, kernel, strict=True))
+    full = Spread(source, pooled, kernel, strides, counts, (0,) * axes, whole, (True,) * axes, planes.Scale(np.ones(1)))
     behind = [extra - pad for extra, pad in zip(more, windows.ends, strict=True)]
-    cut = full.padded([-pad for pad in windows.begins], behind) if min(known) > 0 else None
+    cut = full.padded([-pad for pad in windows.begins], behind) if min(counts) > 0 else None
     if cut is None or min(cut.sizes) < 1:
         what = "ConvTranspose '{}' has no element along an axis: {} windows"
-        raise Refuse(Code.OUTPUT_SIZE, what, node.label, known)
+        raise Refuse(Code.OUTPUT_SIZE, what, node.label, list(counts))
+    if None in cut.dims:
+        what = "the sizes of ConvTranspose '{}' are no multiples of the symbolic sizes {} of its input"
+        raise Refuse(Code.UNKNOWN_SHAPE, what, node.label, Shown(pooled))
     return cut
 
 
@@ -143,11 +161,13 @@ def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
 def cropped(facts: Facts, node: Node, made: Spread) -> Spread | None:
     """What a Slice or a Pad with zeros makes of planes; None for any other node."""
     shape, axes = facts.shape(node.input(0)), len(made.kernel)
-    if shape is None or len(shape) < axes or shape[-axes:] != static_dims(made.sizes):
+    if shape is None or len(shape) < axes or shape[-axes:] != made.dims:
         return None
     if node.is_a("Slice"):
         bounds = slice_bounds(facts, node, len(shape))
-        return None if bounds is None else made.cut({axis - len(shape): each for axis, each in bounds.items()})
+        if bounds is None or not is_static(tuple(shape[axis] for axis in bounds)):
+            return None
+        return made.cut({axis - len(shape): each for axis, each in bounds.items()})
     if not node.is_a("Pad") or text(node, "mode", "constant") != "constant" or node.input(3) is not None:
         return None
     pads = integers(node, "pads") if node.scope.opset < _PADS_AS_INPUT else static_integers(facts, node, 1)
@@ -175,11 +195,31 @@ def average(facts: Facts, found: Sequence[Stage], divided: Sequence[planes.Quoti
         for quotient in divided if pool is not None else ():
             padded = None if pool is None else _counted(pool, made, quotient.scale.then(made.scale))
             if pool is not None and padded is not None:
-                sizes = made.counts, made.sizes
-                gradient = planes.written_gradient(facts, quotient.dividends, values, sizes, pool, padded=padded)
+                gradient = written(facts, quotient, made, values, pool, padded=padded)
                 if gradient is not None:
                     return gradient
     return None
+
+
+def written(
+    facts: Facts,
+    quotient: planes.Quotient,
+    made: Spread,
+    values: list[Value],
+    pool: PoolAttributes,
+    *,
+    padded: bool = False,
+    divisor: int = 0,
+) -> AveragePoolGradient | None:
+    """Return the gradient of a pool between what is divided and the values that have the sums; None if there is none.
+
+    `padded` and `divisor` are those of `planes.written_gradient`.
+    """
+    extents = tuple(dim for dim in made.dims if dim is not None)
+    if len(extents) < len(made.dims):
+        return None
+    own, sizes = quotient.dividends, (made.pooled, extents)
+    return planes.written_gradient(facts, own, values, sizes, pool, padded=padded, divisor=divisor)
 
 
 def pool_of(made: Spread) -> PoolAttributes | None:

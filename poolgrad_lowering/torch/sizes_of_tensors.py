@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Takes sizes that no input has from tensors, as what a strided convolution leaves of a symbolic size.
+
+Graph mode knows no numbers for such a size, which bounds of a Slice and the shape of an Expand would have to be. A
+tensor tells it: by positions along its axis, and by zeros, of which an expansion is x − 0.
+"""
+
+from __future__ import annotations
+
+import sympy
+import torch
+from torch import Tensor, fx
+
+from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
+from poolgrad_lowering.torch.internals.tracing import is_number
+from poolgrad_lowering.torch.own_operators import zeros_along
+
+aten = torch.ops.aten
+_ZEROS_ALONG = torch.ops.poolgrad_lowering.zeros_along.default
+
+
+def positions_along(x: Tensor, axis: int, start: int = 0, step: int = 1) -> Tensor:
+    """Return as many positions, from `start` on, every `step`, as x has elements along an axis."""
+    return (zeros_along(x, axis) + step).cumsum(0) + (start - step)
+
+
+def expand_by_tensors(traced: fx.GraphModule) -> None:
+    """Subtract zeros in place of the expansions of a traced graph to sums and quotients of symbolic sizes."""
+    graph, tensors = traced.graph, dict[sympy.Expr, tuple[fx.Node, int]]()
+    zeros: dict[sympy.Expr, fx.Node] = {}
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if not isinstance(value, Tensor):
+            continue
+        if node.target is aten.expand.default and value.dtype != torch.bool and not writes_to(traced, node):
+            for axis in _expanded(node):
+                if (size := value.shape[axis].node.expr) in tensors:
+                    zeros.setdefault(size, _zeros_of(graph, *tensors[size]))
+                    _expand(graph, node, axis, zeros[size])
+        elif value.is_floating_point():
+            for axis, size in enumerate(value.shape):
+                if not is_number(size) and size.node.expr.has(sympy.Add, sympy.Function):
+                    tensors.setdefault(size.node.expr, (node, axis))
+
+
+def _expanded(node: fx.Node) -> list[int]:
+    """Return the axes along which an expansion repeats one element as often as a symbolic size says."""
+    shape, source = node.meta["val"].shape, node.args[0].meta["val"].shape
+    own = [1] * (len(shape) - len(source)) + list(source)
+    return [axis for axis, size in enumerate(own) if is_number(size) and size == 1 and not is_number(shape[axis])]
+
+
+def _zeros_of(graph: fx.Graph, tensor: fx.Node, axis: int) -> fx.Node:
+    with graph.inserting_after(tensor):
+        found = graph.call_function(_ZEROS_ALONG, (tensor, axis))
+    found.meta["custom"] = annotation(tensor)
+    return found
+
+
+def _expand(graph: fx.Graph, node: fx.Node, axis: int, zeros: fx.Node) -> None:
+    """Let an expansion leave an axis as it is, whose size its operand gets of zeros."""
+    x, sizes = node.args
+    value = node.meta["val"]
+    with graph.inserting_before(node):
+        like = graph.call_function(aten._to_copy.default, (zeros,), {"dtype": value.dtype})  # noqa: SLF001 - its name
+        like = graph.call_function(aten.view.default, (like, [-1] + [1] * (value.ndim - axis - 1)))
+        found = graph.call_function(aten.sub.Tensor, (x, like))
+    for made in (like, found):
+        made.meta["custom"] = annotation(node)
+    node.args = (found, [-1 if at == axis else size for at, size in enumerate(sizes)])
