@@ -207,33 +207,38 @@ def _positions(image: Tensor, outputs: Tensor, windows: Windows, *, first_axis: 
     after = image.ndim - first_axis - len(windows.kernel)
     pads = [pad for padding in reversed(windows.padding) for pad in (padding, padding)]
     padded = aten.constant_pad_nd(image, [0, 0] * after + pads, 0) if any(pads) else image
+    counts = list(outputs.shape[2:])
+    if not all(isinstance(count, int) for count in counts):
+        yield from _along_symbolic_axes(padded, outputs, windows, first_axis)
+        return
     for position in itertools.product(*map(range, windows.kernel)):
         starts = [tap * dilation for tap, dilation in zip(position, windows.dilation, strict=True)]
-        yield _part_like(outputs, padded, first_axis, starts, windows.stride)
+        yield _part(padded, first_axis, starts, counts, windows.stride)
 
 
-def _part_like(outputs: Tensor, x: Tensor, first_axis: int, starts: list[int], steps: Sequence[int]) -> Tensor:
-    """Return as many elements of x along consecutive axes as `outputs` has along its own, which begin at 2."""
-    counts = list(outputs.shape[2:])
-    if all(isinstance(count, int) for count in counts) or _has_these(x, first_axis, starts, counts):
-        return _part(x, first_axis, starts, counts, steps)
-    for axis, (start, count, step) in enumerate(zip(starts, counts, steps, strict=True)):
+def _along_symbolic_axes(
+    x: Tensor, outputs: Tensor, windows: Windows, first_axis: int, axis: int = 0
+) -> Iterator[Tensor]:
+    """Yield the same elements of a padded image, from an axis of the windows on, as many as `outputs` tells."""
+    if axis == len(windows.kernel):
+        yield x
+        return
+    step, count = windows.stride[axis], outputs.shape[2 + axis]
+    for tap in range(windows.kernel[axis]):
+        start = tap * windows.dilation[axis]
         behind = x.shape[first_axis + axis] - (start + (count - 1) * step + 1)
-        if step == 1 and is_number(behind):  # so that the end is a number too, counted from the last element
-            x = aten.slice(x, first_axis + axis, start, -int(behind) if behind else None)
-        else:
-            x = x.index_select(first_axis + axis, positions_along(outputs, 2 + axis, start, step))
-    return x
+        found = x
+        if step > 1 or not is_number(behind):
+            found = x.index_select(first_axis + axis, positions_along(outputs, 2 + axis, start, step))
+        elif start or behind:  # a number, counted from the last element
+            found = aten.slice(x, first_axis + axis, start, -int(behind) if behind else None)
+        yield from _along_symbolic_axes(found, outputs, windows, first_axis, axis + 1)
 
 
 def _part(x: Tensor, first_axis: int, starts: list[int], counts: list[int], steps: Sequence[int]) -> Tensor:
     """Return so many elements along consecutive axes; x if it has no others."""
-    is_whole = _has_these(x, first_axis, starts, counts)
+    is_whole = not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
     return x if is_whole else part(x, first_axis, starts, counts, list(steps))
-
-
-def _has_these(x: Tensor, first_axis: int, starts: list[int], counts: list[int]) -> bool:
-    return not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
 
 
 def _by_convolution(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
