@@ -81,6 +81,20 @@ def test_expanded_gradients(opset: int, element: str) -> None:
     assert site_row(site)[2].endswith("expanded as for ATC: the execution provider has no gradient to run here")
 
 
+@pytest.mark.parametrize("opset", [11, 13, 15, 18])
+def test_expanded_gradients_as_they_are_exported(opset: int) -> None:
+    """Where the body sorts, the export narrows the positions, as CANN's graph engine does."""
+    model = adaptive(opset)
+    export = export_atc(model).model
+    [site] = proven(model, export, whole=True).sites
+    assert site.expanded == ("dx",)
+    for node in [node for node in export.graph.node if node.name.startswith("order__1/")]:
+        changed = deepcopy(export)
+        edited = next(other for other in changed.graph.node if other.name == node.name)
+        edited.attribute[0].i = TensorProto.INT16 if edited.attribute[0].i == TensorProto.INT32 else TensorProto.INT32
+        assert not verify(model, changed, runs=1, whole_model=False).proven
+
+
 def test_a_node_of_the_dialect_is_not_expanded() -> None:
     [site] = proven(POOL, lower(POOL).model).sites
     assert (site.gradients, site.expanded) == (("dX",), ())
