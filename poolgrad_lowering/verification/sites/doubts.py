@@ -22,7 +22,7 @@ from poolgrad_lowering.verification.graph.protos import attribute_values, defaul
 from poolgrad_lowering.verification.graph.types import HALVES, TensorTypes, elements_around
 from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.sites.cut import Cut
-from poolgrad_lowering.verification.sites.declared import own_bodies
+from poolgrad_lowering.verification.sites.declared import node_flaw, own_bodies
 from poolgrad_lowering.verification.sites.regions import ChangedRegion
 
 _MAXIMA = ("ArgMax", "ReduceMax", "TopK")
@@ -59,10 +59,10 @@ def _declared_flaw(cut: Cut, types: TensorTypes, lowered: Unit, opset: int) -> s
         for path, scope in lowered.scopes.items()
         for value in scope.value_info
     }
-    for node in filter(roles.is_dialect, cut.region.added):
+    for node in [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]:
         op, values = OPS[node.op[1]], attribute_values(node.proto)
-        for operand, value in zip(op.outputs, node.outputs, strict=False):  # one with other outputs is a difference
-            index = ASCEND_TYPES.get(values.get(op.index_type or ""))
+        for operand, value in zip(op.outputs, node.outputs, strict=True):
+            index = ASCEND_TYPES.get(values.get(op.index_type or "", 0))
             element = index if operand.part is Part.ARGMAX else known.get(node.outputs[0])
             if element is not None and declared.get(value) not in (None, TensorProto.UNDEFINED, element):
                 return f"'{value}' is declared as {type_name(declared[value])}, but is {type_name(element)}"
