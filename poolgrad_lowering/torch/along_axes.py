@@ -21,23 +21,23 @@ Matrix: TypeAlias = np.ndarray | Tensor
 
 class _AlongAxes(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, x: Tensor, matrices: Sequence[Matrix]) -> Tensor:
-        context.matrices = matrices
+    def forward(context: Any, x: Tensor, matrices: Sequence[Matrix], gradients: Sequence[Matrix]) -> Tensor:
+        context.matrices = gradients
         return _products(x, matrices, range(-len(matrices), 0))
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = gradients
-        return products_from_the_last_axis(gradient, [matrix.T for matrix in context.matrices]), None
+        return products_from_the_last_axis(gradient, [matrix.T for matrix in context.matrices]), None, None
 
 
-def along_axes(x: Tensor, matrices: Sequence[Matrix]) -> Tensor:
-    """Return x multiplied by a matrix along each of its last axes. It has a gradient.
+def along_axes(x: Tensor, matrices: Sequence[Matrix], gradients: Sequence[Matrix] | None = None) -> Tensor:
+    """Return x multiplied by a matrix along each of its last axes. Its gradient is that of `gradients`, if given.
 
     Computes in float32 or wider. An infinity or NaN spreads to its whole plane, since it is multiplied by the zeros of
     the matrices.
     """
-    return _AlongAxes.apply(x, matrices)
+    return _AlongAxes.apply(x, matrices, gradients or matrices)
 
 
 def products_from_the_last_axis(x: Tensor, matrices: Sequence[Matrix]) -> Tensor:

@@ -7,15 +7,16 @@ find some other small number. So a step may have the error that eager PyTorch it
 float64. How large that is depends on chance, above all in tensors of few elements. It is therefore the largest
 of several runs: in some, the weights or the example inputs are moved by a rounding.
 
-Where a ReLU's operand is within a rounding of 0, or two elements of a max pool's window of each other, one rounding
-decides where a gradient goes. A step that seems wrong is therefore compared with more runs, in some of which the
-gradient goes the other way.
+Where a ReLU's operand is near 0, or two elements of a max pool's window are near each other, rounding decides where a
+gradient goes; where a gradient is near 0, it decides where Adam moves a weight. How far off such an element is says
+nothing of how near to 0 it was. A step that seems wrong is therefore compared with more runs, in which everything is
+moved as far as a step may be off, so that some elements go the other way: these elements may be off in the step too.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -63,7 +64,11 @@ LEAST_NORMAL = 2.0**-126
 """The least normal number of float32: processors may make 0 of what is less."""
 
 FURTHER_RUNS = 16
-"""At most, of eager PyTorch for a step that seems wrong."""
+"""At most, of eager PyTorch for a step that seems wrong, with inputs moved by roundings, and as many moved farther."""
+
+MARGIN = 2
+"""An element of a step may be off this many times what it is in one of the runs that are moved farther: these are a
+sample of all that may happen."""
 
 _ADVICE_FOR_HALVES = (
     "; the model computes in 16 bits, whose rounding a deep network can amplify this far: compare the step that is "
@@ -71,6 +76,7 @@ _ADVICE_FOR_HALVES = (
 )
 
 Arrays = dict[str, np.ndarray]
+MovedGradient = Callable[[str, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,11 @@ def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> St
         _check_all_changes(step, before, expected)
         truth, _ = eager(before, draws, in_float64=True)
         eagers = [expected, *(eager(moved, draws)[0] for moved in _moved(before, step.values, unit))]
-        further = (eager(moved, draws)[0] for moved in _moved_at_random(before, unit))
+        moved_gradient = _MovedGradients(eagers, truth, tolerance) if step.groups else None
+        further = (
+            (eager(near, draws)[0], eager(far, draws, moved_gradient=moved_gradient)[0])
+            for near, far in zip(_moved_at_random(before, unit), _moved_at_random(before, FACTOR * unit), strict=True)
+        )
         starts = {output: before[name] for output, name in step.carried.items()}
         pairs = _judged(results, eagers, further, truth, starts=starts, tolerance=tolerance)
         for name, pair in pairs.items():
@@ -188,49 +198,85 @@ def _moved_at_random(inputs: Arrays, unit: float) -> Iterator[Arrays]:
         yield moved
 
 
+class _MovedGradients:
+    """Moves the gradients that an optimizer gets, by up to what those of a step may be off."""
+
+    def __init__(self, eagers: Sequence[Arrays], exact: Arrays, tolerance: float) -> None:
+        self._generator = np.random.default_rng(0)
+        self._most = {
+            name: FACTOR * max(_largest_finite(each[name] - value) for each in eagers)
+            + tolerance * _largest_finite(value)
+            for name, value in exact.items()
+            if name.startswith(names.gradient(""))
+        }
+
+    def __call__(self, name: str, gradient: Tensor) -> Tensor:
+        """Return the gradient of a parameter, moved."""
+        most = self._most[names.gradient(name)]
+        return gradient + to_tensor(self._generator.uniform(-most, most, gradient.shape)).to(gradient.dtype)
+
+
 def _may_move(value: np.ndarray) -> bool:
     return not np.issubdtype(value.dtype, np.integer) and value.dtype != bool and bool(np.any(value != np.round(value)))
 
 
 def _judged(
-    results: Arrays, eagers: list[Arrays], further: Iterator[Arrays], exact: Arrays, *, starts: Arrays, tolerance: float
+    results: Arrays,
+    eagers: list[Arrays],
+    further: Iterator[tuple[Arrays, Arrays]],
+    exact: Arrays,
+    *,
+    starts: Arrays,
+    tolerance: float,
 ) -> dict[str, tuple[float, float]]:
     """Return `_judged_output` of each output by name; of those that seem wrong, with further results of eager PyTorch.
 
-    `starts` are the values at which outputs begin, where that is not 0.
+    `further` are pairs, of which the second result is moved farther. `starts` are the values at which outputs begin,
+    where that is not 0.
     """
     pairs: dict[str, tuple[float, float]] = {}
-    left = results.keys() & exact.keys()
+    left, farther = results.keys() & exact.keys(), list[Arrays]()
     while left:
         for name in left:
-            own = [eager[name] for eager in eagers]
-            pairs[name] = _judged_output(results[name], own, exact[name], starts.get(name, np.zeros(())), tolerance)
+            own, moved = ([eager[name] for eager in runs] for runs in (eagers, farther))
+            start = starts.get(name, np.zeros(()))
+            pairs[name] = _judged_output(results[name], own, exact[name], start, tolerance, moved)
         left = {name for name in left if not _part(*pairs[name]) <= 1}
         found = next(further, None) if left else None
         if found is None:
             break
-        eagers.append(found)
+        eagers.append(found[0])
+        farther.append(found[1])
     return pairs
 
 
 def _judged_output(
-    result: np.ndarray, eagers: Sequence[np.ndarray], exact: np.ndarray, start: np.ndarray, tolerance: float
+    result: np.ndarray,
+    eagers: Sequence[np.ndarray],
+    exact: np.ndarray,
+    start: np.ndarray,
+    tolerance: float,
+    farther: Sequence[np.ndarray] = (),
 ) -> tuple[float, float]:
     """Return how far a result is off the exact one, and how far it may be, as parts of the largest element.
 
     `eagers` are the results of eager PyTorch, of the same inputs and of moved ones. What begins at `start` may be off
-    by a part of its change. An element with the bits of eager PyTorch, a NaN too, is right.
+    by a part of its change. An element with the bits of eager PyTorch, a NaN too, is right, and one that is not farther
+    off than `MARGIN` times what it is in one of `farther`, the results of inputs that are moved farther.
     """
-    result, exact, *eagers = (value.astype(np.float64) for value in (result, exact, *eagers))
+    result, exact, start, *eagers = (value.astype(np.float64) for value in (result, exact, start, *eagers))
     own = eagers[0]
     with np.errstate(all="ignore"):  # infinities and NaN are elements like others
         truth = np.where(np.isfinite(exact), exact, own)
-        same = (result == own) | (np.isnan(result) & np.isnan(own))
-        error = _largest(np.where(same, 0, result - truth))
+        apart = np.abs(result - truth)
+        right = (result == own) | (np.isnan(result) & np.isnan(own))
+        for each in farther:
+            right |= apart <= MARGIN * np.abs(each - truth)
+        error = _largest(np.where(right, 0, apart))
         eager_error = max(_largest_finite(each - truth) for each in eagers)
-        largest = _largest_finite(truth) or 1.0
-        factor = FACTOR if eager_error <= largest else FACTOR**2  # no digit is right: a square of noise
-        allowed = factor * eager_error + tolerance * _largest_finite(truth - start.astype(np.float64)) + LEAST_NORMAL
+        largest, change = _largest_finite(truth) or 1.0, _largest_finite(truth - start)
+        factor = FACTOR if eager_error <= change else FACTOR**2  # no digit is right: a square of noise
+        allowed = factor * eager_error + tolerance * change + LEAST_NORMAL
     return error / largest, allowed / largest
 
 
@@ -240,12 +286,17 @@ def _rates(step: ExportedStep) -> dict[str, float]:
 
 
 def _eager_step(
-    step: ExportedStep, inputs: Arrays, draws: Sequence[Tensor] | None = None, *, in_float64: bool = False
+    step: ExportedStep,
+    inputs: Arrays,
+    draws: Sequence[Tensor] | None = None,
+    *,
+    in_float64: bool = False,
+    moved_gradient: MovedGradient | None = None,
 ) -> tuple[Arrays, list[Tensor]]:
     """Return the outputs of a step of eager PyTorch, in the types of the export or in float64, and its random numbers.
 
-    These are drawn, or given. The module is afterwards what it was. Raises `TorchExportError` if eager PyTorch cannot
-    run the step, of which a trace computes nothing.
+    These are drawn, or given. The optimizer gets what `moved_gradient` makes of each gradient. The module is afterwards
+    what it was. Raises `TorchExportError` if eager PyTorch cannot run the step, of which a trace computes nothing.
     """
     values = {name: to_tensor(value) for name, value in inputs.items()}
     if in_float64:
@@ -259,7 +310,7 @@ def _eager_step(
             torch.autocast("cpu", enabled=False),  # but the module's own
             InFloat64({**QUANTIZATIONS, **GROUPED}) if in_float64 else nullcontext(),
         ):
-            found = _found(step, values, parameters, drawn, " in float64" if in_float64 else "")
+            found = _found(step, values, parameters, drawn, moved_gradient, " in float64" if in_float64 else "")
     return {name: to_array(value) for name, value in found.items()}, drawn.values
 
 
@@ -273,7 +324,12 @@ def _set(module: WithLoss, values: Mapping[str, Tensor]) -> dict[str, nn.Paramet
 
 
 def _found(
-    step: ExportedStep, values: Mapping[str, Tensor], parameters: dict[str, nn.Parameter], drawn: Draws, where: str
+    step: ExportedStep,
+    values: Mapping[str, Tensor],
+    parameters: dict[str, nn.Parameter],
+    drawn: Draws,
+    moved_gradient: MovedGradient | None,
+    where: str,
 ) -> dict[str, Tensor]:
     torch.clear_autocast_cache()  # of the weights before the last update
     try:
@@ -289,7 +345,7 @@ def _found(
     with drawn:
         changed = transformed(gradients, step.gradient_transform)
     for name, gradient in changed.items():
-        parameters[name].grad = gradient
+        parameters[name].grad = gradient if moved_gradient is None else moved_gradient(name, gradient)
     found = {names.LOSS: loss}
     found |= {names.gradient(name): p.grad for name, p in parameters.items() if p.grad is not None}
     after = names.tensors(*step.module.in_model())

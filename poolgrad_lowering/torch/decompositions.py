@@ -16,9 +16,9 @@ from poolgrad_lowering.torch.convolution import WeightGradient, convolution, con
 from poolgrad_lowering.torch.elementary import ELEMENTARY
 from poolgrad_lowering.torch.elementwise import ELEMENTWISE, in_place
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import untranslated
+from poolgrad_lowering.torch.explanations import running_place, untranslated
 from poolgrad_lowering.torch.indexing import INDEXING
-from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of
+from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of, trace
 from poolgrad_lowering.torch.normalization import NORMALIZATIONS
 from poolgrad_lowering.torch.padding import PADS
 from poolgrad_lowering.torch.pools import POOLS
@@ -78,7 +78,7 @@ def _refuse(operator: Any, *_: Any, **__: Any) -> Any:
 
     torch itself stops at an operator of its gradient, by another message, or writes a model that is not valid.
     """
-    raise TorchExportError(untranslated(operator))
+    raise TorchExportError(untranslated(operator, running_place(trace.__code__)))
 
 
 def _with_axes(operator: Any, x: Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:

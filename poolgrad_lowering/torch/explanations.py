@@ -4,16 +4,24 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType
 
 import torch
+from torch import fx
 
 from poolgrad_lowering.torch.errors import NumbersDecideError, TorchExportError
+from poolgrad_lowering.torch.internals.graphs import annotation
+
+PLACE = "poolgrad_place"
+"""The note of a traced operator that says where the model calls it."""
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADING = re.compile(r"(?:^|[.;])[^.;]*:$")  # what announces lines that are not quoted
@@ -45,10 +53,14 @@ _INSTEAD = {
 """What a model can have in place of operators, by parts of their names."""
 
 
-def untranslated(operator: object) -> str:
-    """Return the sentence on an operator that torch does not translate, with what to do if something is known."""
+def untranslated(operator: object, place: str | None) -> str:
+    """Return the sentence on an operator that torch does not translate, with what to do if something is known.
+
+    `place` is where the model calls it, or that whose gradient it is.
+    """
     advice = next((f": {text}" for name, text in _INSTEAD.items() if name in str(operator)), "")
-    return f"torch has no translation to ONNX of the operator {operator}{advice}"
+    where = "" if place is None else f", in {place}"
+    return f"torch has no translation to ONNX of the operator {operator}{where}{advice}"
 
 
 def sentence(error: BaseException) -> str:
@@ -85,9 +97,9 @@ def explanation(error: BaseException, failed: str) -> str:
     for message, text in _KNOWN.items():
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
-                of_operator, last = untranslated(".".join(found.groups())), sentence(causes[-1])
-                known = {"by": "", "place": _place(causes), "last": last, "untranslated": of_operator}
-                return text.format(*found.groups(), **known)
+                of_operator = untranslated(".".join(found.groups()), _noted_place(causes))
+                known = {"by": "", "place": _place(causes), "untranslated": of_operator}
+                return text.format(*found.groups(), last=sentence(causes[-1]), **known)
     where = f", in {_place(causes)}" if any(Path(frame.filename) == _CALL for frame in _frames(causes)) else ""
     return f"{failed}{where}: {sentence(causes[-1])}"
 
@@ -143,12 +155,37 @@ def _place(causes: list[BaseException]) -> str:
     return function_of(found[0]) if found else "the model"
 
 
+def _noted_place(causes: list[BaseException]) -> str | None:
+    """Return the place that is noted with the node of a graph which torch was translating, or None."""
+    frames = (frame for cause in causes for frame, _ in traceback.walk_tb(cause.__traceback__))
+    nodes = (node for frame in frames if isinstance(node := frame.f_locals.get("node"), fx.Node))
+    return next((annotation(node).get(PLACE) for node in nodes), None)
+
+
+def running_place(outermost: CodeType) -> str | None:
+    """Return the innermost function of the model that runs now, inside of the function with this code, or None."""
+    frame = sys._getframe()  # noqa: SLF001 - traceback reads the sources
+    while frame.f_back is not None and frame.f_code is not outermost:
+        if _is_of_a_model(frame.f_code.co_filename):
+            return _function_of(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:
     """Whether a frame runs code that is neither torch's nor of this package, nor written by torch for a graph."""
-    is_made = frame.filename.startswith(_MADE)
-    return not is_made and not any(Path(frame.filename).is_relative_to(folder) for folder in (_INSIDE, _OWN))
+    return _is_of_a_model(frame.filename)
+
+
+@functools.cache
+def _is_of_a_model(file: str) -> bool:
+    return not file.startswith(_MADE) and not any(Path(file).is_relative_to(folder) for folder in (_INSIDE, _OWN))
 
 
 def function_of(frame: traceback.FrameSummary) -> str:
     """Return the function that a frame runs, with file and line."""
-    return f"{frame.name} ({Path(frame.filename).name}, line {frame.lineno})"
+    return _function_of(frame.name, frame.filename, frame.lineno)
+
+
+def _function_of(name: str, file: str, line: int | None) -> str:
+    return f"{name} ({Path(file).name}, line {line})"

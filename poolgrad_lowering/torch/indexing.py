@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.internals.tracing import is_known
+from poolgrad_lowering.torch.internals.tracing import is_known, of_constants
 from poolgrad_lowering.torch.normalization import wide_type
 
 aten = torch.ops.aten
+
+_MOST_PARTS = 16
+"""The positions that are known one by one."""
 
 Indices = Sequence[Tensor | None]
 """What each axis of a tensor is indexed by, None for all of it. A mask is for as many axes as it has."""
@@ -43,6 +46,8 @@ def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
     axes = [axis for axis, index in enumerate(indices) if index is not None]
     others = [axis for axis in range(x.ndim) if axis not in axes]
     sizes, rest = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in others]
+    if sum(not isinstance(size, int) for size in rest) > 1 and (known := _known_positions(sizes, found)):
+        return _added_in_runs(x, axes[0], known, values.expand([*rest[: axes[0]], len(known), *rest[axes[0] :]]))
     positions: Any = 0
     for size, index in zip(sizes, found, strict=True):
         positions = positions * size + torch.where(index < 0, index + size, index)
@@ -61,6 +66,30 @@ def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
     summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
     order = [*axes, *others]
     return summed.permute([order.index(axis) for axis in range(x.ndim)])
+
+
+def _known_positions(sizes: Sequence[Any], indices: Sequence[Tensor]) -> list[int]:
+    """Return the positions along a single axis that constants decide; none if there are no such, or many."""
+    if len(sizes) > 1 or not isinstance(sizes[0], int) or indices[0].ndim != 1 or len(indices[0]) > _MOST_PARTS:
+        return []
+    known = of_constants(Tensor.tolist, indices[0])
+    return [] if known is NotImplemented else [position % sizes[0] for position in known]
+
+
+def _added_in_runs(x: Tensor, axis: int, positions: Sequence[int], values: Tensor) -> Tensor:
+    """Return x with values added at positions along an axis: each run of consecutive ones with zeros around it.
+
+    Joined axes of several symbolic sizes would have a size that CANN cannot compute.
+    """
+    first = 0
+    for end in range(1, len(positions) + 1):
+        if end < len(positions) and positions[end] == positions[end - 1] + 1:
+            continue
+        around = positions[first], x.shape[axis] - positions[end - 1] - 1
+        run = aten.slice(values, axis, first, end)
+        x = x + aten.constant_pad_nd(run, [0, 0] * (x.ndim - axis - 1) + [*around])
+        first = end
+    return x
 
 
 def _masked_put(x: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:

@@ -63,10 +63,21 @@ def _antialiased(weights: Weights, size: int, count: int, ratio: float, *, align
     return found / found.sum(1, keepdims=True)
 
 
+def _antialiased_results(weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
+    """Return those of PyTorch's results, which leave an axis as it is if its size stays; its gradients do not."""
+    return np.eye(size) if size == count else _antialiased(weights, size, count, ratio, align_corners=align_corners)
+
+
 def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
     """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32."""
     positions = ((np.arange(count) + offset).astype(np.float32) * np.float32(ratio)).astype(int)
     return np.eye(size)[positions.clip(0, size - 1)]
+
+
+def _nearest_exact_results(size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
+    """Return those of PyTorch's results along 1 or 3 axes: p + ½ of a p that is rounded once."""
+    positions = float(np.float32(ratio)) * (np.arange(count) + 0.5) - 0.5  # exact in float64
+    return np.eye(size)[(positions.astype(np.float32) + np.float32(0.5)).astype(int).clip(0, size - 1)]
 
 
 def _computed_linear(size: Any, count: Any, ratio: float | Tensor, *, align_corners: bool) -> Tensor:
@@ -97,42 +108,54 @@ def _last(places: Tensor) -> Tensor:
     return places.amax(0, keepdim=True)  # a graph says that it is one number, as it does not of places[-1:]
 
 
-_LINEAR = partial(_filtered, 1, linear)
-_NEAREST, _NEAREST_EXACT = partial(_nearest, 0.0), partial(_nearest, 0.5)
+_LINEAR, _CUBIC = partial(_filtered, 1, linear), partial(_filtered, 2, cubic)
+_PILLOWS_CUBIC = partial(cubic, a=-0.5)
+_NEAREST, _NEAREST_BY_FACTOR, _NEAREST_EXACT = (partial(_nearest, offset) for offset in (0.0, 0.0, 0.5))
 _COMPUTED: Mapping[Any, Callable[..., Tensor]] = {
     _LINEAR: _computed_linear,
     _NEAREST: partial(_computed_nearest, 0.0),
-    _NEAREST_EXACT: partial(_computed_nearest, 0.5),
+    _NEAREST_BY_FACTOR: partial(_computed_nearest, 0.0),
+    **dict.fromkeys((_NEAREST_EXACT, _nearest_exact_results), partial(_computed_nearest, 0.5)),
 }
 """The functions that compute a matrix of symbolic sizes, by the one that gives a constant."""
 _FIXED: Mapping[Any, tuple[int, ...]] = {_LINEAR: (1,), _NEAREST: (1, 2)}
 """How many times as many results as elements there are where PyTorch ignores a factor, by the same."""
 
 
-def _interpolate(matrix: Callable[..., np.ndarray], x: Tensor, *arguments: Any) -> Tensor:
+def _interpolate(operator: Any, x: Tensor, *arguments: Any) -> Tensor:
     """Return an interpolation. The arguments are those of the operator: sizes, `align_corners` if it has it, factors.
 
     Returns what torch computes if the numbers are integers, and for symbolic sizes that `_COMPUTED` does not have.
     """
-    sizes, counts, factors = x.shape[2:], arguments[0], arguments[-1] or [None] * (x.ndim - 2)
+    of_gradients, sizes, counts = _MATRICES[operator], x.shape[2:], arguments[0]
+    of_results, factors = _RESULTS.get(operator, of_gradients), arguments[-1] or [None] * len(sizes)
     if counts is None:
         counts = [
             size * int(factor) if factor == int(factor) else math.floor(size * factor)
             for size, factor in zip(sizes, factors, strict=True)
         ]
     is_symbolic = not all(isinstance(size, int) for size in (*sizes, *counts))
-    if not x.is_floating_point() or (is_symbolic and matrix not in _COMPUTED):
+    if not x.is_floating_point() or (is_symbolic and of_results not in _COMPUTED):
         return NotImplemented
     align_corners = len(arguments) > 2 and arguments[1]
-    matrices: list[Matrix] = []
-    for size, count, factor in zip(sizes, counts, factors, strict=True):
-        ratio = _ratio(size, count, None if align_corners else factor, int(align_corners), _FIXED.get(matrix, ()))
-        is_constant = isinstance(size, int) and isinstance(count, int)
-        weights = matrix if is_constant else _COMPUTED[matrix]
-        matrices.append(weights(size, count, ratio, align_corners=align_corners))
-    if (times := _repeats(matrix, matrices, sizes, counts)) is not None:
+    matrices = {
+        weights: [_along_axis(weights, *axis, align_corners) for axis in zip(sizes, counts, factors, strict=True)]
+        for weights in dict.fromkeys((of_results, of_gradients))
+    }
+    results, gradients = matrices[of_results], matrices[of_gradients]
+    if of_results is _CUBIC and list(counts) == list(sizes):
+        gradients = [np.eye(size) for size in sizes]  # as PyTorch has it, whatever the results are
+    times = _repeats(of_results, results, sizes, counts)
+    if times is not None and times == _repeats(of_gradients, gradients, sizes, counts):
         return _Repeated.apply(x, times)
-    return along_axes(x, matrices)
+    return along_axes(x, results, gradients)
+
+
+def _along_axis(weights: Any, size: Any, count: Any, factor: float | None, align_corners: bool) -> Matrix:
+    ratio = _ratio(size, count, None if align_corners else factor, int(align_corners), _FIXED.get(weights, ()))
+    function = weights if isinstance(size, int) and isinstance(count, int) else _COMPUTED[weights]
+    found: Matrix = function(size, count, ratio, align_corners=align_corners)
+    return found
 
 
 def _repeats(matrix: Any, matrices: Sequence[Matrix], sizes: Sequence[Any], counts: Sequence[Any]) -> list[int] | None:
@@ -143,7 +166,7 @@ def _repeats(matrix: Any, matrices: Sequence[Matrix], sizes: Sequence[Any], coun
             is_repeated = np.array_equal(weights, np.repeat(np.eye(size), number, 0))
         else:
             is_whole = is_number(number) and is_known(count == size * number)
-            is_repeated = is_whole and matrix in (_NEAREST, _NEAREST_EXACT)
+            is_repeated = is_whole and matrix is not _LINEAR
         if not is_repeated:
             return None
     return list(map(int, times))
@@ -179,11 +202,18 @@ _MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
     aten.upsample_linear1d.vec: _LINEAR,
     aten.upsample_bilinear2d.vec: _LINEAR,
     aten.upsample_trilinear3d.vec: _LINEAR,
-    aten.upsample_bicubic2d.vec: partial(_filtered, 2, cubic),
+    aten.upsample_bicubic2d.vec: _CUBIC,
     aten._upsample_bilinear2d_aa.vec: partial(_antialiased, linear),  # noqa: SLF001 - the names of operators
-    aten._upsample_bicubic2d_aa.vec: partial(_antialiased, partial(cubic, a=-0.5)),  # noqa: SLF001 - as Pillow does
+    aten._upsample_bicubic2d_aa.vec: partial(_antialiased, _PILLOWS_CUBIC),  # noqa: SLF001
     **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), _NEAREST),
     **dict.fromkeys((getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), _NEAREST_EXACT),
 }
+_RESULTS: Mapping[Any, Callable[..., np.ndarray]] = {
+    aten._upsample_bilinear2d_aa.vec: partial(_antialiased_results, linear),  # noqa: SLF001
+    aten._upsample_bicubic2d_aa.vec: partial(_antialiased_results, _PILLOWS_CUBIC),  # noqa: SLF001
+    **dict.fromkeys((aten.upsample_nearest1d.vec, aten.upsample_nearest3d.vec), _NEAREST_BY_FACTOR),
+    **dict.fromkeys((getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 3)), _nearest_exact_results),
+}
+"""The matrices of results where PyTorch's are not those of its gradients."""
 
-INTERPOLATIONS = {operator: partial(_interpolate, matrix) for operator, matrix in _MATRICES.items()}
+INTERPOLATIONS = {operator: partial(_interpolate, operator) for operator in _MATRICES}

@@ -5,22 +5,25 @@
 torch.onnx.export records the modules of a forward pass in the metadata of nodes. A step is traced twice, first by
 autograd and then by the exporter, and its backward pass is called by no module. So the first trace notes the modules
 with each operator, a backward operator gets those of the operator whose gradient it computes, and the second trace
-passes them on.
+passes them on. The place in the model's code, which a refusal names, is noted in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import onnx_ir as ir
 import torch
 from torch import fx, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.model.ir.metadata import NAME_SCOPES
+from poolgrad_lowering.torch.explanations import PLACE, running_place
 from poolgrad_lowering.torch.internals.graphs import annotate, annotation, backward_of
+from poolgrad_lowering.torch.internals.tracing import trace
 
 CLASSES = "pkg.torch.onnx.class_hierarchy"
 """The classes of the modules that `NAME_SCOPES` names, and the operator."""
@@ -51,25 +54,42 @@ def recorded(model: nn.Module) -> Iterator[None]:
         if module in modules:
             entered.pop()[1].__exit__(None, None, None)
 
+    def place() -> str | None:
+        return running_place(trace.__code__) or (f"the layer '{entered[-1][0][-1][0]}'" if entered else None)
+
     hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
-        yield
+        with _WithPlaces(place):
+            yield
     finally:
         for hook in hooks:
             hook.remove()
 
 
+class _WithPlaces(TorchFunctionMode):
+    """While it is active, note the place in the model with each operator that is traced."""
+
+    def __init__(self, place: Callable[[], str | None]) -> None:
+        super().__init__()
+        self._place = place
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        place = self._place()
+        with nullcontext() if place is None else annotate({PLACE: place}):  # the backward pass has none
+            return function(*args, **(kwargs or {}))
+
+
 def complete(graph: fx.GraphModule) -> None:
-    """Give every backward operator of a traced graph the modules of its forward operator."""
-    forward: dict[int, Scopes] = {}
+    """Give every backward operator of a traced graph the modules and the place of its forward operator."""
+    forward: dict[int, dict[str, Any]] = {}
     for node in graph.graph.nodes:
         number, is_backward = backward_of(node)
-        if not is_backward and (scopes := annotation(node).get(_KEY)):
-            forward.setdefault(number, scopes)
+        if not is_backward and annotation(node).get(_KEY):
+            forward.setdefault(number, annotation(node))
     for node in graph.graph.nodes:
         number, is_backward = backward_of(node)
         if is_backward and number in forward:
-            node.meta["custom"] = {_KEY: forward[number], **annotation(node)}
+            node.meta["custom"] = {**forward[number], **annotation(node)}
 
 
 def write(model: ir.Model, program: torch.export.ExportedProgram) -> None:

@@ -25,6 +25,7 @@ from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read
 from poolgrad_lowering.model.io.results import WithModel, model_of
 from poolgrad_lowering.model.ir.external import ModelFolder
 from poolgrad_lowering.verification.exports.restored import put_back, restored, with_rounded_rewrites
+from poolgrad_lowering.verification.graph.protos import default_opset
 from poolgrad_lowering.verification.graph.roles import without_row
 from poolgrad_lowering.verification.outside.fields import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import Source, with_comparable_data, with_loaded_constants
@@ -168,5 +169,5 @@ def _verdict(
         return replace(blank, runs=runs, reason=f"the two sides gave different results, and {unknown}"), None
     if failure is not None:
         return replace(blank, status="differs", runs=runs, mismatch=failure.mismatch), failure
-    reason = doubt(cut, case.types, foreign)
+    reason = doubt(cut, case.types, foreign, case.units[1], default_opset(case.models[1]))
     return replace(blank, status="unproven" if reason else "proven", runs=runs, reason=reason), None

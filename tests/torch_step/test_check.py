@@ -20,6 +20,8 @@ from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, 
 from poolgrad_lowering.torch.check import _judged_output
 from tests.torch_step.small_steps import followed
 
+ROUNDING = 2.0**-24
+
 
 class Applied(nn.Module):
     """A function of an example, times a scalar that is trained."""
@@ -130,6 +132,59 @@ def test_factors_of_a_gradient_are_found(factor: float) -> None:
             wrong.check()
 
 
+def _with_other(step: Any, operator: str, name: str, by: Any) -> None:
+    """Let the nodes of a step read what an operator makes of a value."""
+    graph = step.model.graph
+    for node in graph.node:
+        node.input[:] = ["other" if value == name else value for value in node.input]
+    at = next((at for at, node in enumerate(graph.node, 1) if name in node.output), 0)
+    graph.node.insert(at, onnx.helper.make_node(operator, [name, "by"], ["other"], "node_other"))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.float32(by), "by"))
+
+
+def test_a_gate_that_a_few_roundings_open() -> None:
+    """Eager PyTorch is as little off as the step, but the operand of the ReLU then stays above 0."""
+    x = torch.tensor([1.0123, 0.5123])
+    just_below = x * 1.1 * torch.tensor([1 - 8 * ROUNDING, 0.5])
+    step = export(lambda x: (x - just_below).relu() * 10, x)
+    step.check()
+    [product] = [node.output[0] for node in step.model.graph.node if set(node.input) == {"x", "weight.scale"}]
+    _with_other(step, "Mul", product, 1 - 12 * ROUNDING)
+    step.check()
+
+
+class Weighted(nn.Module):
+    """The sum of an example with weights, whose gradient is the example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([0.3, 0.7]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x * self.weight).sum()
+
+
+@pytest.mark.parametrize(("difference", "is_right"), [(-3e-7, True), (-3e-4, False)])
+def test_adam_where_a_gradient_is_almost_0(difference: float, is_right: bool) -> None:
+    """Its first step moves a weight by the learning rate, whichever sign rounding gives the gradient."""
+    step = export_training_step(Weighted(), None, (torch.tensor([1.25, 1e-7]),), optimizer="adam")
+    step.check()
+    _with_other(step, "Add", "x", [0, difference])
+    if is_right:
+        step.check()
+    else:
+        with pytest.raises(StepMismatchError):
+            step.check()
+
+
+def test_a_swapped_sign_of_adam_is_found() -> None:
+    step = network("adam")
+    step.check()
+    _with_other(step, "Mul", "learning_rate", -1)
+    with pytest.raises(StepMismatchError, match=r"new_weight\..* differs"):
+        step.check()
+
+
 def test_wrong_updates_are_found() -> None:
     """A weight decay of 0.01 that is missing changes a weight by 1e-4 of it in one step."""
     step = network(AdamW())
@@ -165,7 +220,6 @@ def test_what_is_written_to_new_tensors(function: Callable[[Tensor], Tensor]) ->
     export(function, torch.randn(4, 6)).check(steps=2)
 
 
-ROUNDING = 2.0**-24
 ONE = np.float32([1, 0.5])
 CASES = {
     "the bits of eager PyTorch": (ONE, [ONE], ONE + 0.5, True),
@@ -190,6 +244,17 @@ def test_judgements(name: str) -> None:
     result, eagers, exact, right = CASES[name]
     error, allowed = _judged_output(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
     assert (error <= allowed) == right
+
+
+def test_judgements_by_runs_that_are_moved_farther() -> None:
+    """They speak for the elements that they change, no others, and squares of noise begin at squares of noise."""
+    flipped = np.float32([1, -0.5])
+    for result, right in ((flipped, True), (-ONE, False), (flipped * 3, False)):
+        error, allowed = _judged_output(result, [ONE], ONE.astype(float), np.zeros(()), ROUNDING, [flipped])
+        assert (error <= allowed) == right
+    before, exact, eager, found = (np.array([value]) for value in (1e-4, 0.999e-4, 2e-4, 50e-4))
+    error, allowed = _judged_output(found, [eager], exact, before, ROUNDING)
+    assert error <= allowed
 
 
 def test_a_result_that_is_no_number_is_found() -> None:

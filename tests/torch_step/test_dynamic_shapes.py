@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,32 @@ def test_a_batch_of_any_size_in_parts_with_moments_and_a_diagonal() -> None:
 def test_a_range_decides_a_comparison() -> None:
     layer, _ = CONDITIONS["a way"]
     check_for(export(layer, dynamic_shapes={"x": {2: Dim("height", min=7)}}), torch.randn(4, 3, 7, 12), LABELS)
+
+
+def test_sizes_that_a_step_does_not_take_are_named() -> None:
+    """Eager PyTorch takes fewer elements than 4, where the step fails."""
+    x = torch.randn(2, 3, 8)
+
+    def export(length: Any) -> None:
+        model = nn.Sequential(nn.Conv1d(3, 4, 3, padding=1), First())
+        export_training_step(model, lambda y, _: y.square().mean(), (x, x), dynamic_shapes={"input": {2: length}})
+
+    for length in ("length", Dim("length", max=9)):
+        with pytest.warns(UserWarning, match=r"the step takes sizes 'length' from 4 on: .*Dim\('length', min=4\)"):
+            export(length)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        export(Dim("length", min=4))
+        # torch takes other ways for 16 and more elements, to the same numbers.
+        model = nn.Sequential(nn.Linear(3, 2), nn.Unflatten(0, (-1, 2, 2)), nn.Flatten(0, 2))
+        export_training_step(
+            model, lambda y, _: y.var(), (x[0].T.repeat(4, 1), x), dynamic_shapes={"input": {0: "4*n"}}
+        )
+
+
+class First(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, :, :4]
 
 
 def test_a_constant_of_a_dynamic_batch_is_refused() -> None:

@@ -25,6 +25,8 @@ COUNTS = {
     "one": ((1, 1, 1), None),
     "as many": (SIZES, None),
     "a factor": (None, 1.7),
+    "a factor that leaves some sizes": (None, 1.17),
+    "a factor that leaves all sizes": (None, 1.05),
     "a factor below 1": (None, 0.6),
     "a whole factor": (None, 3.0),
 }
@@ -52,6 +54,18 @@ def test_as_torch_computes_them(operator: Any, count: str, align_corners: list[b
     for one, other in zip(*results, strict=True):
         # Sums of at most 13³ products of order 1 in float64, in another order.
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_the_nearest_element_of_a_tie(axes: int) -> None:
+    """PyTorch's gradients, and its results along two axes, round such a position another way."""
+    operator = getattr(torch.ops.aten, f"_upsample_nearest_exact{axes}d").vec
+    x = torch.arange(2.0).reshape(1, 1, *[1] * (axes - 1), 2).requires_grad_()
+    arguments = ([1] * (axes - 1) + [41], None)
+    expected, found = operator(x, *arguments), INTERPOLATIONS[operator](x, *arguments)
+    dy = torch.arange(41.0).reshape(expected.shape)
+    results = [(value, *torch.autograd.grad(value, x, dy)) for value in (found, expected)]
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
 
 
 class Resized(nn.Module):

@@ -16,6 +16,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import grid_sample
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from poolgrad_lowering import lower
@@ -79,7 +80,10 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: pack_padded_sequence(y.flatten(2), torch.tensor([3, 1]), batch_first=True).data),
         "a sequence is packed by the numbers in a tensor, its lengths, in .*Give the layer the padded sequences",
     ),
-    "strides": (lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))), "of the operator prims.as_strided_scatter.default"),
+    "strides": (
+        lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))),
+        r"prims\.as_strided_scatter\.default, in <lambda> \(",
+    ),
     "an older layer": (
         lambda: Of(nn.CrossMapLRN2d(3)),
         "the CrossMapLRN2d 'function' computes in PyTorch's memory.*LocalResponseNorm",
@@ -106,11 +110,23 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "no operator": (
         lambda: Of(nn.FractionalMaxPool2d(2, output_size=2)),
-        r"no translation to ONNX of the operator aten\.fractional_max_pool2d\.default: use a MaxPool",
+        r"the operator aten\.fractional_max_pool2d\.default, in forward \(test_messages\.py, line \d+\): use a MaxPool",
+    ),
+    "no operator in a layer": (
+        lambda: nn.Sequential(nn.Conv2d(3, 3, 1), nn.FractionalMaxPool2d(2, output_size=2)),
+        r"fractional_max_pool2d\.default, in the layer '1': use a MaxPool",
+    ),
+    "no operator in a function": (
+        lambda: Of(lambda y: torch.special.i0(2 * y)),
+        r"the operator prims\.bessel_i0\.default, in <lambda> \(test_messages\.py, line \d+\)$",
+    ),
+    "no operator of a gradient": (
+        lambda: Of(lambda y: grid_sample(y, y[:, :2].movedim(1, 3), mode="bicubic", align_corners=False)),
+        r"grid_sampler_2d_backward\.default, in <lambda> \(test_messages\.py, line \d+\): use mode=",
     ),
     "a decomposition": (
         lambda: Of(torch.linalg.svdvals),
-        r"aten\._linalg_svd\.default: compute the decomposition outside",
+        r"aten\._linalg_svd\.default, in forward \(test_messages\.py, line \d+\): compute the decomposition outside",
     ),
     "complex constants": (
         lambda: Of(lambda y: (y * TURN).abs()),

@@ -346,3 +346,21 @@ def test_a_table_that_may_end_before_the_length_is_sliced(rows: Callable[[Tensor
     step.check()
     for length in (7, 12):
         check_for(step, torch.randn(2, length, 4))
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda y: y[:, :, [0, 2, 3]],
+        lambda y: y[:, :, [-1, 2, 2, 3, 0]],
+        lambda y: y.index_select(2, torch.tensor([4])),
+        lambda y: y.view(*y.shape[:2], 1, 3, 2)[:, :, :, [-2]],
+    ],
+)
+def test_positions_that_are_known_along_an_axis(pick: Callable[[Tensor], Tensor]) -> None:
+    """The gradient does not join the other axes, whose sizes are symbolic."""
+    model = nn.Sequential(nn.Linear(4, 6), Function(pick))
+    step = squared(model, torch.randn(2, 5, 4), {"input": {0: "batch", 1: "length"}})
+    assert all(node.op_type != "ScatterElements" for node in step.model.graph.node)
+    check_squared(step, torch.randn(3, 7, 4))
+    assert_whole(step)

@@ -65,6 +65,14 @@ class Symbols:
                 "('2*height') or a torch.export.Dim with a range, or leave it out"
             )
 
+    def narrowed(self) -> dict[SizeSymbol, int]:
+        """Return the symbols of which torch took only larger values than `least`, with the least of these.
+
+        It takes fewer where an operator needs so many elements, and where it chooses between ways to the same numbers.
+        """
+        lowest = {symbol: self._shapes.var_to_range[own].lower for own, symbol in self._symbols.items()}
+        return {symbol: int(value) for symbol, value in lowest.items() if value > symbol.least}
+
     def _others(self) -> Iterator[dict[Symbol, int]]:
         """Yield values of all symbols: the least ones, and others up to a million more, with more small ones."""
         yield {own: symbol.least for own, symbol in self._symbols.items()}

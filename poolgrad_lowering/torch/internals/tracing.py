@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import builtins
+import logging
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -41,7 +43,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import resolve_name
 
-from poolgrad_lowering.torch.dynamic_shapes import SymbolicSize, SymbolicSizes
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize, SymbolicSizes
 from poolgrad_lowering.torch.internals.modes import without_one_dnn
 from poolgrad_lowering.torch.internals.sizes import read_sizes
 from poolgrad_lowering.torch.internals.symbols import Symbols
@@ -84,8 +86,40 @@ def trace(
             *fakes
         )
     symbols.check_conditions()
+    for symbol, least in symbols.narrowed().items():
+        if not _takes_least(graph, inputs, sizes, symbol):
+            said = f"torch.export.Dim('{symbol.name}', min={least}) in dynamic_shapes says so"
+            what = f"the step takes sizes '{symbol.name}' from {least} on: {said}"
+            warnings.warn(what, UserWarning, stacklevel=4)
     read_sizes(graph.graph)
     return graph
+
+
+def _takes_least(graph: fx.GraphModule, inputs: Mapping[str, Tensor], sizes: SymbolicSizes, symbol: Symbol) -> bool:
+    """Whether the operators of a graph take the least value of a symbol, beside the sizes that the inputs have."""
+    given = []
+    with FakeTensorMode(allow_non_fake_inputs=True), _without_logs_of_fakes():
+        for name, tensor in inputs.items():
+            shape = list(tensor.shape)
+            for axis, size in sizes.get(name, {}).items():
+                shape[axis] = size.factor * symbol.least if size.symbol == symbol else shape[axis]
+            given.append(torch.empty(shape, dtype=tensor.dtype))
+        try:
+            graph(*given)
+        except Exception:  # torch raises errors of many classes
+            return False
+    return True
+
+
+@contextmanager
+def _without_logs_of_fakes() -> Iterator[None]:
+    logger = logging.getLogger(FakeTensorMode.__module__)
+    before = logger.disabled
+    logger.disabled = True  # an operator that refuses its operands is expected
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 NUMBERS_DECIDE = (

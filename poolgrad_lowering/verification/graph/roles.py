@@ -80,8 +80,8 @@ def without_row(nodes: Iterable[FlatNode]) -> str | None:
         if _found(node) is None:
             operator = ".".join(filter(None, node.op))
             return (
-                f"verification does not know what the inputs of {operator} are: add its row to verification/graph/"
-                f"input_roles.py, or for a form of another package an entry point of {input_roles.GROUP}"
+                f"verification does not know what the inputs of {operator} are: declare them by an entry point of the "
+                f"group {input_roles.GROUP}, or leave this gradient as it is by a plan (`poolgrad lower --plan`)"
             )
     return None
 

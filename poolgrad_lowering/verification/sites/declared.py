@@ -4,23 +4,25 @@
 
 A node has exactly the operands and attributes of its operator, each with an allowed value: the provider takes no other
 node. A function body is the one that this version makes. An export may have the nodes of a body in place of a gradient,
-with other names, and with initializers for its Constant nodes.
+with other names, with initializers for its Constant nodes, and with its TopK as CANN's graph engine reads it.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import onnx
-from onnx import AttributeProto, FunctionProto, TensorProto
+from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto
 
 from poolgrad_lowering.dialect import OPS, TYPES, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.functions import body_bytes
 from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute, Part, value_of
+from poolgrad_lowering.verification.exports.node_rewrite import Context
+from poolgrad_lowering.verification.exports.rewrites import rewrites_of
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.matching import Match
 
@@ -99,7 +101,8 @@ def expanded_gradients(
     for node in (node for node in nodes if node.outputs):
         scopes.setdefault(node.scope, []).append(node)
     found = []
-    for body in [body for name in _EXPANDED for body in own_bodies(name, opset).values()] if scopes else ():
+    bodies = [body for name in _EXPANDED for body in own_bodies(name, opset).values()] if scopes else ()
+    for body, pattern in ((each, nodes) for each in bodies for nodes in _patterns(each)):
         grad = next(operand.name for operand in OPS[body.name].inputs if operand.part is Part.GRAD)
         given = [node for node in body.node if node.op_type == "Constant"]
         numbers = {node.output[0]: onnx.numpy_helper.to_array(node.attribute[0].t) for node in given}
@@ -109,9 +112,18 @@ def expanded_gradients(
             producers = {name: node.proto for node in own for name in node.proto.output if name}
             keys = {name: node.key for node in own for name in node.proto.output}
             for node in own:
-                match = Match(body.node, numbers, producers, stored)
+                match = Match(pattern, numbers, producers, stored)
                 result = match.computes(body.output[0], node.proto.output[0])
                 if result and match.bound.keys() >= set(body.input):
                     laid_onto = frozenset(keys[next(filter(None, each.output))] for each in match.nodes)
                     found.append(ExpandedGradient(node.outputs[0], values[match.bound[grad]], laid_onto))
     return found
+
+
+def _patterns(body: FunctionProto) -> Iterator[Sequence[NodeProto]]:
+    """Yield the nodes of a body, and those with what an export has in place of a TopK."""
+    yield body.node
+    for at, node in enumerate(body.node):
+        if node.op_type == "TopK":
+            [rewrite] = rewrites_of(node, Context(0, {}, {}))
+            yield [*body.node[:at], *rewrite.nodes, *body.node[at + 1 :]]

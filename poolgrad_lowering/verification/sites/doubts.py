@@ -14,13 +14,15 @@ from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.functions import body_bytes
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, Part
+from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.flat import FlatNode, Unit
 from poolgrad_lowering.verification.graph.protos import attribute_values, default_opset
-from poolgrad_lowering.verification.graph.types import HALVES, TensorTypes
+from poolgrad_lowering.verification.graph.types import HALVES, TensorTypes, elements_around
 from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.sites.cut import Cut
-from poolgrad_lowering.verification.sites.declared import own_bodies
+from poolgrad_lowering.verification.sites.declared import node_flaw, own_bodies
 from poolgrad_lowering.verification.sites.regions import ChangedRegion
 
 _MAXIMA = ("ArgMax", "ReduceMax", "TopK")
@@ -34,15 +36,37 @@ def foreign_bodies(lowered: ModelProto) -> frozenset[str]:
     return frozenset(body.name for body in bodies if body_bytes(body) not in own_bodies(body.name, opset))
 
 
-def doubt(cut: Cut, types: TensorTypes, foreign: Collection[str]) -> str | None:
+def doubt(cut: Cut, types: TensorTypes, foreign: Collection[str], lowered: Unit, opset: int) -> str | None:
     """Return why a site is not proven although all runs gave the same results, or None.
 
-    `foreign` are the operators whose body is not this version's.
+    `foreign` are the operators whose body is not this version's; `opset` is the version of the default domain.
     """
     strange = sorted({node.op[1] for node in cut.region.added if roles.is_dialect(node)}.intersection(foreign))
     if strange:
         return f"the function body of {strange[0]} differs from this version's; in these runs it gave the same results"
-    return _flow_flaw(cut.region, types) or _other_windows(cut)
+    return _flow_flaw(cut.region, types) or _other_windows(cut) or _declared_flaw(cut, types, lowered, opset)
+
+
+def _declared_flaw(cut: Cut, types: TensorTypes, lowered: Unit, opset: int) -> str | None:
+    """Return a text on the first result of a node of the dialect that is declared with another element type, or None.
+
+    Runs ignore declarations; no runtime takes such a model.
+    """
+    known = {value: found.element for value, found in types.items() if not found.claimed}
+    known |= elements_around(cut.lowered, known, opset)
+    declared = {
+        ("" if path == lowered.name else f"{path}: ") + value.name: value.type.tensor_type.elem_type
+        for path, scope in lowered.scopes.items()
+        for value in scope.value_info
+    }
+    for node in [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]:
+        op, values = OPS[node.op[1]], attribute_values(node.proto)
+        for operand, value in zip(op.outputs, node.outputs, strict=True):
+            index = ASCEND_TYPES.get(values.get(op.index_type or "", 0))
+            element = index if operand.part is Part.ARGMAX else known.get(node.outputs[0])
+            if element is not None and declared.get(value) not in (None, TensorProto.UNDEFINED, element):
+                return f"'{value}' is declared as {type_name(declared[value])}, but is {type_name(element)}"
+    return None
 
 
 def _other_windows(cut: Cut) -> str | None:

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from importlib.resources import files
+from typing import Any
 
 import jsonschema
 import onnx
@@ -81,6 +83,20 @@ def test_expanded_gradients(opset: int, element: str) -> None:
     assert site_row(site)[2].endswith("expanded as for ATC: the execution provider has no gradient to run here")
 
 
+@pytest.mark.parametrize("opset", [11, 13, 15, 18])
+def test_expanded_gradients_as_they_are_exported(opset: int) -> None:
+    """Where the body sorts, the export narrows the positions, as CANN's graph engine does."""
+    model = adaptive(opset)
+    export = export_atc(model).model
+    [site] = proven(model, export, whole=True).sites
+    assert site.expanded == ("dx",)
+    for node in [node for node in export.graph.node if node.name.startswith("order__1/")]:
+        changed = deepcopy(export)
+        edited = next(other for other in changed.graph.node if other.name == node.name)
+        edited.attribute[0].i = TensorProto.INT16 if edited.attribute[0].i == TensorProto.INT32 else TensorProto.INT32
+        assert not verify(model, changed, runs=1, whole_model=False).proven
+
+
 def test_a_node_of_the_dialect_is_not_expanded() -> None:
     [site] = proven(POOL, lower(POOL).model).sites
     assert (site.gradients, site.expanded) == (("dX",), ())
@@ -96,6 +112,21 @@ def test_constants_of_an_expanded_gradient_as_initializers() -> None:
         export.graph.initializer.append(onnx.numpy_helper.from_array(values, node.output[0]))
     assert export.graph.initializer
     proven(model, export)
+
+
+@pytest.mark.parametrize("make", [lower, export_atc, export_cann])
+def test_a_wrong_element_type_of_a_new_value(make: Callable[[ModelProto], Any]) -> None:
+    """Runs of a site ignore what the model declares of its values."""
+    export = make(POOL).model
+    results = [name for node in export.graph.node if node.domain == "npu" for name in node.output]
+    for name in [name for name in results if name not in ("dX", "Y")]:
+        changed = deepcopy(export)
+        for value in [value for value in changed.graph.value_info if value.name == name]:
+            changed.graph.value_info.remove(value)
+        changed.graph.value_info.append(helper.make_tensor_value_info(name, TensorProto.INT64, None))
+        [site] = verify(POOL, changed, runs=1, whole_model=False).sites
+        assert site.status == "unproven"
+        assert site.reason in [f"'{name}' is declared as int64, but is {element}" for element in ("float32", "int32")]
 
 
 @pytest.mark.parametrize("opset", [13, 18])

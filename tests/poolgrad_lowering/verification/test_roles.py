@@ -80,7 +80,7 @@ training (float[2,3,8,8] x, float[2,3,4,4] dy) => (float[2,3,8,8] dx) {
 PoolBackward (dy, recorded) => (dx) {
     dx = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (dy, recorded)
 }"""
-MISSING = "verification does not know what the inputs of com.acme.PoolBackward are: add its row to"
+MISSING = "verification does not know what the inputs of com.acme.PoolBackward are: declare them by an "
 
 
 @pytest.fixture
