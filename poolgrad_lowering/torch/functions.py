@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
+from traceback import extract_stack
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
+from poolgrad_lowering.torch.explanations import function_of, is_of_a_model
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.joined_axes import einsum
 from poolgrad_lowering.torch.recurrent import RECURRENT
@@ -28,16 +31,23 @@ class Rewritten(TorchFunctionMode):
     """While it is active, these functions are computed by others.
 
     If what is computed depends on the numbers in a tensor, raises `NumbersDecideError`, which names the function of
-    torch whose result does.
+    torch whose result does. Those of tensors in `known`, inputs of the trace that have these values in every step, may
+    decide; `asked` are the ones that do, with the function of the model that asks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[Tensor, Tensor] = MappingProxyType({})) -> None:
         super().__init__()
+        self._known = known
+        self.asked: dict[Tensor, str] = {}
         self._makers: dict[Any, Any] = {}  # of sizes that are not known, by symbol: the functions
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known
+        if function in _DECIDING or (function is Tensor.item and args[0].dtype == torch.bool):
+            found = of_constants(function, args[0], self._known, self._note)
+            if found is not NotImplemented:
+                return found
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
             raise NumbersDecideError(name_of(function))
         try:
@@ -47,6 +57,9 @@ class Rewritten(TorchFunctionMode):
         for symbol in unknown_sizes(found):
             self._makers.setdefault(symbol, function)
         return found
+
+    def _note(self, tensor: Tensor) -> None:
+        self.asked.setdefault(tensor, function_of(next(filter(is_of_a_model, extract_stack()[::-1]))))
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         """Name the function, if Python itself asked what only numbers decide."""
@@ -199,9 +212,10 @@ def _masked_select(x: Tensor, mask: Tensor) -> Tensor:
     return _element(*torch.broadcast_tensors(x, mask))
 
 
-_ASKING = frozenset(
-    (Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__, Tensor.item, Tensor.numpy, Tensor.tolist)
-)
+_DECIDING = frozenset((Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__))
+"""Functions that give Python the number in a tensor, of which a trace goes on with no symbol for one."""
+
+_ASKING = _DECIDING | {Tensor.item, Tensor.numpy, Tensor.tolist}
 """Functions that give Python the numbers in a tensor."""
 
 _MASKS = (torch.bool, torch.uint8)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from operator import getitem
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -95,21 +96,27 @@ NUMBERS_DECIDE = (
 """What torch raises if a trace depends on the numbers in a tensor."""
 
 
-def of_constants(function: Callable[..., Any], x: Tensor) -> Any:
+def of_constants(
+    function: Callable[..., Any],
+    x: Tensor,
+    known: Mapping[Tensor, Tensor] = MappingProxyType({}),
+    use: Callable[[Tensor], object] = id,
+) -> Any:
     """Return what a function gives of a tensor whose numbers only constants decide; of others `NotImplemented`.
 
     A trace knows no numbers. Those of constants are computed from the graph that it has so far, with what is written
-    to them.
+    to them. Inputs of the trace that have a value in `known` are constants too; `use` is called with each that is read.
     """
     mode = get_proxy_mode()
     slot = None if mode is None else get_proxy_slot(x, mode.tracer, None)
     if mode is None or slot is None:
         return NotImplemented
+    inputs = {get_proxy_slot(each, mode.tracer).proxy.node: each for each in known}
     needed: set[fx.Node] = set()
     left = [slot.proxy.node]
     while left:
         node = left.pop()
-        if not _is_constant(node):
+        if node not in inputs and not _is_constant(node):
             return NotImplemented
         if node not in needed:
             needed.add(node)
@@ -117,7 +124,10 @@ def of_constants(function: Callable[..., Any], x: Tensor) -> Any:
     values: dict[fx.Node, Any] = {}
     with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch.no_grad():
         for node in filter(needed.__contains__, mode.tracer.graph.nodes):
-            if node.op == "get_attr":
+            if node in inputs:
+                values[node] = known[inputs[node]].clone()
+                use(inputs[node])
+            elif node.op == "get_attr":
                 values[node] = getattr(mode.tracer.root, node.target).clone()  # which may be written to
             else:
                 args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
