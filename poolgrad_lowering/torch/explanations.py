@@ -149,7 +149,12 @@ def _place(causes: list[BaseException]) -> str:
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:
     """Whether a frame runs code that is neither torch's nor of this package, nor written by torch for a graph."""
     is_made = frame.filename.startswith(_MADE)
-    return not is_made and not any(Path(frame.filename).is_relative_to(folder) for folder in (_INSIDE, _OWN))
+    return not is_made and not is_own(frame.filename) and not Path(frame.filename).is_relative_to(_INSIDE)
+
+
+def is_own(filename: str) -> bool:
+    """Whether a file is one of this package."""
+    return Path(filename).is_relative_to(_OWN)
 
 
 def function_of(frame: traceback.FrameSummary) -> str:

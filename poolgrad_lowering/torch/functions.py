@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
 from traceback import extract_stack
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import torch
@@ -20,7 +21,8 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
-from poolgrad_lowering.torch.explanations import function_of, is_of_a_model
+from poolgrad_lowering.torch.explanations import function_of, is_of_a_model, is_own
+from poolgrad_lowering.torch.internals.branches import answer_without_error
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.joined_axes import einsum
 from poolgrad_lowering.torch.recurrent import RECURRENT
@@ -30,9 +32,10 @@ from poolgrad_lowering.torch.spectra import SPECTRA
 class Rewritten(TorchFunctionMode):
     """While it is active, these functions are computed by others.
 
-    If what is computed depends on the numbers in a tensor, raises `NumbersDecideError`, which names the function of
-    torch whose result does. Those of tensors in `known`, inputs of the trace that have these values in every step, may
-    decide; `asked` are the ones that do, with the function of the model that asks.
+    What a model checks before it raises an error is left out. If what is computed depends on the numbers in a tensor,
+    raises `NumbersDecideError`, which names the function of torch whose result does. Those of tensors in `known` may
+    decide, inputs of the trace that have these values in every step; `asked` are the ones that do, with the function of
+    the model that asks.
     """
 
     def __init__(self, known: Mapping[Tensor, Tensor] = MappingProxyType({})) -> None:
@@ -44,6 +47,8 @@ class Rewritten(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known
+        if function is Tensor.__bool__ and (answer := answer_without_error(_asking_frame())) is not None:
+            return answer
         if function in _DECIDING or (function is Tensor.item and args[0].dtype == torch.bool):
             found = of_constants(function, args[0], self._known, self._note)
             if found is not NotImplemented:
@@ -70,6 +75,14 @@ class Rewritten(TorchFunctionMode):
     def _maker(self, error: Exception) -> Any:
         """Return the function that made a size which an error is about, or None."""
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
+
+
+def _asking_frame() -> FrameType:
+    """Return the frame of the function that calls one of torch: those above it are of this package's modes."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001
+    while is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:
