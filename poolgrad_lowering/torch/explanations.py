@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from poolgrad_lowering.torch.errors import NumbersDecideError, TorchExportError
@@ -24,6 +25,8 @@ _OF_FUNCTIONS = _INSIDE / "_higher_order_ops"
 _OPERATORS_OF_FUNCTIONS = ("cond", "map", "scan", "while_loop")
 _CALL = _LAYERS / "modules" / "module.py"
 _OWN = Path(__file__).parents[1]
+_STANDARD = Path(inspect.getfile(inspect)).parent
+_NO_MODELS = (_INSIDE, _OWN, Path(inspect.getfile(np)).parent)
 _MADE = ("<string>", "<eval_with_key>")
 """The files of code that torch writes for a graph."""
 
@@ -76,7 +79,7 @@ def explanation(error: BaseException, failed: str) -> str:
     """Return what an error of torch is about. `failed` says what torch cannot do, for a cause that is not known."""
     causes = list(_chain(error))
     if (decided := next((cause for cause in causes if isinstance(cause, NumbersDecideError)), None)) is not None:
-        return _NUMBERS_DECIDE.format(by=f"by {decided} ", place=_place(causes))
+        return _NUMBERS_DECIDE.format(by=f"by {decided} ", place=_place(causes) or decided.place)
     if (operator := _of_functions(causes)) is not None:
         return (
             f"the model calls {operator}, an operator of functions, which no step has: write this part with "
@@ -86,9 +89,10 @@ def explanation(error: BaseException, failed: str) -> str:
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
                 of_operator, last = untranslated(".".join(found.groups())), sentence(causes[-1])
-                known = {"by": "", "place": _place(causes), "last": last, "untranslated": of_operator}
+                known = {"by": "", "place": _place(causes) or NO_PLACE, "last": last, "untranslated": of_operator}
                 return text.format(*found.groups(), **known)
-    where = f", in {_place(causes)}" if any(Path(frame.filename) == _CALL for frame in _frames(causes)) else ""
+    in_model = any(Path(frame.filename) == _CALL for frame in _frames(causes))
+    where = f", in {_place(causes) or NO_PLACE}" if in_model else ""
     return f"{failed}{where}: {sentence(causes[-1])}"
 
 
@@ -138,18 +142,29 @@ def _of_functions(causes: list[BaseException]) -> str | None:
     return next((f"torch's {name}" for name in names if name in _OPERATORS_OF_FUNCTIONS), None)
 
 
+NO_PLACE = "the model"
+
+
 def _place(causes: list[BaseException]) -> str:
-    """Return the innermost function of the model that was running; of a layer of torch, where it has none."""
+    """Return the innermost function of the model that was running, or else of a layer of torch; nothing without one."""
     frames = _frames(causes)[::-1]
     of_layers = [each for each in frames if (file := Path(each.filename)).is_relative_to(_LAYERS) and file != _CALL]
     found = [*filter(is_of_a_model, frames), *of_layers]
-    return function_of(found[0]) if found else "the model"
+    return function_of(found[0]) if found else ""
+
+
+def place_of_now() -> str:
+    """Return the innermost function of the model that is running."""
+    running = next(filter(is_of_a_model, traceback.extract_stack()[::-1]), None)
+    return NO_PLACE if running is None else function_of(running)
 
 
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame runs code that is neither torch's nor of this package, nor written by torch for a graph."""
-    is_made = frame.filename.startswith(_MADE)
-    return not is_made and not is_own(frame.filename) and not Path(frame.filename).is_relative_to(_INSIDE)
+    """Whether a frame runs code of neither torch, numpy, Python nor this package, nor what torch writes for a graph."""
+    path = Path(frame.filename)
+    if frame.filename.startswith(_MADE) or path.suffix == ".pyx" or any(map(path.is_relative_to, _NO_MODELS)):
+        return False
+    return not path.is_relative_to(_STANDARD) or path.relative_to(_STANDARD).parts[0] == "site-packages"
 
 
 def is_own(filename: str) -> bool:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
-from traceback import extract_stack
 from types import FrameType, MappingProxyType
 from typing import Any
 
@@ -21,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
-from poolgrad_lowering.torch.explanations import function_of, is_of_a_model, is_own
+from poolgrad_lowering.torch.explanations import is_own, place_of_now
 from poolgrad_lowering.torch.internals.branches import answer_without_error
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.joined_axes import einsum
@@ -42,7 +41,7 @@ class Rewritten(TorchFunctionMode):
         super().__init__()
         self._known = known
         self.asked: dict[Tensor, str] = {}
-        self._makers: dict[Any, Any] = {}  # of sizes that are not known, by symbol: the functions
+        self._makers: dict[Any, NumbersDecideError] = {}  # of sizes that are not known, by symbol
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
@@ -54,27 +53,31 @@ class Rewritten(TorchFunctionMode):
             if found is not NotImplemented:
                 return found
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
-            raise NumbersDecideError(name_of(function))
+            raise _decided_by(function)
         try:
             found = _WRITTEN.get(function, function)(*args, **(kwargs or {}))
         except NUMBERS_DECIDE as error:
-            raise NumbersDecideError(name_of(self._maker(error) or function)) from error
+            raise (self._maker(error) or _decided_by(function)) from error
         for symbol in unknown_sizes(found):
-            self._makers.setdefault(symbol, function)
+            self._makers.setdefault(symbol, _decided_by(function))
         return found
 
     def _note(self, tensor: Tensor) -> None:
-        self.asked.setdefault(tensor, function_of(next(filter(is_of_a_model, extract_stack()[::-1]))))
+        self.asked.setdefault(tensor, place_of_now())
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         """Name the function, if Python itself asked what only numbers decide."""
         super().__exit__(kind, error, trace)
         if isinstance(error, NUMBERS_DECIDE) and (maker := self._maker(error)) is not None:
-            raise NumbersDecideError(name_of(maker)) from error
+            raise maker from error
 
-    def _maker(self, error: Exception) -> Any:
-        """Return the function that made a size which an error is about, or None."""
+    def _maker(self, error: Exception) -> NumbersDecideError | None:
+        """Return the error of the function that made a size which an error is about, or None."""
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
+
+
+def _decided_by(function: Any) -> NumbersDecideError:
+    return NumbersDecideError(name_of(function), place_of_now())
 
 
 def _asking_frame() -> FrameType:
