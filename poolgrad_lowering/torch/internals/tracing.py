@@ -67,6 +67,7 @@ def trace(
         mode,
         without_one_dnn(),
         patch.object(builtins, "len", _first_size),
+        patch.object(torch.nn.Module, "_apply", _applied),
         # No graph can ask whether the arguments of a distribution are valid, nor compare the numbers of a mask with
         # those of the causal mask, which has a faster kernel.
         patch.object(Distribution, "_validate_args", False),
@@ -213,6 +214,18 @@ def _fake(
         shape[axis] = factor * symbols.size(symbol, tensor.shape[axis] // factor)
     with mode:
         return torch.empty(shape, dtype=tensor.dtype)
+
+
+_apply = torch.nn.Module._apply  # noqa: SLF001 - what `to`, `float` and `cpu` of a module call
+
+
+def _applied(module: torch.nn.Module, function: Callable[[Tensor], Tensor], recurse: bool = True) -> torch.nn.Module:
+    """Leave a module as it is that is on the device, and in the type, to which its forward moves it.
+
+    Others are torch's, which cannot exchange the tensors of a trace.
+    """
+    tensors = (*module.parameters(recurse), *module.buffers(recurse))
+    return module if all(function(each) is each for each in tensors) else _apply(module, function, recurse)
 
 
 _length = len
