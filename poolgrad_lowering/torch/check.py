@@ -213,9 +213,9 @@ def _judged(
     far: list[Arrays] = []
     while left:
         for name in left:
-            near_and_far = [[eager[name] for eager in each] for each in (eagers, far)]
+            own, moved = ([eager[name] for eager in each] for each in (eagers, far))
             start = starts.get(name, np.zeros(()))
-            pairs[name] = _judged_output(results[name], *near_and_far, exact[name], start, tolerance)
+            pairs[name] = _judged_output(results[name], own, moved, exact[name], start, tolerance)
         left = {name for name in left if not _part(*pairs[name]) <= 1}
         found = next(further, None) if left else None
         if found is None:
