@@ -112,7 +112,8 @@ def of_constants(
     slot = None if mode is None else get_proxy_slot(x, mode.tracer, None)
     if mode is None or slot is None:
         return NotImplemented
-    inputs = {get_proxy_slot(each, mode.tracer).proxy.node: each for each in known}
+    slots = ((get_proxy_slot(each, mode.tracer, None), each) for each in known)
+    inputs = {own.proxy.node: each for own, each in slots if own is not None}
     needed: set[fx.Node] = set()
     left = [slot.proxy.node]
     while left:
