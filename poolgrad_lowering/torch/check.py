@@ -8,9 +8,8 @@ float64. How large that is depends on chance, above all in tensors of few elemen
 of several runs: in some, the weights or the example inputs are moved by a rounding.
 
 Where a ReLU's operand is within a rounding of 0, or two elements of a max pool's window of each other, one rounding
-decides where a gradient goes; where a gradient is near 0, it decides which way Adam moves a weight. A step that seems
-wrong is therefore compared with more runs, in some of which the gradient goes the other way. Since the step may be off
-more than eager PyTorch, some of these are moved further, and judged by their own errors.
+decides where a gradient goes. A step that seems wrong is therefore compared with more runs, in some of which the
+gradient goes the other way.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ LEAST_NORMAL = 2.0**-126
 """The least normal number of float32: processors may make 0 of what is less."""
 
 FURTHER_RUNS = 16
-"""At most, of eager PyTorch for a step that seems wrong; as many are moved `FACTOR` times as far."""
+"""At most, of eager PyTorch for a step that seems wrong."""
 
 _ADVICE_FOR_HALVES = (
     "; the model computes in 16 bits, whose rounding a deep network can amplify this far: compare the step that is "
@@ -116,8 +115,7 @@ def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> St
         _check_all_changes(step, before, expected)
         truth, _ = eager(before, draws, in_float64=True)
         eagers = [expected, *(eager(moved, draws)[0] for moved in _moved(before, step.values, unit))]
-        near, far = (_moved_at_random(before, unit * times) for times in (1, FACTOR))
-        further = ((eager(one, draws)[0], eager(other, draws)[0]) for one, other in zip(near, far, strict=True))
+        further = (eager(moved, draws)[0] for moved in _moved_at_random(before, unit))
         starts = {output: before[name] for output, name in step.carried.items()}
         pairs = _judged(results, eagers, further, truth, starts=starts, tolerance=tolerance)
         for name, pair in pairs.items():
@@ -195,63 +193,44 @@ def _may_move(value: np.ndarray) -> bool:
 
 
 def _judged(
-    results: Arrays,
-    eagers: list[Arrays],
-    further: Iterator[tuple[Arrays, Arrays]],
-    exact: Arrays,
-    *,
-    starts: Arrays,
-    tolerance: float,
+    results: Arrays, eagers: list[Arrays], further: Iterator[Arrays], exact: Arrays, *, starts: Arrays, tolerance: float
 ) -> dict[str, tuple[float, float]]:
     """Return `_judged_output` of each output by name; of those that seem wrong, with further results of eager PyTorch.
 
-    These are of inputs moved as those of `eagers`, and of inputs moved further. `starts` are the values at which
-    outputs begin, where that is not 0.
+    `starts` are the values at which outputs begin, where that is not 0.
     """
     pairs: dict[str, tuple[float, float]] = {}
     left = results.keys() & exact.keys()
-    far: list[Arrays] = []
     while left:
         for name in left:
-            own, moved = ([eager[name] for eager in each] for each in (eagers, far))
-            start = starts.get(name, np.zeros(()))
-            pairs[name] = _judged_output(results[name], own, moved, exact[name], start, tolerance)
+            own = [eager[name] for eager in eagers]
+            pairs[name] = _judged_output(results[name], own, exact[name], starts.get(name, np.zeros(())), tolerance)
         left = {name for name in left if not _part(*pairs[name]) <= 1}
         found = next(further, None) if left else None
         if found is None:
             break
-        eagers.append(found[0])
-        far.append(found[1])
+        eagers.append(found)
     return pairs
 
 
 def _judged_output(
-    result: np.ndarray,
-    eagers: Sequence[np.ndarray],
-    far: Sequence[np.ndarray],
-    exact: np.ndarray,
-    start: np.ndarray,
-    tolerance: float,
+    result: np.ndarray, eagers: Sequence[np.ndarray], exact: np.ndarray, start: np.ndarray, tolerance: float
 ) -> tuple[float, float]:
     """Return how far a result is off the exact one, and how far it may be, as parts of the largest element.
 
-    `eagers` are the results of eager PyTorch, of the same inputs and of moved ones, `far` of inputs moved further. What
-    begins at `start` may be off by a part of its change. An element with the bits of eager PyTorch, a NaN too, is
-    right.
+    `eagers` are the results of eager PyTorch, of the same inputs and of moved ones. What begins at `start` may be off
+    by a part of its change. An element with the bits of eager PyTorch, a NaN too, is right.
     """
-    result, exact, own = (value.astype(np.float64) for value in (result, exact, eagers[0]))
+    result, exact, *eagers = (value.astype(np.float64) for value in (result, exact, *eagers))
+    own = eagers[0]
     with np.errstate(all="ignore"):  # infinities and NaN are elements like others
         truth = np.where(np.isfinite(exact), exact, own)
         same = (result == own) | (np.isnan(result) & np.isnan(own))
         error = _largest(np.where(same, 0, result - truth))
-        eager_error, far_error = (max((_largest_finite(x - truth) for x in each), default=0) for each in (eagers, far))
+        eager_error = max(_largest_finite(each - truth) for each in eagers)
         largest = _largest_finite(truth) or 1.0
         factor = FACTOR if eager_error <= largest else FACTOR**2  # no digit is right: a square of noise
-        allowed = (
-            max(factor * eager_error, far_error)
-            + tolerance * _largest_finite(truth - start.astype(np.float64))
-            + LEAST_NORMAL
-        )
+        allowed = factor * eager_error + tolerance * _largest_finite(truth - start.astype(np.float64)) + LEAST_NORMAL
     return error / largest, allowed / largest
 
 

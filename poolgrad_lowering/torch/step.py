@@ -66,11 +66,10 @@ class TrainingStep(ExportedStep):
         Both begin with `values` and use the same random numbers, e.g. for masks of dropout layers; eager PyTorch runs
         in the `torch.autocast` of the export. Both are compared with eager PyTorch in float64, each output by itself.
         Its largest error may be 8 times that of eager PyTorch, which is the largest of four runs: three have weights or
-        examples moved by a rounding, as have 16 further ones for an output that seems wrong; 16 more are moved 8 times
-        as far, and their errors count once. `tolerance` is added to that, as a part of the largest element, or of the
-        largest change of a weight or a buffer: by default 16 roundings of the shortest floating-point type in the
-        model, 256 of float32, whose long sums cancel behind a BatchNorm. An element with the bits of eager PyTorch,
-        e.g. a NaN or an infinity, is right.
+        examples moved by a rounding, as have 16 further ones for an output that seems wrong. `tolerance` is added to
+        that, as a part of the largest element, or of the largest change of a weight or a buffer: by default 16
+        roundings of the shortest floating-point type in the model, 256 of float32, whose long sums cancel behind a
+        BatchNorm. An element with the bits of eager PyTorch, e.g. a NaN or an infinity, is right.
 
         A wrong step is therefore found where the type of the model has digits left: a gradient that is 1 % too large is
         found in float32 unless eager PyTorch itself is off by 0.1 %. Networks with many layers of BatchNorm amplify the

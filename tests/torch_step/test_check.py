@@ -188,13 +188,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_judgements(name: str) -> None:
     result, eagers, exact, right = CASES[name]
-    error, allowed = _judged_output(result, eagers, (), exact, np.zeros(()), 16 * ROUNDING)
-    assert (error <= allowed) == right
-
-
-@pytest.mark.parametrize(("far", "right"), [(1.11, True), (1.09, False)])
-def test_what_is_moved_further_is_judged_by_its_own_errors(far: float, right: bool) -> None:
-    error, allowed = _judged_output(ONE * 1.1, [ONE], [ONE * far], ONE.astype(float), np.zeros(()), 16 * ROUNDING)
+    error, allowed = _judged_output(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
     assert (error <= allowed) == right
 
 
