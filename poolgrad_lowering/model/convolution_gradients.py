@@ -34,6 +34,9 @@ MOST_POSITIONS = 4096
 LARGEST_KERNEL = {1: 255, 2: 255, 3: 511}
 """The largest size of a kernel along an axis that Ascend documents, by the number of axes."""
 
+LARGEST_STRIDE = 63
+"""The largest stride of a convolution that Ascend documents."""
+
 
 class Spelling(enum.Enum):
     """A way to write the gradient of a convolution's weight."""
@@ -49,7 +52,8 @@ def spelling(
 ) -> Spelling:
     """Return the way for windows of which there are `counts`, and a group of channels and of results.
 
-    Without `convolution`, it is one for which no kernel is as large as an image.
+    Without `convolution`, it is one for which no kernel is as large as an image. The convolution has their dilations as
+    strides.
     """
     positions = math.prod(window.kernel for window in windows)
     if positions > MOST_POSITIONS:
@@ -57,7 +61,8 @@ def spelling(
     if channels >= FEW_CHANNELS:
         return Spelling.POSITIONS
     is_gathered_slowly = positions > FEW_POSITIONS or (positions > 1 and max(window.stride for window in windows) > 1)
-    if convolution and is_gathered_slowly and max(counts) <= LARGEST_KERNEL[len(windows)]:
+    is_small = max(counts) <= LARGEST_KERNEL[len(windows)] and max(each.dilation for each in windows) <= LARGEST_STRIDE
+    if convolution and is_gathered_slowly and is_small:
         return Spelling.CONVOLUTION
     return Spelling.SUMS if channels == results == 1 else Spelling.COLUMNS
 

@@ -116,7 +116,7 @@ def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> St
         expected, draws = eager(before)
         feeds = {name: value for name, value in before.items() if name in step.inputs} | _fed(random, draws)
         feeds |= {name: np.array(rate, np.float32) for name, rate in _rates(step).items()}
-        found = session.run(None, {name: in_float32(value) if halves else value for name, value in feeds.items()})
+        found = _run(session, {name: in_float32(value) if halves else value for name, value in feeds.items()})
         results = dict(zip(step.outputs, found, strict=True))
         _check_all_changes(step, before, expected)
         truth, _ = eager(before, draws, in_float64=True)
@@ -443,6 +443,14 @@ def _session(model: onnx.ModelProto) -> Any:
     except Exception as error:
         reason = type_without_kernel(error, model)
         raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}{reason}") from error
+
+
+def _run(session: Any, feeds: Arrays) -> list[np.ndarray]:
+    try:
+        found: list[np.ndarray] = session.run(None, feeds)
+    except Exception as error:
+        raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}") from error
+    return found
 
 
 def _largest(value: np.ndarray) -> float:

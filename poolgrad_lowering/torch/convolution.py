@@ -36,6 +36,9 @@ WeightGradient = Literal["by_shape", "matmul", "convolution"]
 
 aten = torch.ops.aten
 
+_LARGEST_PADDING = 255
+"""The largest padding of a convolution that Ascend documents."""
+
 _VOLUME = 3
 """The axes of a convolution over a volume."""
 
@@ -66,17 +69,22 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Return a transposed convolution whose output_padding is a stride or more, which onnxruntime does not take.
+    """Return a convolution with more padding than Ascend documents by a Pad, or without what it pads.
 
-    It is the one without padding, which has elements cut off, and zeros added. A convolution with one padding for all
-    axes gets it for each of them. Others are `NotImplemented`.
+    So is a transposed convolution whose output_padding is a stride or more, which onnxruntime does not take: it is the
+    one without padding, which has elements cut off, and zeros added. A convolution with one padding for all axes gets
+    it for each of them. Others are `NotImplemented`.
     """
     if len(padding) < weight.ndim - 2:
         each = _of_each_axis(padding, weight)
         return aten.convolution(x, weight, bias, stride, each, dilation, transposed, output_padding, groups)
-    if not (transposed and _has_room(output_padding, stride)):
-        return NotImplemented
+    is_large = max(padding, default=0) > _LARGEST_PADDING
     none = [0] * len(padding)
+    if is_large and not transposed:
+        padded = aten.constant_pad_nd(x, [pad for each in reversed(padding) for pad in (each, each)], 0)
+        return aten.convolution(padded, weight, bias, stride, none, dilation, False, none, groups)
+    if not (transposed and (is_large or _has_room(output_padding, stride))):
+        return NotImplemented
     whole = aten.convolution(x, weight, None, stride, none, dilation, True, none, groups)
     ends = zip(reversed(padding), reversed(output_padding), strict=True)
     found = functional.pad(whole, [amount for pad, more in ends for amount in (-pad, more - pad)])

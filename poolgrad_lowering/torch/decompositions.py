@@ -18,7 +18,7 @@ from poolgrad_lowering.torch.elementwise import ELEMENTWISE, in_place
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import running_place, untranslated
 from poolgrad_lowering.torch.indexing import INDEXING
-from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of, trace
+from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of, is_known, trace
 from poolgrad_lowering.torch.normalization import NORMALIZATIONS
 from poolgrad_lowering.torch.padding import PADS
 from poolgrad_lowering.torch.pools import POOLS
@@ -58,7 +58,7 @@ def _scatter_reduce(
 ) -> Tensor:
     """Return the mean of elements as sum and number, since ONNX has no such reduction; else `NotImplemented`."""
     if reduce != "mean" or not x.is_floating_point():
-        return NotImplemented
+        return _scatter(aten.scatter_reduce.two, x, axis, index, values, reduce, include_self=include_self)
     total, count = x, torch.ones_like(x)
     if not include_self:
         total, count = (each.scatter(axis, index, 0) for each in (total, count))
@@ -68,7 +68,7 @@ def _scatter_reduce(
 def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Tensor:
     """Return the scatter of truth values, computed as numbers: CANN scatters no others."""
     if x.dtype != torch.bool:
-        return NotImplemented
+        return _scatter(aten.scatter.src, x, axis, index, values) if isinstance(values, Tensor) else NotImplemented
     values = values.to(torch.int32) if isinstance(values, Tensor) else int(bool(values))
     return x.to(torch.int32).scatter(axis, index, values).to(torch.bool)
 
@@ -98,6 +98,18 @@ def _also_of_scalars(
     vectors = [value.reshape(1) if isinstance(value, Tensor) else value for value in (x, *others)]
     result = operator(*vectors, **options)
     return result.reshape(()) if isinstance(result, Tensor) else tuple(part.reshape(()) for part in result)
+
+
+def _scatter(operator: Any, x: Tensor, axis: int, index: Tensor, values: Tensor, *others: Any, **options: Any) -> Any:
+    """Return what an operator scatters of as many values as there are indices: ONNX takes no others.
+
+    Returns `NotImplemented` if there are no others.
+    """
+    pairs = enumerate(zip(index.shape, values.shape, strict=False))  # a scalar may stand for a vector
+    more = [(at, count) for at, (count, size) in pairs if not is_known(count == size)]
+    for at, count in more:
+        values = values.narrow(at, 0, count)
+    return operator(x, axis, index, values, *others, **options) if more else NotImplemented
 
 
 def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
@@ -156,6 +168,7 @@ _OWN: Decompositions = {
     aten.mul.Scalar: lambda x, by: NotImplemented if isinstance(by, (int, float)) else aten.mul.Tensor(x, by),
     aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
     aten.repeat.default: _repeat,
+    aten.scatter_add.default: partial(_scatter, aten.scatter_add.default),
     aten.scatter_reduce.two: _scatter_reduce,
     aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: aten.sort(x, dim, descending),  # noqa: ARG005
     aten.split.Tensor: _split,

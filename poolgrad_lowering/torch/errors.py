@@ -25,7 +25,12 @@ class StepMismatchError(PoolgradError, ArithmeticError):
 
 
 class NumbersDecideError(RuntimeError):
-    """A size or the way of a computation depends on the numbers in a tensor. The message is the function of torch."""
+    """A size or the way of a computation depends on the numbers in a tensor, which a function of torch reads."""
+
+    def __init__(self, function: str, place: str) -> None:
+        """Keep the name of the function, which is the message, and the place in the model that calls it."""
+        super().__init__(function)
+        self.place = place
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 
+import numpy as np
 import torch
 from torch import fx
 
@@ -32,6 +33,8 @@ _OF_FUNCTIONS = _INSIDE / "_higher_order_ops"
 _OPERATORS_OF_FUNCTIONS = ("cond", "map", "scan", "while_loop")
 _CALL = _LAYERS / "modules" / "module.py"
 _OWN = Path(__file__).parents[1]
+_STANDARD = Path(inspect.getfile(inspect)).parent
+_NO_MODELS = (_INSIDE, _OWN, Path(inspect.getfile(np)).parent)
 _MADE = ("<string>", "<eval_with_key>")
 """The files of code that torch writes for a graph."""
 
@@ -88,7 +91,7 @@ def explanation(error: BaseException, failed: str) -> str:
     """Return what an error of torch is about. `failed` says what torch cannot do, for a cause that is not known."""
     causes = list(_chain(error))
     if (decided := next((cause for cause in causes if isinstance(cause, NumbersDecideError)), None)) is not None:
-        return _NUMBERS_DECIDE.format(by=f"by {decided} ", place=_place(causes))
+        return _NUMBERS_DECIDE.format(by=f"by {decided} ", place=_place(causes) or decided.place)
     if (operator := _of_functions(causes)) is not None:
         return (
             f"the model calls {operator}, an operator of functions, which no step has: write this part with "
@@ -98,9 +101,10 @@ def explanation(error: BaseException, failed: str) -> str:
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
                 of_operator = untranslated(".".join(found.groups()), _noted_place(causes))
-                known = {"by": "", "place": _place(causes), "untranslated": of_operator}
+                known = {"by": "", "place": _place(causes) or NO_PLACE, "untranslated": of_operator}
                 return text.format(*found.groups(), last=sentence(causes[-1]), **known)
-    where = f", in {_place(causes)}" if any(Path(frame.filename) == _CALL for frame in _frames(causes)) else ""
+    in_model = any(Path(frame.filename) == _CALL for frame in _frames(causes))
+    where = f", in {_place(causes) or NO_PLACE}" if in_model else ""
     return f"{failed}{where}: {sentence(causes[-1])}"
 
 
@@ -147,12 +151,21 @@ def _of_functions(causes: list[BaseException]) -> str | None:
     return next((f"torch's {name}" for name in names if name in _OPERATORS_OF_FUNCTIONS), None)
 
 
+NO_PLACE = "the model"
+
+
 def _place(causes: list[BaseException]) -> str:
-    """Return the innermost function of the model that was running; of a layer of torch, where it has none."""
+    """Return the innermost function of the model that was running, or else of a layer of torch; nothing without one."""
     frames = _frames(causes)[::-1]
     of_layers = [each for each in frames if (file := Path(each.filename)).is_relative_to(_LAYERS) and file != _CALL]
     found = [*filter(is_of_a_model, frames), *of_layers]
-    return function_of(found[0]) if found else "the model"
+    return function_of(found[0]) if found else ""
+
+
+def place_of_now() -> str:
+    """Return the innermost function of the model that is running."""
+    running = next(filter(is_of_a_model, traceback.extract_stack()[::-1]), None)
+    return NO_PLACE if running is None else function_of(running)
 
 
 def _noted_place(causes: list[BaseException]) -> str | None:
@@ -173,13 +186,21 @@ def running_place(outermost: CodeType) -> str | None:
 
 
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame runs code that is neither torch's nor of this package, nor written by torch for a graph."""
+    """Whether a frame runs code of neither torch, numpy, Python nor this package, nor what torch writes for a graph."""
     return _is_of_a_model(frame.filename)
 
 
 @functools.cache
 def _is_of_a_model(file: str) -> bool:
-    return not file.startswith(_MADE) and not any(Path(file).is_relative_to(folder) for folder in (_INSIDE, _OWN))
+    path = Path(file)
+    if file.startswith(_MADE) or path.suffix == ".pyx" or any(map(path.is_relative_to, _NO_MODELS)):
+        return False
+    return not path.is_relative_to(_STANDARD) or path.relative_to(_STANDARD).parts[0] == "site-packages"
+
+
+def is_own(filename: str) -> bool:
+    """Whether a file is one of this package."""
+    return Path(filename).is_relative_to(_OWN)
 
 
 def function_of(frame: traceback.FrameSummary) -> str:

@@ -113,9 +113,10 @@ class _Forward:
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
         own = (*self._model.parameters(), *self._model.buffers())
         replace(self._model, dict(zip(own, values, strict=False)))
+        known = {value: tensor for value, tensor in zip(values, own, strict=False) if not tensor.requires_grad}
         positional, keywords, _ = self._arguments.rebuild(values[self._count :])
         autocast = torch.autocast("cpu", self._short, enabled=self._short is not None)
-        with Rewritten(), DataIsCopied(), uncompiled(), autocast:
+        with Rewritten(known), DataIsCopied(), uncompiled(), autocast:
             result = self._model(*positional, **keywords)
         leaves, _ = flatten(_as_tree(result))
         found = {".".join(("output", *path)): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}

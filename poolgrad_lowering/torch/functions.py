@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import torch
@@ -18,6 +20,8 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
+from poolgrad_lowering.torch.explanations import is_own, place_of_now
+from poolgrad_lowering.torch.internals.branches import answer_without_error
 from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
 from poolgrad_lowering.torch.joined_axes import einsum
 from poolgrad_lowering.torch.recurrent import RECURRENT
@@ -27,36 +31,61 @@ from poolgrad_lowering.torch.spectra import SPECTRA
 class Rewritten(TorchFunctionMode):
     """While it is active, these functions are computed by others.
 
-    If what is computed depends on the numbers in a tensor, raises `NumbersDecideError`, which names the function of
-    torch whose result does.
+    What a model checks before it raises an error is left out. If what is computed depends on the numbers in a tensor,
+    raises `NumbersDecideError`, which names the function of torch whose result does. Those of tensors in `known` may
+    decide, inputs of the trace that have these values in every step; `asked` are the ones that do, with the function of
+    the model that asks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[Tensor, Tensor] = MappingProxyType({})) -> None:
         super().__init__()
-        self._makers: dict[Any, Any] = {}  # of sizes that are not known, by symbol: the functions
+        self._known = known
+        self.asked: dict[Tensor, str] = {}
+        self._makers: dict[Any, NumbersDecideError] = {}  # of sizes that are not known, by symbol
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known
+        if function is Tensor.__bool__ and (answer := answer_without_error(_asking_frame())) is not None:
+            return answer
+        if function in _DECIDING or (function is Tensor.item and args[0].dtype == torch.bool):
+            found = of_constants(function, args[0], self._known, self._note)
+            if found is not NotImplemented:
+                return found
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
-            raise NumbersDecideError(name_of(function))
+            raise _decided_by(function)
         try:
             found = _WRITTEN.get(function, function)(*args, **(kwargs or {}))
         except NUMBERS_DECIDE as error:
-            raise NumbersDecideError(name_of(self._maker(error) or function)) from error
+            raise (self._maker(error) or _decided_by(function)) from error
         for symbol in unknown_sizes(found):
-            self._makers.setdefault(symbol, function)
+            self._makers.setdefault(symbol, _decided_by(function))
         return found
+
+    def _note(self, tensor: Tensor) -> None:
+        self.asked.setdefault(tensor, place_of_now())
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         """Name the function, if Python itself asked what only numbers decide."""
         super().__exit__(kind, error, trace)
         if isinstance(error, NUMBERS_DECIDE) and (maker := self._maker(error)) is not None:
-            raise NumbersDecideError(name_of(maker)) from error
+            raise maker from error
 
-    def _maker(self, error: Exception) -> Any:
-        """Return the function that made a size which an error is about, or None."""
+    def _maker(self, error: Exception) -> NumbersDecideError | None:
+        """Return the error of the function that made a size which an error is about, or None."""
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
+
+
+def _decided_by(function: Any) -> NumbersDecideError:
+    return NumbersDecideError(name_of(function), place_of_now())
+
+
+def _asking_frame() -> FrameType:
+    """Return the frame of the function that calls one of torch: those above it are of this package's modes."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001
+    while is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:
@@ -199,9 +228,10 @@ def _masked_select(x: Tensor, mask: Tensor) -> Tensor:
     return _element(*torch.broadcast_tensors(x, mask))
 
 
-_ASKING = frozenset(
-    (Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__, Tensor.item, Tensor.numpy, Tensor.tolist)
-)
+_DECIDING = frozenset((Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__))
+"""Functions that give Python the number in a tensor, of which a trace goes on with no symbol for one."""
+
+_ASKING = _DECIDING | {Tensor.item, Tensor.numpy, Tensor.tolist}
 """Functions that give Python the numbers in a tensor."""
 
 _MASKS = (torch.bool, torch.uint8)

@@ -175,6 +175,14 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     first = 1 + len(trained)
     own = [name for name in inputs if name not in examples]
     changed, written = changed_inputs(graph, range(first, first + len(own)))
+    for position in changed:
+        if position in step.asked:
+            name, place = step.asked[position]
+            raise TorchExportError(
+                f"the numbers in '{name}' decide which way the computation takes, in {place}, and the step changes "
+                "them: a graph is the same for all steps. If only the first pass changes them, run the model on the "
+                "example inputs before the export; else write this part without `if`, e.g. with torch.where"
+            )
     node = graph.graph.output_node()  # the code of the graph in Python, which nothing runs, stays
     node.args = (tuple(node.args[0][position] for position in [*range(first), *(first + at for at in changed)]),)
     new = (names.new(own[position]) for position in changed)
@@ -224,7 +232,8 @@ class _Step:
     """The function that is traced, within `restored`.
 
     Its results are the loss, the gradients of `trained`, and parameters and buffers as they are afterwards.
-    `exchanged` are the other tensors of the module in whose place it put other values.
+    `exchanged` are the other tensors of the module in whose place it put other values. `asked` has, by position,
+    the inputs whose numbers decide which way the computation takes: their names, and the function that asks.
     """
 
     def __init__(self, module: WithLoss, parameters: dict[str, nn.Parameter], buffers: dict[str, Tensor]) -> None:
@@ -232,6 +241,7 @@ class _Step:
         self._parameters, self._buffers = parameters, buffers
         self.trained: list[str] = []
         self.exchanged: list[str] = []
+        self.asked: dict[int, tuple[str, str]] = {}
 
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
         own = {**self._parameters, **self._buffers}
@@ -241,10 +251,17 @@ class _Step:
         }
         replace(self._module, given)
         before = _attributes(self._module)
-        with torch.enable_grad(), Rewritten(), DataIsCopied():
+        pairs = zip(values, own.values(), strict=False)
+        rewritten = Rewritten({value: tensor for value, tensor in pairs if not tensor.requires_grad})
+        with torch.enable_grad(), rewritten, DataIsCopied():
             loss = self._module(*values[len(own) :])
             # The backward pass may compute parts of the forward pass again, and change buffers again.
             gradients = self._gradients(_scalar(loss))
+        self.asked = {
+            position: (_in_model(name), rewritten.asked[value])
+            for position, (name, value) in enumerate(zip(own, values, strict=False))
+            if value in rewritten.asked
+        }
         self.trained = list(gradients)
         now = _attributes(self._module)
         self.exchanged = [name for name, tensor in before.items() if now.get(name) is not tensor]

@@ -96,6 +96,12 @@ def _to(x: Complex, *arguments: Any, **options: Any) -> Complex:
     return x
 
 
+def _pad(x: Complex, pad: Any, mode: str = "constant", value: Any = None) -> Complex:
+    """Return x padded; the numbers that it is padded with are real."""
+    padded = (functional.pad(part, pad, mode, number) for part, number in ((x.real, value), (x.imag, value and 0)))
+    return Complex(*padded)
+
+
 _OF_PARTS = frozenset(
     """
     __getitem__ cat chunk clone contiguous detach expand flatten flip index_select mean movedim narrow permute repeat
@@ -114,6 +120,7 @@ _OF_COMPLEX: dict[str, Callable[..., Any]] = {
     "view_as_real": lambda x: torch.stack([x.real, x.imag], -1),
     "is_complex": lambda _: True,
     "to": _to,
+    "pad": _pad,
     "size": lambda x, *axis: x.real.size(*axis),
     "dim": lambda x: x.ndim,
     **dict.fromkeys(("neg", "negative"), lambda x: -x),
@@ -239,10 +246,7 @@ def stft(*arguments: Any, **named: Any) -> Any:
     x, n_fft, hop, length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window = given
     if align_to_window:
         raise TorchExportError("the model calls torch.stft with align_to_window, which no step has: cut the signal")
-    length = length or n_fft
-    own = torch.ones(length, dtype=x.dtype) if window is None else window
-    before = (n_fft - length) // 2
-    own = functional.pad(own, (before, n_fft - length - before))
+    own = _whole_window(window, n_fft, length or n_fft, x)
     rows = x.reshape(-1, 1, x.shape[-1])
     rows = functional.pad(rows, (n_fft // 2, n_fft // 2), mode=pad_mode) if center else rows
     frames = rows.squeeze(1).unfold(-1, n_fft, hop or n_fft // 4) * own
@@ -252,12 +256,58 @@ def stft(*arguments: Any, **named: Any) -> Any:
     return found if return_complex else torch.view_as_real(found)
 
 
+def istft(
+    input: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """Return the signals whose frames have these transforms: the sums of windowed frames, by those of their windows."""
+    if return_complex:
+        raise TorchExportError("the model calls torch.istft with return_complex, which no step has: make real signals")
+    spectra = _real(input)
+    if spectra.ndim == 2:
+        of_one = istft(spectra[None], n_fft, hop_length, win_length, window, center, normalized, onesided, length)
+        return of_one.squeeze(0)
+    hop = hop_length or n_fft // 4
+    own = _whole_window(window, n_fft, win_length or n_fft, spectra.real)
+    norm, last = "ortho" if normalized else None, spectra.transpose(1, 2)
+    frames = (
+        to_signal(last, n_fft, -1, norm) if onesided is not False else transform(last, norm=norm, is_inverse=True).real
+    )
+    count = frames.shape[1]
+    whole = n_fft + hop * (count - 1)
+    start = n_fft // 2 if center else 0
+    end = whole - start if length is None else start + length
+
+    def added(frames: Tensor) -> Tensor:
+        total: Tensor = torch.ops.aten.unfold_backward(frames, [frames.shape[0], whole], 1, n_fft, hop)
+        return total[:, start : min(end, whole)]
+
+    found = added(frames * own) / added((own * own).expand(1, count, n_fft))
+    return functional.pad(found, (0, end - whole)) if end > whole else found
+
+
+def _whole_window(window: Tensor | None, n_fft: int, length: int, like: Tensor) -> Tensor:
+    """Return the window of a frame, with zeros on both sides of one that is shorter."""
+    own = torch.ones(length, dtype=like.dtype) if window is None else window
+    before = (n_fft - length) // 2
+    return functional.pad(own, (before, n_fft - length - before))
+
+
 _half, _back = partial(transform, one_sided=True), partial(transform, is_inverse=True)
 SPECTRA: dict[Any, Callable[..., Any]] = {
     torch.complex: lambda real, imag: Complex(*torch.broadcast_tensors(real, imag)),
     torch.polar: lambda size, angle: Complex(size * angle.cos(), size * angle.sin()),
     torch.view_as_complex: lambda x: Complex(x[..., 0], x[..., 1]),
     torch.stft: stft,
+    torch.istft: istft,
     torch.fft.fft: transform,
     torch.fft.ifft: _back,
     torch.fft.rfft: _half,

@@ -271,6 +271,15 @@ def test_a_model_that_onnxruntime_alone_refuses() -> None:
         step.check()
 
 
+def test_a_step_that_onnxruntime_cannot_run() -> None:
+    step = network()
+    step.model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(99), "far"))
+    step.model.graph.node.append(onnx.helper.make_node("Gather", ["input", "far"], ["y"], "outside"))
+    step.model.graph.output.append(onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["c", "h", "w"]))
+    with pytest.raises(SessionError, match=r"onnxruntime cannot run the training step: .*outside"):
+        step.check()
+
+
 def test_what_eager_pytorch_cannot_run() -> None:
     """A trace has no numbers, so the export of a label that is no class succeeds."""
     step = export(lambda x: functional.cross_entropy(x, torch.tensor([1, 7, 2])), torch.rand(3, 4))

@@ -112,6 +112,26 @@ def test_strided_volumes_are_without_obstacles(kernel: Any) -> None:
     assert not export_atc(step.model).report.obstacles
 
 
+WIDE = {
+    "padding": torch.nn.Conv1d(2, 3, 7, padding=400, dilation=128),
+    "padding and stride": torch.nn.Conv1d(2, 3, 3, padding=300, dilation=200, stride=2),
+    "along one axis": torch.nn.Conv2d(2, 2, (1, 3), padding=(0, 300)),
+    "padding that is cut off": torch.nn.ConvTranspose1d(2, 3, 7, padding=300, dilation=128),
+    "that and a stride": torch.nn.ConvTranspose1d(2, 3, 7, 2, padding=300, dilation=128, output_padding=1),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_windows_are_without_obstacles(name: str) -> None:
+    layer = WIDE[name]
+    axes = layer.weight.ndim - 2
+    model = torch.nn.Sequential((torch.nn.Conv1d, torch.nn.Conv2d)[axes - 1](2, 2, 1), layer)
+    x = torch.randn(2, 2, *(3, 40)[-axes:])
+    step = export_training_step(model, torch.nn.functional.mse_loss, (x, torch.randn_like(model(x))))
+    step.check()
+    assert not export_atc(step.model).report.obstacles
+
+
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_step_with_output_padding_of_a_stride_and_more(bias: bool) -> None:
     """onnxruntime does not run such a ConvTranspose."""

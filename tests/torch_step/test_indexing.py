@@ -198,6 +198,10 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         y.take(torch.tensor([[0, 5], [5, 90]])),
         (y * 1).put_(torch.tensor([1, 7]), y[0, 0, 0, :2] * 2),
         y.masked_scatter(mask, y.flatten() * 2),
+        y[0, 0].scatter_add(1, torch.tensor([[1], [0], [3]]), torch.ones(4, 5)),  # of which it adds some
+        (y[0, 0] * 1).scatter_add_(1, torch.tensor([[1], [0], [3]]), torch.ones(4, 5)),
+        (y[0, 0] * 1).scatter_(0, torch.tensor([[1, 0, 3]]), torch.ones(4, 5)),
+        y[0, 0].scatter_reduce(1, torch.tensor([[1], [0], [3]]), torch.ones(4, 5), "mean"),
         torch.pdist(y.flatten(1)),
         torch.pdist(y.flatten(0, 2), 1),
         torch.hypot(y, y.exp()),

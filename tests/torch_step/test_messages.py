@@ -104,6 +104,18 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: torch.ops.aten._grouped_mm(y[0, 0], y[0, 0][None], offs=torch.ones(1, dtype=torch.int32))),
         r"cannot trace the training step, in <lambda> \(test_messages.py, line \d+\): Expected inputs of BF16",
     ),
+    "a number for numpy": (
+        lambda: Of(lambda y: y * np.random.poisson(y.sum().abs().item())),
+        r"the numbers in a tensor, by torch\.Tensor\.item in <lambda> \(test_messages",
+    ),
+    "a number for Python": (
+        lambda: Of(lambda y: y * random.Random(y.sum().item()).random()),
+        r"cannot trace the training step, in <lambda> \(test_messages",
+    ),
+    "a size that the gradient depends on": (
+        lambda: Of(lambda y: y[y > 1].prod()),
+        r"the numbers in a tensor, by torch\.Tensor\.__getitem__ in <lambda>",
+    ),
     "an array of numpy": (
         lambda: Of(lambda y: y * y.detach().numpy().mean()),
         r"the numbers in a tensor, by torch\.Tensor\.numpy in <lambda>",

@@ -268,3 +268,19 @@ def test_a_tuple_of_a_model_may_have_no_length() -> None:
     with restored(net):
         net.names.append("b")
     assert net.names == ["a"]
+
+
+class Moved(nn.Module):
+    """Moves its layers in its forward to where they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(192, 2), nn.BatchNorm1d(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.norm.float()
+        return self.norm(self.layer.to(x.device)(x.flatten(1)))
+
+
+def test_a_model_that_moves_its_layers() -> None:
+    export_training_step(Moved(), nn.functional.cross_entropy, (X, LABELS), optimizer="adamw").check(steps=2)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -41,6 +42,12 @@ def operator(x: Tensor) -> Tensor:
     return torch.fft.irfft2(torch.cat([mixed, -mixed], 2), s=(4, 6))
 
 
+def signals(x: Tensor, of: Any = lambda spectra: spectra, *, length: int | None = None, **options: Any) -> Tensor:
+    """The signals of what a function gives of spectra."""
+    given: Any = {"hop_length": 2, "window": WINDOW[:8] + 0.5, **options}
+    return torch.istft(of(torch.stft(x, 8, return_complex=True, **given)), 8, length=length, **given)
+
+
 STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "magnitudes": lambda x: torch.stft(x, 16, 4, 12, WINDOW, return_complex=True).abs(),
     "a row": lambda x: torch.stft(x[0], 16, window=torch.ones(16), return_complex=True, normalized=True).abs().log1p(),
@@ -48,6 +55,12 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "half": lambda x: torch.fft.rfft(x, 60, norm="forward").abs(),
     "angles": lambda x: torch.angle(torch.fft.rfft(x)),
     "no number": lambda x: abs(torch.fft.fft(x * 0 + x.detach() * 0)),
+    "signals": lambda x: signals(x, lambda spectra: spectra * 0.5),
+    "a signal that is cut": lambda x: signals(x[0], length=40),
+    "longer signals": lambda x: signals(x, lambda spectra: nn.functional.pad(spectra, (1, 2)), length=70),
+    "signals of frames inside": lambda x: signals(x, center=False, onesided=False, normalized=True),
+    "signals of short windows": lambda x: signals(x, window=WINDOW[:6] + 0.5, win_length=6),
+    "padded spectra": lambda x: nn.functional.pad(torch.fft.rfft(x), (1, 2), value=0.5).imag,
     "both axes": lambda x: torch.fft.fft(torch.fft.fft(x, dim=-1), dim=0).real,
     "planes": lambda x: torch.view_as_real(torch.fft.fft2(x.view(2, 6, 8), norm="ortho")),
     "there and back": lambda x: torch.fft.irfft2(torch.fft.rfft2(x.view(2, 6, 8))[..., :4], s=(7, 7), norm="backward"),
@@ -85,6 +98,10 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a window": (
         lambda x: torch.stft(x, 8, align_to_window=True, center=False, return_complex=True).abs(),
         "align_to_",
+    ),
+    "complex signals": (
+        lambda x: torch.istft(torch.stft(x, 8, return_complex=True, onesided=False), 8, return_complex=True).real,
+        "torch.istft with return_complex",
     ),
     "a real type": (lambda x: torch.fft.rfft(x).to(torch.float32), "take their `real`"),
     "a type": (lambda x: x.to(torch.cfloat).abs(), "complex numbers.*: make them of real tensors"),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from operator import getitem
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -69,6 +70,7 @@ def trace(
         mode,
         without_one_dnn(),
         patch.object(builtins, "len", _first_size),
+        patch.object(torch.nn.Module, "_apply", _applied),
         # No graph can ask whether the arguments of a distribution are valid, nor compare the numbers of a mask with
         # those of the causal mask, which has a faster kernel.
         patch.object(Distribution, "_validate_args", False),
@@ -131,21 +133,28 @@ NUMBERS_DECIDE = (
 """What torch raises if a trace depends on the numbers in a tensor."""
 
 
-def of_constants(function: Callable[..., Any], x: Tensor) -> Any:
+def of_constants(
+    function: Callable[..., Any],
+    x: Tensor,
+    known: Mapping[Tensor, Tensor] = MappingProxyType({}),
+    use: Callable[[Tensor], object] = id,
+) -> Any:
     """Return what a function gives of a tensor whose numbers only constants decide; of others `NotImplemented`.
 
     A trace knows no numbers. Those of constants are computed from the graph that it has so far, with what is written
-    to them.
+    to them. Inputs of the trace that have a value in `known` are constants too; `use` is called with each that is read.
     """
     mode = get_proxy_mode()
     slot = None if mode is None else get_proxy_slot(x, mode.tracer, None)
     if mode is None or slot is None:
         return NotImplemented
+    slots = ((get_proxy_slot(each, mode.tracer, None), each) for each in known)
+    inputs = {own.proxy.node: each for own, each in slots if own is not None}
     needed: set[fx.Node] = set()
     left = [slot.proxy.node]
     while left:
         node = left.pop()
-        if not _is_constant(node):
+        if node not in inputs and not _is_constant(node):
             return NotImplemented
         if node not in needed:
             needed.add(node)
@@ -153,7 +162,10 @@ def of_constants(function: Callable[..., Any], x: Tensor) -> Any:
     values: dict[fx.Node, Any] = {}
     with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch.no_grad():
         for node in filter(needed.__contains__, mode.tracer.graph.nodes):
-            if node.op == "get_attr":
+            if node in inputs:
+                values[node] = known[inputs[node]].clone()
+                use(inputs[node])
+            elif node.op == "get_attr":
                 values[node] = getattr(mode.tracer.root, node.target).clone()  # which may be written to
             else:
                 args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
@@ -239,6 +251,18 @@ def _fake(
         shape[axis] = factor * symbols.size(symbol, tensor.shape[axis] // factor)
     with mode:
         return torch.empty(shape, dtype=tensor.dtype)
+
+
+_apply = torch.nn.Module._apply  # noqa: SLF001 - what `to`, `float` and `cpu` of a module call
+
+
+def _applied(module: torch.nn.Module, function: Callable[[Tensor], Tensor], recurse: bool = True) -> torch.nn.Module:
+    """Leave a module as it is that is on the device, and in the type, to which its forward moves it.
+
+    Others are torch's, which cannot exchange the tensors of a trace.
+    """
+    tensors = (*module.parameters(recurse), *module.buffers(recurse))
+    return module if all(function(each) is each for each in tensors) else _apply(module, function, recurse)
 
 
 _length = len

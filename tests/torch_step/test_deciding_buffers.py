@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Numbers in a buffer, or in a weight that is not trained, may decide which way a step computes, if it keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
+
+X = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+
+
+class Initialised(nn.Module):
+    """Takes its shift from the first batch, as an ActNorm does."""
+
+    def __init__(self, ask: Callable[[Tensor], Any], ready: Tensor) -> None:
+        super().__init__()
+        self.layer, self.ask = nn.Linear(4, 4), ask
+        self.ready = ready
+        self.register_buffer("shift", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.layer(x)
+        if not self.ask(self.ready):
+            self.shift.copy_(y.detach().mean(0))
+            self.ready.fill_(1)
+        return y - self.shift
+
+
+def buffer() -> Tensor:
+    return nn.Buffer(torch.tensor(False))
+
+
+def weight() -> Tensor:
+    return nn.Parameter(torch.zeros(()), requires_grad=False)
+
+
+ASKED: dict[str, tuple[Callable[[Tensor], Any], Callable[[], Tensor]]] = {
+    "a truth value": (lambda ready: ready, buffer),
+    "its item": (lambda ready: ready.item(), buffer),
+    "a number": (lambda ready: int(ready.float() + 1) > 1, buffer),
+    "a weight that is not trained": (lambda ready: float(ready) != 0, weight),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_layer_that_the_first_batch_initialises(name: str) -> None:
+    ask, ready = ASKED[name]
+    model = Initialised(ask, ready())
+    with pytest.raises(
+        TorchExportError,
+        match=r"the numbers in 'ready' decide which way the computation takes, in \S+ \(test_deciding_buffers\.py, "
+        r"line \d+\), and the step changes them.*run the model on the example inputs before",
+    ):
+        export_training_step(model, nn.functional.mse_loss, (X, X), optimizer="sgd")
+    model(X)
+    step = export_training_step(model, nn.functional.mse_loss, (X, X), optimizer="sgd")
+    assert step.check(steps=3)
+    assert not any(name.startswith(("new_buffer.", "new_weight.ready")) for name in step.outputs)
+    forward = export_forward(model, (X,))
+    assert forward.outputs == ("output",)
+
+
+def test_a_weight_that_is_trained() -> None:
+    model = Initialised(lambda ready: ready > 0, nn.Parameter(torch.ones(())))
+    with pytest.raises(TorchExportError, match=r"the numbers in a tensor, by torch\.Tensor\.__bool__ in "):
+        export_training_step(model, nn.functional.mse_loss, (X, X))
