@@ -25,11 +25,11 @@ LINES = {
     "dialect": 2_280,
     "entry": 3_729,
     "ge": 3_335,
-    "model": 6_915,
+    "model": 6_920,
     "report": 1_975,
     "standard": 3_000,
-    "torch": 7_961,
-    "verification": 6_862,
+    "torch": 8_394,
+    "verification": 6_899,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

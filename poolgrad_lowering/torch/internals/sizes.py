@@ -61,8 +61,10 @@ class _Reader:
     def read(self, operand: fx.Node) -> fx.Node | None:
         """Return the node that reads a size of the first tensor that has it, in place of an operand; None if none."""
         value = operand.meta.get("val")
-        size = value.node.expr if isinstance(value, torch.SymInt) else None
-        place = None if size is None else self._first.get(size)
+        if not isinstance(value, torch.SymInt):
+            return None
+        size = value.node.expr
+        place = self._first.get(size)
         if place is None or not (operand.target in _OF_SIZES or size.has(sympy.Add, sympy.Function)):
             return None
         if size not in self._read:
