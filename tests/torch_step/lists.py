@@ -79,7 +79,7 @@ def outcome(sample: Sample) -> str:
             lower(step.model, target=TARGET)
             export_atc(step.model, target=TARGET)
     except TorchExportError as error:
-        said = re.sub(r", line \d+", "", str(error))  # of this file
+        said = re.sub(r",? in \S+ \(lists\.py, line \d+\)", "", str(error))
         return ("invalid: " if "not valid ONNX" in said else "refused: ") + said
     except StepMismatchError as error:
         return f"wrong: {error}"

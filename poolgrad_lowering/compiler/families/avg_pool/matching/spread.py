@@ -57,12 +57,11 @@ class Spread:
     @property
     def dims(self) -> tuple[Dim | None, ...]:
         """The sizes of the result; None for one that a symbolic count decides, and is not strides times as many."""
-        rows = zip(self.pooled, self.strides, self.sizes, strict=True)
-        of_any = [(dim, Dim(stride), extent, stride * _ANY == extent) for dim, stride, extent in rows]
-        return tuple(
-            Dim(extent) if dim.static is not None else size((stride, dim)) if is_multiple else None
-            for dim, stride, extent, is_multiple in of_any
-        )
+        found: list[Dim | None] = []
+        for dim, stride, extent in zip(self.pooled, self.strides, self.sizes, strict=True):
+            of_any = size((Dim(stride), dim)) if extent == stride * _ANY else None
+            found.append(Dim(extent) if dim.static is not None else of_any)
+        return tuple(found)
 
     def cut(self, bounds: dict[int, tuple[int, int]]) -> Spread | None:
         """Return what a Slice with these bounds of axes takes, axes counted from the last, -1; None if of others."""
