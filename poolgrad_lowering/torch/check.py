@@ -110,6 +110,7 @@ def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> St
     session = _session(_with_exact_sigmoids(rounded_like_torch(model) if halves else model))
     eager = partial(_eager_step, step)
     values = dict(step.values)
+    kept = _kept(step)
     judged: dict[str, tuple[float, float]] = {}
     for _ in range(steps):
         before = {**values, **step.examples}
@@ -120,11 +121,12 @@ def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> St
         results = dict(zip(step.outputs, found, strict=True))
         _check_all_changes(step, before, expected)
         truth, _ = eager(before, draws, in_float64=True)
-        eagers = [expected, *(eager(moved, draws)[0] for moved in _moved(before, step.values, unit))]
+        movable = {name: value for name, value in before.items() if name not in kept and _may_move(value)}
+        eagers = [expected, *(eager({**before, **moved}, draws)[0] for moved in _moved(movable, step.values, unit))]
         moved_gradient = _MovedGradients(eagers, truth, tolerance) if step.groups else None
         further = (
-            (eager(near, draws)[0], eager(far, draws, moved_gradient=moved_gradient)[0])
-            for near, far in zip(_moved_at_random(before, unit), _moved_at_random(before, FACTOR * unit), strict=True)
+            (eager({**before, **near}, draws)[0], eager({**before, **far}, draws, moved_gradient=moved_gradient)[0])
+            for near, far in zip(_moved_at_random(movable, unit), _moved_at_random(movable, FACTOR * unit), strict=True)
         )
         starts = {output: before[name] for output, name in step.carried.items()}
         pairs = _judged(results, eagers, further, truth, starts=starts, tolerance=tolerance)
@@ -166,35 +168,36 @@ def _rounding(model: onnx.ModelProto) -> float:
     return 2.0 ** -min((count for kind, count in bits.items() if kind in held), default=53)
 
 
-def _moved(inputs: Arrays, values: Collection[str], unit: float) -> Iterator[Arrays]:
-    """Yield the inputs with the example inputs, the weights and both moved towards 0 by a rounding, or two.
+def _kept(step: ExportedStep) -> set[str]:
+    """Return the inputs that no step changes, and that have no gradient: their numbers may decide what is computed."""
+    others = step.values.keys() - step.carried.values()
+    return {name for name in others if names.gradient(name.removeprefix(names.weight(""))) not in step.outputs}
+
+
+def _moved(movable: Arrays, values: Collection[str], unit: float) -> Iterator[Arrays]:
+    """Yield the example inputs, the weights and both, moved towards 0 by a rounding, or two.
 
     Equal elements stay equal, or other maxima would be chosen. A tensor of integers stays as it is: it may be a mask or
     an index, and sums of it may be exact.
     """
-    moved = {
-        name: (value.astype(np.float64) * (1 - 2 * unit)).astype(value.dtype)
-        for name, value in inputs.items()
-        if _may_move(value)
-    }
-    weights = {name: value for name, value in moved.items() if name in values}
-    examples = {name: value for name, value in moved.items() if name not in values}
-    yield from ({**inputs, **some} for some in (examples, weights, moved))
+    moved = {name: (value.astype(np.float64) * (1 - 2 * unit)).astype(value.dtype) for name, value in movable.items()}
+    yield {name: value for name, value in moved.items() if name not in values}
+    yield {name: value for name, value in moved.items() if name in values}
+    yield moved
 
 
-def _moved_at_random(inputs: Arrays, unit: float) -> Iterator[Arrays]:
-    """Yield the inputs with each element moved by up to two roundings, equal ones of a tensor alike.
+def _moved_at_random(movable: Arrays, unit: float) -> Iterator[Arrays]:
+    """Yield tensors with each element moved by up to two roundings, equal ones of a tensor alike.
 
     What is moved all alike, such as a weight before a BatchNorm, may change nothing.
     """
     generator = np.random.default_rng(0)
     for _ in range(FURTHER_RUNS):
-        moved = dict(inputs)
-        for name, value in inputs.items():
-            if _may_move(value):
-                elements, places = np.unique(value.astype(np.float64), return_inverse=True)
-                elements *= 1 + generator.uniform(-2 * unit, 2 * unit, elements.size)
-                moved[name] = elements[places].reshape(value.shape).astype(value.dtype)
+        moved = {}
+        for name, value in movable.items():
+            elements, places = np.unique(value.astype(np.float64), return_inverse=True)
+            elements *= 1 + generator.uniform(-2 * unit, 2 * unit, elements.size)
+            moved[name] = elements[places].reshape(value.shape).astype(value.dtype)
         yield moved
 
 

@@ -79,6 +79,8 @@ def _write_ends(node: NodeProto, data: onnx.TypeProto.Tensor, writer: GraphWrite
         [counts] = [each for each in node.attribute if each.name == "count_include_pad"]
         counts.i = held["count_include_pad"] = 0
     windows = list(map(AxisWindow, kernel, strides, begins, ends, held.get("dilations", [1] * len(sizes))))
+    if any(window.stride > window.extent and not size for window, size in zip(windows, sizes, strict=True)):
+        return  # which elements are behind the last window, a symbolic size decides
     exact = [
         window.overhang(size, window.output_size(size, ceil=True)) for window, size in zip(windows, sizes, strict=True)
     ]  # up to the end of the last window; less than the end's padding if that has a further window

@@ -179,7 +179,7 @@ def running_place(outermost: CodeType) -> str | None:
     """Return the innermost function of the model that runs now, inside of the function with this code, or None."""
     frame = sys._getframe()  # noqa: SLF001 - traceback reads the sources
     while frame.f_back is not None and frame.f_code is not outermost:
-        if _is_of_a_model(frame.f_code.co_filename):
+        if is_file_of_a_model(frame.f_code.co_filename):
             return _function_of(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
@@ -187,11 +187,12 @@ def running_place(outermost: CodeType) -> str | None:
 
 def is_of_a_model(frame: traceback.FrameSummary) -> bool:
     """Whether a frame runs code of neither torch, numpy, Python nor this package, nor what torch writes for a graph."""
-    return _is_of_a_model(frame.filename)
+    return is_file_of_a_model(frame.filename)
 
 
 @functools.cache
-def _is_of_a_model(file: str) -> bool:
+def is_file_of_a_model(file: str) -> bool:
+    """Whether a file is of a model, as `is_of_a_model`."""
     path = Path(file)
     if file.startswith(_MADE) or path.suffix == ".pyx" or any(map(path.is_relative_to, _NO_MODELS)):
         return False

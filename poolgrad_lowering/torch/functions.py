@@ -22,7 +22,14 @@ from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.explanations import is_own, place_of_now
 from poolgrad_lowering.torch.internals.branches import answer_without_error
-from poolgrad_lowering.torch.internals.tracing import NUMBERS_DECIDE, asked_of, name_of, of_constants, unknown_sizes
+from poolgrad_lowering.torch.internals.tracing import (
+    NUMBERS_DECIDE,
+    asked_of,
+    name_of,
+    of_constants,
+    trace,
+    unknown_sizes,
+)
 from poolgrad_lowering.torch.joined_axes import einsum
 from poolgrad_lowering.torch.recurrent import RECURRENT
 from poolgrad_lowering.torch.spectra import SPECTRA
@@ -46,12 +53,15 @@ class Rewritten(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known
-        if function is Tensor.__bool__ and (answer := answer_without_error(_asking_frame())) is not None:
-            return answer
         if function in _DECIDING or (function is Tensor.item and args[0].dtype == torch.bool):
             found = of_constants(function, args[0], self._known, self._note)
             if found is not NotImplemented:
                 return found
+        if (
+            function is Tensor.__bool__
+            and (answer := answer_without_error(_asking_frame(), trace.__code__)) is not None
+        ):
+            return answer
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
             raise _decided_by(function)
         try:
@@ -65,9 +75,9 @@ class Rewritten(TorchFunctionMode):
     def _note(self, tensor: Tensor) -> None:
         self.asked.setdefault(tensor, place_of_now())
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: Any, error: Any, calls: Any) -> None:
         """Name the function, if Python itself asked what only numbers decide."""
-        super().__exit__(kind, error, trace)
+        super().__exit__(kind, error, calls)
         if isinstance(error, NUMBERS_DECIDE) and (maker := self._maker(error)) is not None:
             raise maker from error
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -16,6 +17,19 @@ def an_assert(x: Any) -> None:
 
 def an_assert_with_a_message(x: Any) -> None:
     assert not x, f"{x}"
+
+
+def handled(x: Any) -> int:
+    try:
+        assert x
+    except AssertionError:
+        return 1
+    return 0
+
+
+def suppressed(x: Any) -> None:
+    with suppress(AssertionError):
+        an_assert(x)
 
 
 def both(x: Any) -> None:
@@ -67,3 +81,18 @@ class Checked(nn.Module):
         if (y > 1e6).any() or torch.isnan(y.sum()):
             raise ValueError("too large")
         return y
+
+
+class Counted(nn.Module):
+    """A layer with a buffer that has to be 2."""
+
+    number: Tensor
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("number", torch.tensor(number))
+
+    def forward(self, x: Tensor) -> Any:
+        assert self.number == 2
+        return self.layer(x)

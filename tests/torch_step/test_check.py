@@ -132,6 +132,29 @@ def test_factors_of_a_gradient_are_found(factor: float) -> None:
             wrong.check()
 
 
+class AtThreshold(nn.Module):
+    """A layer whose buffer decides by its number, which is the last one for which it decides so."""
+
+    threshold: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("threshold", torch.tensor(2.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layer(x) * (2.0 if self.threshold >= 2.5 else 1.0)
+        return found
+
+
+def test_numbers_that_decide_are_not_moved() -> None:
+    step = export_training_step(AtThreshold(), loss, (torch.randn(3, 4), torch.randn(3, 4)))
+    step.check()
+    followed(step, "grad.layer.bias", "Mul", factor=1.5)
+    with pytest.raises(StepMismatchError, match=r"grad\.layer\.bias"):
+        step.check()
+
+
 def _with_other(step: Any, operator: str, name: str, by: Any) -> None:
     """Let the nodes of a step read what an operator makes of a value."""
     graph = step.model.graph

@@ -227,6 +227,15 @@ def test_average_pools_of_symbolic_sizes(name: str, size: str) -> None:
     check_squared(step, torch.randn(1, 2, 24, 48) if size != "{}" else torch.randn(3, 2, 31, 50))
 
 
+@pytest.mark.parametrize("pool", [nn.AvgPool1d, nn.MaxPool1d])
+def test_gaps_between_the_windows_of_a_symbolic_length_in_ceil_mode(pool: Callable[..., nn.Module]) -> None:
+    """Whether the last elements are in a gap or in one window more, the length decides."""
+    layers = nn.Conv1d(2, 3, 1), pool(2, 3, ceil_mode=True), Function(lambda y: y.mean(2))
+    step = squared(nn.Sequential(*layers), torch.randn(2, 2, 20), {"input": {2: "length"}})
+    for length in (20, 21, 22):
+        check_for(step, torch.randn(2, 2, length), torch.zeros(1))
+
+
 class Causal(nn.Module):
     """Convolutions that read what is before, as in a TCN."""
 
@@ -330,7 +339,14 @@ def test_positions_of_a_symbolic_length_are_no_obstacle() -> None:
     step.check()
 
 
-@pytest.mark.parametrize("rows", [lambda table, x: table[: -x.shape[1]], lambda table, x: table[: x.shape[1]]])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda table, x: table[: -x.shape[1]],
+        lambda table, x: table[: x.shape[1]],
+        lambda table, x: table[-x.shape[1] :],
+    ],
+)
 def test_a_table_that_may_end_before_the_length_is_sliced(rows: Callable[[Tensor, Tensor], Tensor]) -> None:
     """An end that is counted from the last element, or may be behind it, is none of the first positions."""
 

@@ -26,8 +26,8 @@ _OF_SIZES = {aten.sym_size.int, add, sub, floordiv}
 def read_sizes(graph: fx.Graph) -> None:
     """Let the nodes of a traced graph read each size of the first tensor that has it.
 
-    Numbers of elements are products of sizes, since they have no translation. If a slice ends at a symbolic size, torch
-    assumes that there are so many elements, or that there are not; such a size is read where torch reads it.
+    Numbers of elements are products of sizes, since they have no translation. If a slice begins or ends at a symbolic
+    size, torch assumes that there are so many elements, or that there are not; such sizes are read where torch does.
     """
     reader = _Reader(graph)
     for node in list(graph.nodes):
@@ -47,7 +47,7 @@ class _Reader:
 
     def __init__(self, graph: fx.Graph) -> None:
         self._graph = graph
-        self._assumed = _ends_of_slices(graph)
+        self._assumed = _assumed(graph)
         self._first: dict[sympy.Expr, tuple[fx.Node, int] | None] = {}  # and their axes; None where that is a view
         self._read: dict[sympy.Expr, fx.Node] = {}
 
@@ -92,15 +92,17 @@ def _noted(node: fx.Node, value: Any) -> fx.Node:
     return node
 
 
-def _ends_of_slices(graph: fx.Graph) -> set[sympy.Symbol]:
-    """Return the symbols of the sizes at which slices end that may be behind the last element."""
+def _assumed(graph: fx.Graph) -> set[sympy.Symbol]:
+    """Return the symbols of sizes at which slices begin or end that may be in front of the first element, or behind
+    the last, and of the sizes of what they slice.
+    """
     found: set[sympy.Symbol] = set()
     for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
-        x, axis, _, end = (*node.args, *[None] * 4)[:4]
-        if isinstance(end, fx.Node):
-            last, size = map(_expression, (end.meta["val"], x.meta["val"].shape[axis]))
-            if not (size - last).is_nonnegative:  # whatever torch assumes
-                found |= last.free_symbols
+        x, axis, *bounds = (*node.args, *[None] * 4)[:4]
+        for bound in (each for each in bounds if isinstance(each, fx.Node)):
+            place, size = map(_expression, (bound.meta["val"], x.meta["val"].shape[axis]))
+            if not (place.is_nonnegative and (size - place).is_nonnegative):  # whatever torch assumes
+                found |= place.free_symbols | size.free_symbols
     return found
 
 
