@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, fx
 
 from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
+from poolgrad_lowering.torch.internals.sizes import assumed_symbols
 from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.own_operators import zeros_along
 
@@ -29,18 +30,20 @@ def expand_by_tensors(traced: fx.GraphModule) -> None:
     """Subtract zeros in place of the expansions of a traced graph to sums and quotients of symbolic sizes."""
     graph, tensors = traced.graph, dict[sympy.Expr, tuple[fx.Node, int]]()
     zeros: dict[sympy.Expr, fx.Node] = {}
+    assumed = assumed_symbols(graph)
     for node in list(graph.nodes):
         value = node.meta.get("val")
         if not isinstance(value, Tensor):
             continue
         if node.target is aten.expand.default and value.dtype != torch.bool and not writes_to(traced, node):
             for axis in _expanded(node):
-                if (size := value.shape[axis].node.expr) in tensors:
+                size = value.shape[axis].node.expr
+                if size in tensors and size.has(sympy.Add, sympy.Function):
                     zeros.setdefault(size, _zeros_of(graph, *tensors[size]))
                     _expand(graph, node, axis, zeros[size])
         elif value.is_floating_point():
             for axis, size in enumerate(value.shape):
-                if not is_number(size) and size.node.expr.has(sympy.Add, sympy.Function):
+                if not is_number(size) and assumed.isdisjoint(size.node.expr.free_symbols):
                     tensors.setdefault(size.node.expr, (node, axis))
 
 

@@ -345,6 +345,7 @@ def test_positions_of_a_symbolic_length_are_no_obstacle() -> None:
         lambda table, x: table[: -x.shape[1]],
         lambda table, x: table[: x.shape[1]],
         lambda table, x: table[-x.shape[1] :],
+        lambda table, x: table[: x.shape[1] + 1],
     ],
 )
 def test_a_table_that_may_end_before_the_length_is_sliced(rows: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -356,7 +357,8 @@ def test_a_table_that_may_end_before_the_length_is_sliced(rows: Callable[[Tensor
             self.table = nn.Parameter(torch.randn(9, 4))
 
         def forward(self, x: Tensor) -> Tensor:
-            return rows(self.table, x).square().sum() + x.sum()
+            padded = functional.pad(x * self.table[0], (0, 0, 0, 1))
+            return rows(self.table, x).square().sum() + padded.mean(1).square().sum()
 
     step = export_training_step(Sliced(), None, (torch.randn(2, 5, 4),), dynamic_shapes={"x": {1: "time"}})
     step.check()
