@@ -19,6 +19,8 @@ from poolgrad_lowering.torch.own_operators import zeros_along
 
 aten = torch.ops.aten
 _ZEROS_ALONG = torch.ops.poolgrad_lowering.zeros_along.default
+_EXPAND = aten.expand.default
+_EXPANSIONS = {_EXPAND, aten.full.default}
 
 
 def positions_along(x: Tensor, axis: int, start: int = 0, step: int = 1) -> Tensor:
@@ -28,30 +30,34 @@ def positions_along(x: Tensor, axis: int, start: int = 0, step: int = 1) -> Tens
 
 def expand_by_tensors(traced: fx.GraphModule) -> None:
     """Subtract zeros in place of the expansions of a traced graph to sums and quotients of symbolic sizes."""
-    graph, tensors = traced.graph, dict[sympy.Expr, tuple[fx.Node, int]]()
+    graph = traced.graph
+    tensors: dict[sympy.Expr, tuple[fx.Node, int]] = {}
     zeros: dict[sympy.Expr, fx.Node] = {}
     assumed = assumed_symbols(graph)
     for node in list(graph.nodes):
         value = node.meta.get("val")
         if not isinstance(value, Tensor):
             continue
-        if node.target is aten.expand.default and value.dtype != torch.bool and not writes_to(traced, node):
-            for axis in _expanded(node):
+        told = [axis for axis in _expanded(node) if value.shape[axis].node.expr in tensors]
+        if told and value.dtype != torch.bool and not writes_to(traced, node):
+            for axis in told:
                 size = value.shape[axis].node.expr
-                if size in tensors and size.has(sympy.Add, sympy.Function):
-                    zeros.setdefault(size, _zeros_of(graph, *tensors[size]))
-                    _expand(graph, node, axis, zeros[size])
-        elif value.is_floating_point():
+                zeros.setdefault(size, _zeros_of(graph, *tensors[size]))
+            _subtract(graph, node, {axis: zeros[value.shape[axis].node.expr] for axis in told})
+        elif value.is_floating_point() and node.target not in _EXPANSIONS:
             for axis, size in enumerate(value.shape):
                 if not is_number(size) and assumed.isdisjoint(size.node.expr.free_symbols):
                     tensors.setdefault(size.node.expr, (node, axis))
 
 
 def _expanded(node: fx.Node) -> list[int]:
-    """Return the axes along which an expansion repeats one element as often as a symbolic size says."""
-    shape, source = node.meta["val"].shape, node.args[0].meta["val"].shape
+    """Return the axes along which an expansion repeats one element as often as a sum or a quotient says."""
+    if node.target not in _EXPANSIONS:
+        return []
+    shape, source = node.meta["val"].shape, node.args[0].meta["val"].shape if node.target is _EXPAND else ()
     own = [1] * (len(shape) - len(source)) + list(source)
-    return [axis for axis, size in enumerate(own) if is_number(size) and size == 1 and not is_number(shape[axis])]
+    axes = [axis for axis, size in enumerate(own) if is_number(size) and size == 1 and not is_number(shape[axis])]
+    return [axis for axis in axes if shape[axis].node.expr.has(sympy.Add, sympy.Function)]
 
 
 def _zeros_of(graph: fx.Graph, tensor: fx.Node, axis: int) -> fx.Node:
@@ -61,14 +67,20 @@ def _zeros_of(graph: fx.Graph, tensor: fx.Node, axis: int) -> fx.Node:
     return found
 
 
-def _expand(graph: fx.Graph, node: fx.Node, axis: int, zeros: fx.Node) -> None:
-    """Let an expansion leave an axis as it is, whose size its operand gets of zeros."""
-    x, sizes = node.args
+def _subtract(graph: fx.Graph, node: fx.Node, zeros: dict[int, fx.Node]) -> None:
+    """Let an expansion have one element along axes, whose sizes the result gets of zeros."""
     value = node.meta["val"]
+    sizes = [1 if axis in zeros else size for axis, size in enumerate(node.args[node.target is _EXPAND])]
+    args = (node.args[0], sizes) if node.target is _EXPAND else (sizes, *node.args[1:])
+    made = [node]
     with graph.inserting_before(node):
-        like = graph.call_function(aten._to_copy.default, (zeros,), {"dtype": value.dtype})  # noqa: SLF001 - its name
-        like = graph.call_function(aten.view.default, (like, [-1] + [1] * (value.ndim - axis - 1)))
-        found = graph.call_function(aten.sub.Tensor, (x, like))
-    for made in (like, found):
-        made.meta["custom"] = annotation(node)
-    node.args = (found, [-1 if at == axis else size for at, size in enumerate(sizes)])
+        made.append(graph.call_function(node.target, args, node.kwargs))
+        for axis, row in zeros.items():
+            like = graph.call_function(aten._to_copy.default, (row,), {"dtype": value.dtype})  # noqa: SLF001 - its name
+            like = graph.call_function(aten.view.default, (like, [-1] + [1] * (value.ndim - axis - 1)))
+            made += [like, graph.call_function(aten.sub.Tensor, (made[-1], like))]
+    for each in made[1:]:
+        each.meta["custom"] = annotation(node)
+    made[-1].meta["val"] = value
+    node.replace_all_uses_with(made[-1])
+    graph.erase_node(node)

@@ -183,6 +183,11 @@ STRIDED: dict[str, tuple[nn.Module, tuple[int, ...], tuple[int, ...]]] = {
         (3, 3, 47, 62),
     ),
     "volume": (nn.Conv3d(1, 4, (1, 3, 3), (1, 2, 3), padding=(0, 1, 0)), (2, 1, 3, 9, 11), (1, 1, 2, 12, 10)),
+    "picked": (
+        nn.Sequential(nn.Conv1d(3, 4, 3, 2), Function(lambda y: torch.cat([y, y[:, :, :1]], 2))),
+        (2, 3, 30),
+        (3, 3, 41),
+    ),
     "transposed": (
         nn.Sequential(nn.Conv1d(3, 4, 5, 4), nn.ConvTranspose1d(4, 2, 3, 2)),
         (2, 3, 30),

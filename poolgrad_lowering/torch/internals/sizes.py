@@ -96,12 +96,14 @@ def assumed_symbols(graph: fx.Graph) -> set[sympy.Symbol]:
     """Return the symbols of sizes at which slices begin or end that may be in front of the first element, or behind
     the last, and of the sizes of what they slice.
     """
+    tensors = (value for node in graph.nodes if isinstance(value := node.meta.get("val"), Tensor))
+    sizes = {_expression(size) for tensor in tensors for size in tensor.shape}
     found: set[sympy.Symbol] = set()
     for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
         x, axis, *bounds = (*node.args, *[None] * 4)[:4]
         for bound in (each for each in bounds if isinstance(each, fx.Node)):
             place, size = map(_expression, (bound.meta["val"], x.meta["val"].shape[axis]))
-            if not (place.is_nonnegative and (size - place).is_nonnegative):  # whatever torch assumes
+            if place not in sizes or not (size - place).is_nonnegative:  # whatever torch assumes
                 found |= place.free_symbols | size.free_symbols
     return found
 
