@@ -29,7 +29,7 @@ LINES = {
     "report": 1_975,
     "standard": 3_000,
     "torch": 8_449,
-    "verification": 6_899,
+    "verification": 6_906,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

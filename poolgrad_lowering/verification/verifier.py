@@ -169,5 +169,5 @@ def _verdict(
         return replace(blank, runs=runs, reason=f"the two sides gave different results, and {unknown}"), None
     if failure is not None:
         return replace(blank, status="differs", runs=runs, mismatch=failure.mismatch), failure
-    reason = doubt(cut, case.types, foreign, case.units[1], default_opset(case.models[1]))
+    reason = doubt(cut, case.types, foreign, case.units, default_opset(case.models[1]))
     return replace(blank, status="unproven" if reason else "proven", runs=runs, reason=reason), None

@@ -36,37 +36,44 @@ def foreign_bodies(lowered: ModelProto) -> frozenset[str]:
     return frozenset(body.name for body in bodies if body_bytes(body) not in own_bodies(body.name, opset))
 
 
-def doubt(cut: Cut, types: TensorTypes, foreign: Collection[str], lowered: Unit, opset: int) -> str | None:
+def doubt(cut: Cut, types: TensorTypes, foreign: Collection[str], units: tuple[Unit, Unit], opset: int) -> str | None:
     """Return why a site is not proven although all runs gave the same results, or None.
 
-    `foreign` are the operators whose body is not this version's; `opset` is the version of the default domain.
+    `foreign` are the operators whose body is not this version's; `units` are the original and the lowered one, and
+    `opset` is the version of the default domain.
     """
     strange = sorted({node.op[1] for node in cut.region.added if roles.is_dialect(node)}.intersection(foreign))
     if strange:
         return f"the function body of {strange[0]} differs from this version's; in these runs it gave the same results"
-    return _flow_flaw(cut.region, types) or _other_windows(cut) or _declared_flaw(cut, types, lowered, opset)
+    return _flow_flaw(cut.region, types) or _other_windows(cut) or _declared_flaw(cut, types, units, opset)
 
 
-def _declared_flaw(cut: Cut, types: TensorTypes, lowered: Unit, opset: int) -> str | None:
+def _declared_flaw(cut: Cut, types: TensorTypes, units: tuple[Unit, Unit], opset: int) -> str | None:
     """Return a text on the first result of a node of the dialect that is declared with another element type, or None.
 
-    Runs ignore declarations; no runtime takes such a model.
+    Runs ignore declarations; no runtime takes such a model. What the original declares so, tools left there.
     """
     known = {value: found.element for value, found in types.items() if not found.claimed}
     known |= elements_around(cut.lowered, known, opset)
-    declared = {
-        ("" if path == lowered.name else f"{path}: ") + value.name: value.type.tensor_type.elem_type
-        for path, scope in lowered.scopes.items()
-        for value in scope.value_info
-    }
+    before, declared = map(_declared_elements, units)
     for node in [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]:
         op, values = OPS[node.op[1]], attribute_values(node.proto)
         for operand, value in zip(op.outputs, node.outputs, strict=True):
             index = ASCEND_TYPES.get(values.get(op.index_type or "", 0))
             element = index if operand.part is Part.ARGMAX else known.get(node.outputs[0])
-            if element is not None and declared.get(value) not in (None, TensorProto.UNDEFINED, element):
+            if element is not None and declared.get(value) not in (None, before.get(value), element):
                 return f"'{value}' is declared as {type_name(declared[value])}, but is {type_name(element)}"
     return None
+
+
+def _declared_elements(unit: Unit) -> dict[str, int]:
+    """Return the element types that a unit declares of values, by name."""
+    return {
+        ("" if path == unit.name else f"{path}: ") + value.name: value.type.tensor_type.elem_type
+        for path, scope in unit.scopes.items()
+        for value in scope.value_info
+        if value.type.tensor_type.elem_type
+    }
 
 
 def _other_windows(cut: Cut) -> str | None:
