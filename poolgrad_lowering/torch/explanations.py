@@ -162,12 +162,6 @@ def _place(causes: list[BaseException]) -> str:
     return function_of(found[0]) if found else ""
 
 
-def place_of_now() -> str:
-    """Return the innermost function of the model that is running."""
-    running = next(filter(is_of_a_model, traceback.extract_stack()[::-1]), None)
-    return NO_PLACE if running is None else function_of(running)
-
-
 def _noted_place(causes: list[BaseException]) -> str | None:
     """Return the place that is noted with the node of a graph which torch was translating, or None."""
     frames = (frame for cause in causes for frame, _ in traceback.walk_tb(cause.__traceback__))

@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
-from poolgrad_lowering.torch.explanations import is_own, place_of_now
+from poolgrad_lowering.torch.explanations import NO_PLACE, is_own, running_place
 from poolgrad_lowering.torch.internals.branches import answer_without_error
 from poolgrad_lowering.torch.internals.tracing import (
     NUMBERS_DECIDE,
@@ -73,7 +73,7 @@ class Rewritten(TorchFunctionMode):
         return found
 
     def _note(self, tensor: Tensor) -> None:
-        self.asked.setdefault(tensor, place_of_now())
+        self.asked.setdefault(tensor, _place())
 
     def __exit__(self, kind: Any, error: Any, calls: Any) -> None:
         """Name the function, if Python itself asked what only numbers decide."""
@@ -86,8 +86,12 @@ class Rewritten(TorchFunctionMode):
         return next((self._makers[symbol] for symbol in asked_of(error) if symbol in self._makers), None)
 
 
+def _place() -> str:
+    return running_place(trace.__code__) or NO_PLACE
+
+
 def _decided_by(function: Any) -> NumbersDecideError:
-    return NumbersDecideError(name_of(function), place_of_now())
+    return NumbersDecideError(name_of(function), _place())
 
 
 def _asking_frame() -> FrameType:

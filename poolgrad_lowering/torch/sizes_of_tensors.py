@@ -13,13 +13,12 @@ import torch
 from torch import Tensor, fx
 
 from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
-from poolgrad_lowering.torch.internals.sizes import assumed_symbols
 from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.own_operators import zeros_along
 
 aten = torch.ops.aten
 _ZEROS_ALONG = torch.ops.poolgrad_lowering.zeros_along.default
-_EXPAND = aten.expand.default
+_EXPAND, _SIZE = aten.expand.default, aten.sym_size.int
 _EXPANSIONS = {_EXPAND, aten.full.default}
 
 
@@ -29,35 +28,35 @@ def positions_along(x: Tensor, axis: int, start: int = 0, step: int = 1) -> Tens
 
 
 def expand_by_tensors(traced: fx.GraphModule) -> None:
-    """Subtract zeros in place of the expansions of a traced graph to sums and quotients of symbolic sizes."""
-    graph = traced.graph
-    tensors: dict[sympy.Expr, tuple[fx.Node, int]] = {}
-    zeros: dict[sympy.Expr, fx.Node] = {}
-    assumed = assumed_symbols(graph)
+    """Subtract zeros in place of the expansions of a traced graph to sums and quotients of symbolic sizes.
+
+    The zeros are of the tensor of which the graph reads such a size.
+    """
+    graph, zeros = traced.graph, dict[tuple[fx.Node, int], fx.Node]()
     for node in list(graph.nodes):
-        value = node.meta.get("val")
-        if not isinstance(value, Tensor):
-            continue
-        told = [axis for axis in _expanded(node) if value.shape[axis].node.expr in tensors]
-        if told and value.dtype != torch.bool and not writes_to(traced, node):
-            for axis in told:
-                size = value.shape[axis].node.expr
-                zeros.setdefault(size, _zeros_of(graph, *tensors[size]))
-            _subtract(graph, node, {axis: zeros[value.shape[axis].node.expr] for axis in told})
-        elif value.is_floating_point() and node.target not in _EXPANSIONS:
-            for axis, size in enumerate(value.shape):
-                if not is_number(size) and assumed.isdisjoint(size.node.expr.free_symbols):
-                    tensors.setdefault(size.node.expr, (node, axis))
+        told = _told(node)
+        if told and not writes_to(traced, node):
+            for place in told.values():
+                if place not in zeros:
+                    zeros[place] = _zeros_of(graph, *place)
+            _subtract(graph, node, {axis: zeros[place] for axis, place in told.items()})
 
 
-def _expanded(node: fx.Node) -> list[int]:
-    """Return the axes along which an expansion repeats one element as often as a sum or a quotient says."""
-    if node.target not in _EXPANSIONS:
-        return []
-    shape, source = node.meta["val"].shape, node.args[0].meta["val"].shape if node.target is _EXPAND else ()
-    own = [1] * (len(shape) - len(source)) + list(source)
-    axes = [axis for axis, size in enumerate(own) if is_number(size) and size == 1 and not is_number(shape[axis])]
-    return [axis for axis in axes if shape[axis].node.expr.has(sympy.Add, sympy.Function)]
+def _told(node: fx.Node) -> dict[int, tuple[fx.Node, int]]:
+    """Return the axes along which an expansion repeats one element as often as a tensor along one of its axes has."""
+    value = node.meta.get("val")
+    if node.target not in _EXPANSIONS or value.dtype == torch.bool:
+        return {}
+    source = node.args[0].meta["val"].shape if node.target is _EXPAND else ()
+    own = [1] * (value.ndim - len(source)) + list(source)
+    found = {}
+    for axis, (before, size) in enumerate(zip(own, node.args[node.target is _EXPAND], strict=True)):
+        is_repeated = is_number(before) and before == 1 and isinstance(size, fx.Node) and size.target is _SIZE
+        if is_repeated and size.meta["val"].node.expr.has(sympy.Add, sympy.Function):
+            tensor, place = size.args
+            if tensor.meta["val"].dtype != torch.bool:
+                found[axis] = tensor, place
+    return found
 
 
 def _zeros_of(graph: fx.Graph, tensor: fx.Node, axis: int) -> fx.Node:

@@ -47,7 +47,7 @@ class _Reader:
 
     def __init__(self, graph: fx.Graph) -> None:
         self._graph = graph
-        self._assumed = assumed_symbols(graph)
+        self._assumed = _assumed_symbols(graph)
         self._first: dict[sympy.Expr, tuple[fx.Node, int] | None] = {}  # and their axes; None where that is a view
         self._read: dict[sympy.Expr, fx.Node] = {}
 
@@ -92,7 +92,7 @@ def _noted(node: fx.Node, value: Any) -> fx.Node:
     return node
 
 
-def assumed_symbols(graph: fx.Graph) -> set[sympy.Symbol]:
+def _assumed_symbols(graph: fx.Graph) -> set[sympy.Symbol]:
     """Return the symbols of sizes at which slices begin or end that may be in front of the first element, or behind
     the last, and of the sizes of what they slice.
     """
