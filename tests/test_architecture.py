@@ -28,7 +28,7 @@ LINES = {
     "model": 6_920,
     "report": 1_975,
     "standard": 3_000,
-    "torch": 8_446,
+    "torch": 8_572,
     "verification": 6_906,
 }
 """The most lines of each room's Python."""

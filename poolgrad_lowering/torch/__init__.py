@@ -13,7 +13,7 @@ with torch_needed():
     import onnxscript  # noqa: F401 - torch's exporter imports it late, and fails late
     import torch  # noqa: F401
 
-    from poolgrad_lowering.torch.check import StepCheck
+    from poolgrad_lowering.torch.checking.check import StepCheck
     from poolgrad_lowering.torch.forward import Forward, export_forward
     from poolgrad_lowering.torch.groups import Group
     from poolgrad_lowering.torch.optimizers import (

@@ -10,6 +10,9 @@ import torch
 from onnx_ir.tensor_adapters import TorchTensor
 from torch import Tensor
 
+Arrays = dict[str, np.ndarray]
+"""Arrays by the names of a step's inputs or outputs."""
+
 
 def to_array(tensor: Tensor) -> np.ndarray:
     """Return a copy of the tensor's values; bfloat16, which numpy lacks, as the type of ml_dtypes."""

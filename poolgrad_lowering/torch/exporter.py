@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ import torch
 from onnx import NodeProto
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 from onnxscript import optimizer
-from torch import Tensor, nn
+from torch import Tensor
 from torch import __version__ as torch_version
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
@@ -25,12 +24,11 @@ from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
-from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explained, sentence
-from poolgrad_lowering.torch.internals.exporter import quick_program
+from poolgrad_lowering.torch.internals.exporter import onnx_program
 from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
-from poolgrad_lowering.torch.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.symbolic.dynamic_shapes import SymbolicSizes
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -38,23 +36,6 @@ OLDEST_OPSET = 18
 _WORD = re.compile(r"\w+")
 _UNKNOWN = "unk__"
 """How the names begin that torch's exporter gives to sizes of which it knows nothing."""
-
-logger = logging.getLogger(__name__)
-
-
-class _Module(nn.Module):
-    """A function of tensors as a module. The tensors that it returns are the outputs of the export."""
-
-    def __init__(self, function: Callable[..., Sequence[Tensor]]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Return the results of the function; 16-bit ones as copies, since the exporter makes a sum that is an output
-        float32.
-        """
-        halves = (torch.float16, torch.bfloat16)
-        return tuple(value.clone() if value.dtype in halves else value for value in self.function(*inputs))
 
 
 def empty(opset: int) -> onnx.ModelProto:
@@ -105,7 +86,7 @@ def translated(
         torch.no_grad(),
     ):
         warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
-        program = _program(_Module(function).eval(), inputs, outputs, opset, sizes or {})
+        program = onnx_program(_with_copies(function), inputs, outputs, opset, sizes or {})
     scopes.write(program.model, program.exported_program)
     # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which
     # takes most of the time of a large export.
@@ -132,30 +113,10 @@ def translated(
     return exported
 
 
-def _program(
-    module: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[str], opset: int, sizes: SymbolicSizes
-) -> torch.onnx.ONNXProgram:
-    """Return what torch's exporter makes of a module: in a quick way if that takes it, else by `torch.onnx.export`."""
-    try:
-        return quick_program(module, inputs, outputs, opset, sizes)
-    except Exception as error:
-        logger.info("torch.onnx.export takes what the quick way does not: %s", error)
-    shapes = ({axis: size.dim for axis, size in sizes.get(name, {}).items()} for name in inputs)
-    program = torch.onnx.export(
-        module,
-        tuple(inputs.values()),
-        dynamo=True,
-        opset_version=opset,
-        input_names=list(inputs),
-        output_names=list(outputs),
-        dynamic_shapes={"inputs": tuple(shapes)},
-        custom_translation_table=TRANSLATIONS,
-        optimize=False,
-        verbose=False,
-    )
-    if program is None:
-        raise AssertionError("torch.onnx.export returns a program if it is given no file")
-    return program
+def _with_copies(function: Callable[..., Sequence[Tensor]]) -> Callable[..., Sequence[Tensor]]:
+    """Return a function whose 16-bit results are copies, since the exporter makes a sum that is an output float32."""
+    halves = (torch.float16, torch.bfloat16)
+    return lambda *inputs: tuple(value.clone() if value.dtype in halves else value for value in function(*inputs))
 
 
 def simplify(graph: ir.Graph) -> None:

@@ -53,6 +53,20 @@ def rounded_like_torch(model: ModelProto) -> ModelProto:
     return found
 
 
+def without_halves(model: ModelProto) -> ModelProto:
+    """Return a model that computes in float32 what the given one computes in float16 and bfloat16."""
+    found = ModelProto()
+    found.CopyFrom(model)
+    for value in (*found.graph.input, *found.graph.value_info, *found.graph.output):
+        if value.type.tensor_type.elem_type in HALF_TYPES:
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    for tensor in found.graph.initializer:
+        _hold_in_float32(tensor)
+    for node in found.graph.node:
+        _name_float32(node)
+    return found
+
+
 def in_float32(array: np.ndarray) -> np.ndarray:
     """Return the array in float32 if it is of a 16-bit floating-point type, and as it is otherwise."""
     return array.astype(np.float32) if array.dtype in _NUMPY_HALVES else array
@@ -110,15 +124,8 @@ class _Widening:
         return self._wide[name]
 
     def _round(self, node: NodeProto, position: int, name: str) -> None:
-        """Make a result float32, and round it for what reads it.
-
-        The types and constants in 16 bits that attributes of its node name become float32.
-        """
-        for held in node.attribute:
-            if held.t.data_type in HALF_TYPES:
-                held.t.CopyFrom(numpy_helper.from_array(in_float32(numpy_helper.to_array(held.t)), held.t.name))
-            elif held.name in ("to", "dtype") and held.i in HALF_TYPES:
-                held.i = TensorProto.FLOAT
+        """Make a result float32, and round it for what reads it."""
+        _name_float32(node)
         node.output[position] = self._writer.name(f"{name}_unrounded")
         _declare(self._graph, node.output[position], self._declared[name], TensorProto.FLOAT)
         if name in self._read:
@@ -129,3 +136,17 @@ def _declare(graph: GraphProto, name: str, like: ValueInfoProto, element: int) -
     value = graph.value_info.add()
     value.CopyFrom(like)
     value.name, value.type.tensor_type.elem_type = name, element
+
+
+def _name_float32(node: NodeProto) -> None:
+    """Let the attributes of a node name float32 in place of 16-bit types, and hold constants in float32."""
+    for held in node.attribute:
+        if held.HasField("t"):
+            _hold_in_float32(held.t)
+        elif held.name in ("to", "dtype") and held.i in HALF_TYPES:
+            held.i = TensorProto.FLOAT
+
+
+def _hold_in_float32(tensor: TensorProto) -> None:
+    if tensor.data_type in HALF_TYPES:
+        tensor.CopyFrom(numpy_helper.from_array(in_float32(numpy_helper.to_array(tensor)), tensor.name))

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from poolgrad_lowering.torch.elementary import expm1
+from poolgrad_lowering.torch.operators.elementary import expm1
 
 Tensors: TypeAlias = dict[str, Tensor]
 

@@ -25,22 +25,22 @@ from poolgrad_lowering.model.convolution_gradients import LARGEST_KERNEL
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
-from poolgrad_lowering.torch.check import StepCheck, check_step
-from poolgrad_lowering.torch.convolution import WeightGradient
-from poolgrad_lowering.torch.decompositions import decompositions
-from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes
+from poolgrad_lowering.torch.checking.check import StepCheck, check_step
 from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
-from poolgrad_lowering.torch.functions import Rewritten
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update_names
 from poolgrad_lowering.torch.internals.graphs import run_annotated
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import has_gradient_hooks
-from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
 from poolgrad_lowering.torch.model_state import numbers_restored, random_numbers_restored
+from poolgrad_lowering.torch.operators.convolution import WeightGradient
+from poolgrad_lowering.torch.operators.decompositions import decompositions
+from poolgrad_lowering.torch.operators.functions import Rewritten
+from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.progress import Progress
+from poolgrad_lowering.torch.symbolic.dynamic_shapes import DynamicShapes, SymbolicSizes
 from poolgrad_lowering.torch.updates import write_updates
 
 
@@ -71,12 +71,11 @@ class TrainingStep(ExportedStep):
         roundings of the shortest floating-point type in the model, 256 of float32, whose long sums cancel behind a
         BatchNorm. An element with the bits of eager PyTorch, e.g. a NaN or an infinity, is right.
 
-        A wrong step is therefore found where the type of the model has digits left: a gradient that is 1 % too large is
-        found in float32 unless eager PyTorch itself is off by 0.1 %. Networks with many layers of BatchNorm amplify the
-        rounding of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
-
-        For the comparison, each result in 16 bits is computed in float32 and then rounded, as PyTorch does it; no
-        kernels of onnxruntime for these types are tried. The model itself is opened first, by onnx's checker and, where
+        A wrong step is therefore found where the type has digits left: a gradient that is 1 % too large is found in
+        float32 unless eager PyTorch itself is off by 0.1 %. A step in 16 bits is compared twice, since rounding to 16
+        bits hides even signs: both compute in float32 in place of 16 bits (a constant of the model, such as 0.1, keeps
+        its rounding, and adds 16 of its roundings to what is allowed), then each result is rounded as PyTorch does it.
+        No kernels of onnxruntime for 16 bits are tried. The model itself is opened first, by onnx's checker and, where
         it has the kernels, by onnxruntime. torch's random numbers go on as if nothing was compared.
 
         Raises:

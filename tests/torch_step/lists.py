@@ -21,7 +21,7 @@ from torch.testing._internal.common_modules import module_db
 
 from poolgrad_lowering import export_atc, lower
 from poolgrad_lowering.torch import StepMismatchError, TorchExportError, export_training_step
-from poolgrad_lowering.torch.spectra import Complex
+from poolgrad_lowering.torch.operators.spectra import Complex
 
 MOST = 60
 """Samples of an entry that are looked at; the lists of some have thousands."""

@@ -35,7 +35,7 @@ def export(model: nn.Module, x: Tensor = X, **options: Any) -> TrainingStep:
     return export_training_step(initialised(model, x), LOSS, (x, LABELS), **options)
 
 
-def followed(step: TrainingStep, output: str, *operators: str, factor: float | None = None) -> None:
+def followed(step: TrainingStep, output: str, *operators: str, factor: Any = None) -> None:
     """Put operators with one operand, or with the result of the one before twice, or a factor, behind an output."""
     graph = step.model.graph
     [node] = [node for node in graph.node if output in node.output]
@@ -45,7 +45,9 @@ def followed(step: TrainingStep, output: str, *operators: str, factor: float | N
         reader.input[:] = [names[0] if name == output else name for name in reader.input]
     others: list[str] = []
     if factor is not None:
-        graph.initializer.append(onnx.numpy_helper.from_array(np.array(factor, np.float32), f"{output}.factor"))
+        graph.initializer.append(
+            onnx.numpy_helper.from_array(np.asarray(factor, getattr(factor, "dtype", np.float32)), f"{output}.factor")
+        )
         others = [f"{output}.factor"]
     for operator, (source, result) in zip(operators, pairwise(names), strict=True):
         twice = [source] if operator in ("Sub", "Div") and not others else []

@@ -23,7 +23,7 @@ import torch
 
 from benchmarks import eager_networks
 from poolgrad_lowering.torch import TrainingStep
-from poolgrad_lowering.torch.check import LEARNING_RATE
+from poolgrad_lowering.torch.checking.eager import LEARNING_RATE
 from tests.torch_step.networks import NETWORKS
 
 PRECISIONS = {

@@ -17,7 +17,7 @@ from torch.nn import functional
 from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch import AdamW, StepMismatchError, TorchExportError, export_training_step
-from poolgrad_lowering.torch.check import _judged_output
+from poolgrad_lowering.torch.checking.judgement import judged_output
 from tests.torch_step.small_steps import followed
 
 ROUNDING = 2.0**-24
@@ -265,7 +265,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_judgements(name: str) -> None:
     result, eagers, exact, right = CASES[name]
-    error, allowed = _judged_output(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
+    error, allowed = judged_output(result, eagers, exact, np.zeros(()), 16 * ROUNDING)
     assert (error <= allowed) == right
 
 
@@ -273,10 +273,10 @@ def test_judgements_by_runs_that_are_moved_farther() -> None:
     """They speak for the elements that they change, no others, and squares of noise begin at squares of noise."""
     flipped = np.float32([1, -0.5])
     for result, right in ((flipped, True), (-ONE, False), (flipped * 3, False)):
-        error, allowed = _judged_output(result, [ONE], ONE.astype(float), np.zeros(()), ROUNDING, [flipped])
+        error, allowed = judged_output(result, [ONE], ONE.astype(float), np.zeros(()), ROUNDING, [flipped])
         assert (error <= allowed) == right
     before, exact, eager, found = (np.array([value]) for value in (1e-4, 0.999e-4, 2e-4, 50e-4))
-    error, allowed = _judged_output(found, [eager], exact, before, ROUNDING)
+    error, allowed = judged_output(found, [eager], exact, before, ROUNDING)
     assert error <= allowed
 
 

@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from poolgrad_lowering import export_cann
 from poolgrad_lowering.torch import TorchExportError, export_training_step
-from poolgrad_lowering.torch.compositions import (
+from poolgrad_lowering.torch.operators.compositions import (
     cdist,
     cholesky,
     corrcoef,

@@ -14,7 +14,7 @@ import torch
 
 from poolgrad_lowering import export_atc
 from poolgrad_lowering.torch import export_training_step
-from poolgrad_lowering.torch.convolution import convolution, convolution_backward
+from poolgrad_lowering.torch.operators.convolution import convolution, convolution_backward
 
 aten = torch.ops.aten
 

@@ -12,11 +12,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from poolgrad_lowering.torch import TorchExportError, elementary, export_training_step
-from poolgrad_lowering.torch.decompositions import decompositions
-from poolgrad_lowering.torch.elementary import copysign, erfcx, erfinv, expm1, lgamma, log1p
-from poolgrad_lowering.torch.elementwise import nanmedian
-from poolgrad_lowering.torch.random_numbers import _integers
+from poolgrad_lowering.torch import TorchExportError, export_training_step
+from poolgrad_lowering.torch.operators import elementary
+from poolgrad_lowering.torch.operators.decompositions import decompositions
+from poolgrad_lowering.torch.operators.elementary import copysign, erfcx, erfinv, expm1, lgamma, log1p
+from poolgrad_lowering.torch.operators.elementwise import nanmedian
+from poolgrad_lowering.torch.operators.random_numbers import _integers
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The quick way to a step's model, which takes fewer traces than torch's exporter, beside that exporter."""
+"""The models that are written of one trace and one translation, beside those of `torch.onnx.export`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 from poolgrad_lowering.torch import export_training_step, exporter
-from poolgrad_lowering.torch.internals.exporter import quick_program
+from poolgrad_lowering.torch.internals.exporter import onnx_program
+from poolgrad_lowering.torch.operators.own_operators import TRANSLATIONS
 from tests.torch_step.networks import NETWORKS
 
 
@@ -77,34 +78,55 @@ MODELS: dict[str, tuple[Any, Any]] = {
 }
 
 
+def by_torch(function: Any, inputs: Any, outputs: Any, opset: int, _: Any) -> Any:
+    """What torch's own exporter writes of a function of tensors."""
+
+    class Module(nn.Module):
+        def forward(self, *given: Any) -> Any:
+            return function(*given)
+
+    return torch.onnx.export(
+        Module().eval(),
+        tuple(inputs.values()),
+        dynamo=True,
+        opset_version=opset,
+        input_names=list(inputs),
+        output_names=list(outputs),
+        custom_translation_table=TRANSLATIONS,
+        optimize=False,
+        verbose=False,
+    )
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_both_ways_write_the_same_nodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nodes_are_those_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, precision = MODELS[name]
     torch.manual_seed(0)
     arguments = make()
-    quick: list[Any] = []
-
-    def noted(*given: Any) -> Any:
-        quick.append(quick_program(*given))
-        return quick[-1]
-
-    def refused(*_: Any) -> Any:
-        raise RuntimeError
-
     models = []
-    for way in (noted, refused):
-        monkeypatch.setattr(exporter, "quick_program", way)
+    for way in (onnx_program, by_torch):
+        monkeypatch.setattr(exporter, "onnx_program", way)
         with precision():
             models.append(export_training_step(*arguments, optimizer="adam").model)
     assert numbered(models[0]) == numbered(models[1])
-    assert len(quick) == 2  # the step, and the update of a weight
+
+
+def test_what_no_output_reads_is_left_out() -> None:
+    """Such as asserts of tensors, and what the function writes to its inputs."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor]:
+        torch._assert_async((x > 0).all(), "positive")
+        return (x.add_(1) * 2,)
+
+    model = exporter.translated(function, {"x": torch.ones(2)}, ["y"], opset=18)
+    assert [node.op_type for node in model.graph.node] == ["Add", "Mul"]
 
 
 @pytest.mark.parametrize("opset", [18, 21])
 def test_unusual_results(opset: int) -> None:
     """An input, a constant, and one result twice."""
     held = torch.arange(3.0)
-    program = quick_program(lambda x: (x, held, y := x * 2, y), {"x": torch.ones(2)}, list("abcd"), opset, {})
+    program = onnx_program(lambda x: (x, held, y := x * 2, y), {"x": torch.ones(2)}, list("abcd"), opset, {})
     session = ort.InferenceSession(program.model_proto.SerializeToString(), providers=["CPUExecutionProvider"])
     found = [array.tolist() for array in session.run(None, {"x": np.ones(2, np.float32)})]
     assert found == [[1, 1], [0, 1, 2], [2, 2], [2, 2]]

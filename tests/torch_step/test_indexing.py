@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from poolgrad_lowering.torch import export_training_step
-from poolgrad_lowering.torch.decompositions import decompositions
-from poolgrad_lowering.torch.functions import _fill_diagonal
+from poolgrad_lowering.torch.operators.decompositions import decompositions
+from poolgrad_lowering.torch.operators.functions import _fill_diagonal
 
 aten = torch.ops.aten
 WRITTEN = decompositions("matmul")

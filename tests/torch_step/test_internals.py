@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 import poolgrad_lowering.torch
-from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
 from poolgrad_lowering.torch.internals.graphs import run_annotated
-from poolgrad_lowering.torch.internals.modes import Draws, InFloat64
+from poolgrad_lowering.torch.internals.modes import Draws, InWiderType
 from poolgrad_lowering.torch.internals.tracing import trace
-from poolgrad_lowering.torch.random_numbers import OF_RANDOM_NUMBERS
+from poolgrad_lowering.torch.operators.random_numbers import OF_RANDOM_NUMBERS
+from poolgrad_lowering.torch.symbolic.dynamic_shapes import Symbol, SymbolicSize
 
 ROOM = Path(str(poolgrad_lowering.torch.__file__)).parent
 PRIVATE = re.compile(r"torch\.(\w+\.)*_|torch\.fx\.experimental|torch\._")
@@ -68,7 +68,7 @@ def test_random_numbers_are_kept_and_given_again() -> None:
 def test_float32_becomes_float64() -> None:
     """Of what is made, converted and held, and in views that are written to."""
     held = torch.full((3,), 1 / 3, dtype=torch.float64).float()
-    with InFloat64({}), torch.autocast("cpu", torch.bfloat16):
+    with InWiderType(torch.float64, {}), torch.autocast("cpu", torch.bfloat16):
         made = torch.full((3, 3), 1 / 3, dtype=torch.float32)
         assert made.half().bfloat16().float()[0, 0].item() == 1 / 3
         product = made @ held
@@ -78,7 +78,7 @@ def test_float32_becomes_float64() -> None:
 
 
 def test_new_tensors_of_numbers_are_in_float64() -> None:
-    with InFloat64({}):
+    with InWiderType(torch.float64, {}):
         part = torch.tensor([0.25])
         assert part.dtype == torch.float64
         torch.quantile(torch.ones(3).double(), part)  # takes operands of one type

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from poolgrad_lowering.torch import export_forward, export_training_step
-from poolgrad_lowering.torch.interpolation import INTERPOLATIONS
+from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
 
 SIZES = (7, 5, 6)
 COUNTS = {

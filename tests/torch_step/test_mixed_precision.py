@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -109,12 +111,30 @@ def test_a_pool_of_16_bits_meets_rounded_values() -> None:
     assert not any(step.check().errors.values())  # the bits of eager PyTorch
 
 
-def test_a_mismatch_in_16_bits() -> None:
-    """Rounding that a network amplifies is no error of the export, and the message says how to tell."""
-    with torch.autocast("cpu", torch.float16):
-        step = export(small(nn.ReLU()))
-    followed(step, "grad.0.weight", "Neg")
-    with pytest.raises(StepMismatchError, match=r"is allowed, .*; the model computes in 16 bits.* exported in float32"):
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_swapped_sign_in_16_bits_is_found(dtype: Any) -> None:
+    """The BatchNorm amplifies rounding: the step is compared in float32 too."""
+    with torch.autocast("cpu", dtype):
+        step = export(small(nn.BatchNorm2d(4), nn.ReLU()))
+    for name in ("0.weight", "1.weight", "1.bias"):
+        wrong = copy.deepcopy(step)
+        followed(wrong, f"grad.{name}", "Neg")
+        with pytest.raises(
+            StepMismatchError, match=rf"grad\.{name} differs .*float32 in place of 16 bits; .* is allowed"
+        ):
+            wrong.check()
+
+
+def test_what_is_wrong_in_16_bits_alone_is_found() -> None:
+    """An overflow that float32 does not have. Rounding may do this in a deep network, as the message says."""
+    step = export_training_step(
+        initialised(small(nn.ReLU())).half(), lambda y, t: 1000 * LOSS(y.float(), t), (X.half(), LABELS)
+    )
+    step.check()
+    followed(step, "grad.0.weight", "Mul", "Div", factor=np.float16(6e4))
+    with pytest.raises(
+        StepMismatchError, match=r"element; .* is allowed, .*; the model computes in 16 bits.*tolerance"
+    ):
         step.check()
 
 

@@ -199,7 +199,7 @@ IN_THE_MODEL: dict[str, Callable[[Any], Any]] = {
 }
 IN_THE_EXPORT: dict[str, tuple[Any, str]] = {
     "what follows the trace": (joint_module, "held_constant"),
-    "torch's exporter": (exporter_module, "_program"),
+    "torch's exporter": (exporter_module, "onnx_program"),
     "the corrections": (exporter_module, "correct"),
     "the order": (exporter_module, "arrange"),
 }

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from poolgrad_lowering.torch import export_training_step
-from poolgrad_lowering.torch.decompositions import decompositions
-from poolgrad_lowering.torch.normalization import group_norm, layer_norm
+from poolgrad_lowering.torch.operators.decompositions import decompositions
+from poolgrad_lowering.torch.operators.normalization import group_norm, layer_norm
 
 aten = torch.ops.aten
 layer_norm_backward = decompositions("matmul")[aten.native_layer_norm_backward.default]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from poolgrad_lowering import export_atc, lower, verify
 from poolgrad_lowering.runtime import create_session
 from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
-from poolgrad_lowering.torch.pools import (
+from poolgrad_lowering.torch.operators.pools import (
     adaptive_average_pool,
     adaptive_average_pool_backward,
     adaptive_max_pool,

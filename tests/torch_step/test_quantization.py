@@ -15,7 +15,7 @@ from torch.ao import quantization
 
 from poolgrad_lowering import export_cann
 from poolgrad_lowering.torch import TorchExportError, export_training_step
-from poolgrad_lowering.torch.quantization import QUANTIZATIONS
+from poolgrad_lowering.torch.operators.quantization import QUANTIZATIONS
 
 aten = torch.ops.aten
 SCALES, ZEROS = torch.tensor([0.05, 0.1, 0.3, 0.07]), torch.tensor([0, 1, -3, 2])

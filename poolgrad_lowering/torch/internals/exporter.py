@@ -39,10 +39,10 @@ from torch.onnx._internal.fx.passes.type_promotion import (
 )
 from torch.utils._pytree import tree_structure
 
-from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
-from poolgrad_lowering.torch.indexing import diagonal_scatter
 from poolgrad_lowering.torch.internals.tracing import trace
-from poolgrad_lowering.torch.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.operators.indexing import diagonal_scatter
+from poolgrad_lowering.torch.operators.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.symbolic.dynamic_shapes import SymbolicSizes
 
 
 @functools.cache
@@ -57,7 +57,7 @@ def _translation() -> tuple[ONNXRegistry, Mapping[Any, Callable[..., Any]]]:
     return registry, {**decompositions, torch.ops.aten.diagonal_scatter.default: diagonal_scatter}
 
 
-def quick_program(
+def onnx_program(
     function: Callable[..., Sequence[Tensor]],
     inputs: Mapping[str, Tensor],
     outputs: Sequence[str],
@@ -66,13 +66,14 @@ def quick_program(
 ) -> ONNXProgram:
     """Return what `torch.onnx.export` returns, without its optimizer. Raises what the trace and the translation raise.
 
-    Symbolic sizes are read of tensors that have them (`sizes`), and not computed.
+    Symbolic sizes are read of tensors that have them (`sizes`), and not computed. What no output reads is left out:
+    asserts, and what the function writes to its inputs.
     """
     registry, decompositions = _translation()
     functional = torch.func.functionalize(function, remove="mutations")
     graph = trace(functional, inputs, sizes, decompositions, {})
     _compute_results(graph.graph)
-    graph.graph.eliminate_dead_code()
+    graph.graph.eliminate_dead_code(_stays)
     promotion = InsertTypePromotion(graph)
     promotion.interpreter = _Promotion(graph, TypePromotionTable())
     promotion.run()
@@ -83,6 +84,11 @@ def quick_program(
     _ir_passes.rename_inputs(program.model, list(inputs))
     _ir_passes.rename_outputs(program.model, list(outputs))
     return program
+
+
+def _stays(node: fx.Node) -> bool:
+    """Whether a node stays that no other reads: random numbers have the order in which PyTorch draws them."""
+    return node.op in {"placeholder", "output"} or torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _compute_results(graph: fx.Graph) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Modes in which operators run: random numbers given, in float64, with copies for assignments, without a compiler."""
+"""Modes in which operators run: random numbers given, in wider types, copies for assignments, without a compiler."""
 
 from __future__ import annotations
 
@@ -48,20 +48,23 @@ class Draws(TorchDispatchMode):
         return operator(*args, **(kwargs or {}))
 
 
-_SHORTER = (torch.float32, torch.float16, torch.bfloat16)
+_SHORTER = {
+    torch.float64: (torch.float32, torch.float16, torch.bfloat16),
+    torch.float32: (torch.float16, torch.bfloat16),
+}
 
 
-class InFloat64(TorchDispatchMode):
-    """While it is active, operators compute in float64 in place of shorter floating-point types.
+class InWiderType(TorchDispatchMode):
+    """While it is active, operators compute in `wide`, float64 or float32, in place of shorter floating-point types.
 
     Views stay in the type of what they show, and what an operator writes to in its own. New tensors, of numbers too,
-    are in float64, so that a model may write to them what it computes. Operators of `written`, which take no float64,
-    are computed by these functions.
+    are in the wider type, so that a model may write to them what it computes. Operators of `written`, which take no
+    float64, are computed by these functions.
     """
 
-    def __init__(self, written: Mapping[Any, Callable[..., Any]]) -> None:
+    def __init__(self, wide: torch.dtype, written: Mapping[Any, Callable[..., Any]]) -> None:
         super().__init__()
-        self._written = written
+        self._wide, self._written = wide, written
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         arguments, results = operator._schema.arguments, operator._schema.returns  # noqa: SLF001 - there is no other way
@@ -69,22 +72,23 @@ class InFloat64(TorchDispatchMode):
         if not any(result.alias_info and not result.alias_info.is_write for result in results):
             written = {argument.name for argument in arguments if argument.alias_info and argument.alias_info.is_write}
             named = zip((argument.name for argument in arguments), args, strict=False)
-            args = tuple(value if name in written else tree_map(_widened, value) for name, value in named)
-            kwargs = {name: value if name in written else tree_map(_widened, value) for name, value in kwargs.items()}
+            args = tuple(value if name in written else tree_map(self.widened, value) for name, value in named)
+            kwargs = {
+                name: value if name in written else tree_map(self.widened, value) for name, value in kwargs.items()
+            }
         if operator is aten.full.default and isinstance(args[1], float):  # a number of any size, such as the least one
-            kwargs["dtype"] = kwargs.get("dtype") or torch.float64
+            kwargs["dtype"] = kwargs.get("dtype") or self._wide
         if operator in self._written:
             return self._written[operator](*args, **kwargs)
         found = operator(*args, **kwargs)
         is_new = operator is aten.lift_fresh.default or not any(result.alias_info for result in results)
-        return tree_map(_widened, found) if is_new else found
+        return tree_map(self.widened, found) if is_new else found
 
-
-def _widened(value: Any) -> Any:
-    """Return a tensor in float64 if it is in a shorter type, float64 for a shorter type, and else the value."""
-    if isinstance(value, Tensor):
-        return value.double() if value.dtype in _SHORTER else value
-    return torch.float64 if isinstance(value, torch.dtype) and value in _SHORTER else value
+    def widened(self, value: Any) -> Any:
+        """Return a tensor in the wider type if its own is shorter, the wider type for a shorter one, else the value."""
+        if isinstance(value, Tensor):
+            return value.to(self._wide) if value.dtype in _SHORTER[self._wide] else value
+        return self._wide if isinstance(value, torch.dtype) and value in _SHORTER[self._wide] else value
 
 
 class RandomNumbersInBackwardError(RuntimeError):

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.torch.compositions import bound
 from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.operators.compositions import bound
 
 
 class Complex:

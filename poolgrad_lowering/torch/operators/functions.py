@@ -18,7 +18,6 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from poolgrad_lowering.torch.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.explanations import NO_PLACE, is_own, running_place
 from poolgrad_lowering.torch.internals.branches import answer_without_error
@@ -30,9 +29,10 @@ from poolgrad_lowering.torch.internals.tracing import (
     trace,
     unknown_sizes,
 )
-from poolgrad_lowering.torch.joined_axes import einsum
-from poolgrad_lowering.torch.recurrent import RECURRENT
-from poolgrad_lowering.torch.spectra import SPECTRA
+from poolgrad_lowering.torch.operators.compositions import COMPOSITIONS, bound
+from poolgrad_lowering.torch.operators.recurrent import RECURRENT
+from poolgrad_lowering.torch.operators.spectra import SPECTRA
+from poolgrad_lowering.torch.symbolic.joined_axes import einsum
 
 
 class Rewritten(TorchFunctionMode):

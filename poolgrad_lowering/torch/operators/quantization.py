@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.normalization import wide_type
+from poolgrad_lowering.torch.operators.normalization import wide_type
 
 aten = torch.ops.aten
 

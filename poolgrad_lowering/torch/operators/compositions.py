@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.internals.tracing import GROUPED_MM
-from poolgrad_lowering.torch.normalization import wide_type
+from poolgrad_lowering.torch.operators.normalization import wide_type
 
 aten = torch.ops.aten
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.torch.along_axes import products_from_the_last_axis
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
+from poolgrad_lowering.torch.operators.along_axes import products_from_the_last_axis
 
 aten = torch.ops.aten
 

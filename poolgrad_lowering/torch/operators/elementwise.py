@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from poolgrad_lowering.torch.normalization import wide_type
+from poolgrad_lowering.torch.operators.normalization import wide_type
 
 aten = torch.ops.aten
 

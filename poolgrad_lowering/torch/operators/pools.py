@@ -20,10 +20,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
-from poolgrad_lowering.torch.along_axes import along_axes
-from poolgrad_lowering.torch.convolution import Windows, spread
 from poolgrad_lowering.torch.internals.tracing import is_number
-from poolgrad_lowering.torch.normalization import wide_type
+from poolgrad_lowering.torch.operators.along_axes import along_axes
+from poolgrad_lowering.torch.operators.convolution import Windows, spread
+from poolgrad_lowering.torch.operators.normalization import wide_type
 
 aten = torch.ops.aten
 

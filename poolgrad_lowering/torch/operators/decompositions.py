@@ -12,18 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from poolgrad_lowering.torch.convolution import WeightGradient, convolution, convolution_backward
-from poolgrad_lowering.torch.elementary import ELEMENTARY
-from poolgrad_lowering.torch.elementwise import ELEMENTWISE, in_place
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import running_place, untranslated
-from poolgrad_lowering.torch.indexing import INDEXING
 from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of, is_known, trace
-from poolgrad_lowering.torch.normalization import NORMALIZATIONS
-from poolgrad_lowering.torch.padding import PADS
-from poolgrad_lowering.torch.pools import POOLS
-from poolgrad_lowering.torch.quantization import QUANTIZATIONS
-from poolgrad_lowering.torch.random_numbers import OF_RANDOM_NUMBERS
+from poolgrad_lowering.torch.operators.convolution import WeightGradient, convolution, convolution_backward
+from poolgrad_lowering.torch.operators.elementary import ELEMENTARY
+from poolgrad_lowering.torch.operators.elementwise import ELEMENTWISE, in_place
+from poolgrad_lowering.torch.operators.indexing import INDEXING
+from poolgrad_lowering.torch.operators.normalization import NORMALIZATIONS
+from poolgrad_lowering.torch.operators.padding import PADS
+from poolgrad_lowering.torch.operators.pools import POOLS
+from poolgrad_lowering.torch.operators.quantization import QUANTIZATIONS
+from poolgrad_lowering.torch.operators.random_numbers import OF_RANDOM_NUMBERS
 
 Decompositions = dict[Any, Callable[..., Any]]
 """Functions that compute operators, by the overload of the operator."""

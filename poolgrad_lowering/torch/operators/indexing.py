@@ -13,7 +13,7 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.internals.tracing import is_known, of_constants
-from poolgrad_lowering.torch.normalization import wide_type
+from poolgrad_lowering.torch.operators.normalization import wide_type
 
 aten = torch.ops.aten
 

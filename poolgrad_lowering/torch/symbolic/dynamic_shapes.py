@@ -32,13 +32,6 @@ class SymbolicSize(NamedTuple):
     factor: int
     symbol: Symbol
 
-    @property
-    def dim(self) -> Dim:
-        """The size as torch.export spells it."""
-        name, least, most = self.symbol
-        symbol = Dim(name, min=least, max=most)
-        return symbol if self.factor == 1 else self.factor * symbol
-
 
 SymbolicSizes: TypeAlias = Mapping[str, Mapping[int, SymbolicSize]]
 """The symbolic sizes of each input by axis, for the inputs that have some."""

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from poolgrad_lowering.torch.elementwise import in_place
 from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.operators.elementwise import in_place
 
 aten = torch.ops.aten
 
