@@ -114,8 +114,8 @@ NEAR_MISSES: NearMisses = {
     (Code.WINDOW_TABLES, "a_window_beyond_the_plane"): adaptive(
         (5, 7), (3, 4), tables={"windows": changed(POSITIONS, (2, 1), 35).reshape(-1)}
     ),
-    (Code.WINDOW_TABLES, "a_window_counted_from_the_end"): adaptive(
-        (5, 7), (3, 4), tables={"windows": changed(POSITIONS, (0, 0), -35).reshape(-1)}
+    (Code.WINDOW_TABLES, "a_window_before_the_plane"): adaptive(
+        (5, 7), (3, 4), tables={"windows": changed(POSITIONS, (0, 0), -36).reshape(-1)}
     ),
     (Code.WINDOW_TABLES, "no_gather"): adaptive((4, 6), (2, 3), gather="g = Neg (f)"),
     (Code.WINDOW_TABLES, "windows_from_outside"): adaptive(

@@ -11,7 +11,7 @@ Exporters leave such nodes in a graph where nothing folds them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial, reduce
 
 import numpy as np
@@ -33,12 +33,16 @@ from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.scopes import Node, Value
 
-_CASTS: dict[int | None, type[np.generic]] = {
-    TensorProto.FLOAT: np.float32,
-    TensorProto.INT32: np.int32,
-    TensorProto.INT64: np.int64,
-}
-_NUMBERS = ("i", "f")  # kinds of numpy
+_NUMBERS = "if"
+"""Kinds of numpy."""
+
+_EXACT = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64)
+"""The element types to which a Cast must keep every number."""
+
+
+def constant_value(facts: Facts, value: Value | None) -> Array | None:
+    """Return a value that is computed from constants only; None for any other, and for an absent one."""
+    return Evaluation(facts, CONSTANT_RULES, {}).value(value)
 
 
 def _of_two(compute: Callable[[Array, Array], Array | None], known: Evaluation, node: Node) -> Array | None:
@@ -68,19 +72,19 @@ def _of_floats(compute: Callable[[Array], Array], known: Evaluation, node: Node)
     return compute(data) if data is not None and data.dtype.kind == "f" else None
 
 
-def _exact_cast(known: Evaluation, node: Node) -> Array | None:
-    """ONNX's Cast or CastLike between float32, int32 and int64, if every value is kept exactly."""
+def _cast(kinds: str, targets: Collection[int], known: Evaluation, node: Node) -> Array | None:
+    """ONNX's Cast or CastLike to one of `targets`: Booleans, numbers that are all kept, or rounded to a half type."""
     like = known.facts.element_type(node.input(1))
-    data, target = known.value(node.input(0)), _CASTS.get(integer(node, "to") if node.is_a("Cast") else like)
-    if data is None or target is None or data.dtype.kind not in _NUMBERS:
+    data, to = known.value(node.input(0)), integer(node, "to") if node.is_a("Cast") else like
+    if data is None or to is None or data.dtype.kind not in kinds or to not in targets:
         return None
-    cast = data.astype(target)
-    return cast if (cast == data).all() else None
+    cast = data.astype(helper.tensor_dtype_to_np_dtype(to))
+    return cast if to not in _EXACT or bool((cast == data).all()) else None
 
 
 def _range(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Range of integers upwards, of constants alone: it is not elementwise."""
-    bounds = [known.constant(node.input(position)) for position in range(3)]
+    bounds = [constant_value(known.facts, node.input(position)) for position in range(3)]
     numbers = [int(bound) for bound in bounds if bound is not None and bound.dtype == np.int64 and bound.size == 1]
     if len(numbers) < 3 or numbers[2] < 1 or not is_affordable([len(range(*numbers))]):
         return None
@@ -89,7 +93,8 @@ def _range(known: Evaluation, node: Node) -> Array | None:
 
 def _gather_elements(known: Evaluation, node: Node) -> Array | None:
     """ONNX's GatherElements from a constant; a gather from a computed tensor could change the order of its elements."""
-    data, positions, axis = (known.constant(node.input(0)), known.value(node.input(1)), integer(node, "axis"))
+    data, positions = constant_value(known.facts, node.input(0)), known.value(node.input(1))
+    axis = integer(node, "axis")
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
     if positions.ndim != data.ndim or not are_within(positions, data.shape[axis]):
@@ -109,10 +114,12 @@ def _expand(known: Evaluation, node: Node) -> Array | None:
     return None if shape is None else np.broadcast_to(data, shape)
 
 
+_index_cast = partial(_cast, _NUMBERS, (TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64))
+
 ARITHMETIC_RULES: dict[str, Rule] = {
     "Add": partial(_of_two, np.add),
-    "Cast": _exact_cast,
-    "CastLike": _exact_cast,
+    "Cast": _index_cast,
+    "CastLike": _index_cast,
     "Div": partial(_of_two, _divide),
     "Expand": _expand,
     "Floor": partial(_of_floats, np.floor),
@@ -122,15 +129,6 @@ ARITHMETIC_RULES: dict[str, Rule] = {
     "Range": _range,
     "Sub": partial(_of_two, np.subtract),
 }
-
-
-_EXACT = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64)
-"""The element types to which a Cast must keep every number."""
-
-
-def constant_value(facts: Facts, value: Value | None) -> Array | None:
-    """Return a value that is computed from constants only; None for any other, and for an absent one."""
-    return Evaluation(facts, CONSTANT_RULES, {}).value(value)
 
 
 def _operands(known: Evaluation, node: Node) -> list[Array] | None:
@@ -146,15 +144,6 @@ def _each(compute: Callable[..., Array], known: Evaluation, node: Node) -> Array
     if values is None or len({value.dtype for value in values}) > 1:
         return None
     return None if broadcast_shape(*(value.shape for value in values)) is None else np.asarray(compute(*values))
-
-
-def _cast(known: Evaluation, node: Node) -> Array | None:
-    """ONNX's Cast of numbers and Booleans, if every number is kept, to Booleans, or rounded to a half type."""
-    data, to = known.value(node.input(0)), integer(node, "to")
-    if data is None or data.dtype.kind not in "bif" or to not in (*_EXACT, *HALF_TYPES, TensorProto.BOOL):
-        return None
-    cast = data.astype(helper.tensor_dtype_to_np_dtype(to))
-    return cast if to not in _EXACT or bool((cast == data).all()) else None
 
 
 def _constant_of_shape(known: Evaluation, node: Node) -> Array | None:
@@ -180,11 +169,14 @@ def _concat(known: Evaluation, node: Node) -> Array | None:
     return np.concatenate(values, axis) if fits and is_affordable([sum(value.size for value in values)]) else None
 
 
-def _gather(known: Evaluation, node: Node) -> Array | None:
-    values, axis = _operands(known, node), integer(node, "axis")
-    if values is None or len(values) != 2 or axis is None or not -values[0].ndim <= axis < values[0].ndim:
+def gather(known: Evaluation, node: Node) -> Array | None:
+    """ONNX's Gather by constant positions."""
+    data, positions = known.value(node.input(0)), constant_value(known.facts, node.input(1))
+    axis = integer(node, "axis")
+    if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
-    data, positions = values
+    if positions.dtype.kind != "i":
+        return None
     extent = data.shape[axis]
     counted = np.where(positions < 0, positions + extent, positions)
     is_small = is_affordable((data.size // max(extent, 1), positions.size))
@@ -207,7 +199,8 @@ def _tile(known: Evaluation, node: Node) -> Array | None:
     return np.tile(values[0], repeats) if is_affordable([values[0].size, math.prod(repeats)]) else None
 
 
-def _transpose(known: Evaluation, node: Node) -> Array | None:
+def transpose(known: Evaluation, node: Node) -> Array | None:
+    """ONNX's Transpose."""
     data = known.value(node.input(0))
     order = None if data is None else permutation(node, data.ndim)
     return None if data is None or order is None else np.transpose(data, order)
@@ -232,11 +225,11 @@ CONSTANT_RULES: dict[str, Rule] = {
     **ARITHMETIC_RULES,
     "Abs": partial(_each, np.abs),
     "And": partial(_each, np.logical_and),
-    "Cast": _cast,
+    "Cast": partial(_cast, "bif", (*_EXACT, *HALF_TYPES, TensorProto.BOOL)),
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Equal": partial(_each, np.equal),
-    "Gather": _gather,
+    "Gather": gather,
     "Greater": partial(_each, np.greater),
     "GreaterOrEqual": partial(_each, np.greater_equal),
     "Less": partial(_each, np.less),
@@ -252,6 +245,6 @@ CONSTANT_RULES: dict[str, Rule] = {
     "Slice": _slice,
     "Sqrt": partial(_of_floats, np.sqrt),
     "Tile": _tile,
-    "Transpose": _transpose,
+    "Transpose": transpose,
     "Where": _where,
 }

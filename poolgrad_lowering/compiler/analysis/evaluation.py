@@ -50,10 +50,6 @@ class Evaluation:
         self._known[value] = found
         return found
 
-    def constant(self, value: Value | None) -> Array | None:
-        """Return the value if it is computed from constants only, by the rules of this evaluation; else None."""
-        return Evaluation(self.facts, self._rules, {}).value(value)
-
     def _compute(self, value: Value) -> Array | None:
         constant = self.facts.table(value)
         node = value.producer

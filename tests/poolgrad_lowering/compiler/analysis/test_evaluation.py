@@ -71,7 +71,7 @@ UNKNOWN_MOVEMENT = {
     "cut": "p = Constant<value_ints = [0, -1, 0, 0, 0, 0]>() f = Constant<value = float {-inf}>() Y = Pad(X, p, f)",
     "padded along some axes": "p = Constant<value_ints = [0, 1]>() f = Constant<value = float {-inf}>() "
     "a = Constant<value_ints = [1]>() Y = Pad(X, p, f, a)",
-    "gathered from the end": "i = Constant<value_ints = [-1]>() Y = Gather(X, i)",
+    "gathered before the start": "i = Constant<value_ints = [-3]>() Y = Gather(X, i)",
     "gathered beyond the end": "i = Constant<value_ints = [2]>() Y = Gather(X, i)",
     "gathered by what is gathered": "Y = Gather(X, X)",
     "gathered in batches": "i = Constant<value = int64[2,1] {1, 0}>() Y = GatherND<batch_dims = 1>(X, i)",

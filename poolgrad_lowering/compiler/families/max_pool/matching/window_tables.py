@@ -16,24 +16,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from poolgrad_lowering.compiler.analysis import evaluation
-from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES, constant_value
+from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES, constant_value, gather, transpose
 from poolgrad_lowering.compiler.analysis.evaluation import Array, Evaluation, Rule
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import static_integers
-from poolgrad_lowering.model.ir.attributes import integer, integers, text
+from poolgrad_lowering.model.ir.attributes import integer, text
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, adaptive_bounds, factorisations
 
 NOWHERE = -1
-
-
-def _transpose(known: Evaluation, node: Node) -> Array | None:
-    data, order = known.value(node.input(0)), integers(node, "perm")
-    if data is None or order is None or sorted(order) != list(range(data.ndim)):
-        return None
-    return np.transpose(data, order)
 
 
 def _pad(known: Evaluation, node: Node) -> Array | None:
@@ -46,15 +39,6 @@ def _pad(known: Evaluation, node: Node) -> Array | None:
     margins = list(zip(pads[: data.ndim], pads[data.ndim :], strict=True))
     affordable = evaluation.is_affordable(sum(margin, size) for margin, size in zip(margins, data.shape, strict=True))
     return np.pad(data, margins, constant_values=NOWHERE) if affordable else None
-
-
-def _gather(known: Evaluation, node: Node) -> Array | None:
-    data, axis = known.value(node.input(0)), integer(node, "axis")
-    positions = constant_value(known.facts, node.input(1))
-    if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
-        return None
-    affordable = evaluation.is_affordable((data.size // max(data.shape[axis], 1), positions.size))
-    return np.take(data, positions, axis) if affordable and evaluation.are_within(positions, data.shape[axis]) else None
 
 
 def _gather_nd(known: Evaluation, node: Node) -> Array | None:
@@ -89,10 +73,10 @@ def _is_minus_infinity(known: Evaluation, node: Node, rank: int) -> bool:
 
 
 MOVEMENT_RULES: dict[str, Rule] = {
-    "Gather": _gather,
+    "Gather": gather,
     "GatherND": _gather_nd,
     "Pad": _pad,
-    "Transpose": _transpose,
+    "Transpose": transpose,
     "Where": _where,
 }
 
