@@ -138,7 +138,7 @@ def inspect_file(
 
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
-    from poolgrad_lowering.ge.atc.ways import examine, placement_report  # noqa: PLC0415 - what `lower_file` does not load
+    from poolgrad_lowering.ge.atc.ways import examine  # noqa: PLC0415 - what `lower_file` does not load
     from poolgrad_lowering.ge.registered import without_layout  # noqa: PLC0415
 
     path, options = Path(source), options or FileOptions()
@@ -153,12 +153,11 @@ def inspect_file(
         if any(anchor.op in kept for anchor in report.anchors):
             for_atc, another = file.open()
             lower_in_place(for_atc, replace(options, keep_onnx=kept), another, standard=options.standard)
-        examined = examine(shown, for_atc, options.product, own)
-        placed = placement_report(examined.placement)
+        ways, placement = examine(shown, for_atc, options.product, own)
         report = report._replace(bytes_before=len(file.data), bytes_after=len(lowered))
-        report = report._replace(ways=examined.ways, placement=placed)
+        report = report._replace(ways=ways, placement=placement.report)
         if descriptions.recorder is not None:
-            descriptions.recorder.placement = examined.placement
+            descriptions.recorder.placement = placement
     require_not_external(gate.external, path, descriptions.paths)
     write_files({}, descriptions.contents(report, file))
     return report

@@ -17,7 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect.op import DOMAIN, Part
 from poolgrad_lowering.dialect.ops import OPS
-from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ge.values import ValueTypes, operands_of
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard
 
 _SELECTING = (
@@ -46,16 +46,12 @@ def count_checked(model: ModelProto, types: ValueTypes) -> int:
 
 
 def _reads_indices(node: NodeProto) -> bool:
-    return node.domain == DOMAIN and node.op_type in OPS and Part.ARGMAX in _parts(node)
-
-
-def _parts(node: NodeProto) -> dict[Part, str]:
-    return dict(zip([operand.part for operand in OPS[node.op_type].inputs], node.input, strict=False))
+    return Part.ARGMAX in operands_of(node)
 
 
 def _is_trusted(node: NodeProto, producers: Mapping[str, NodeProto]) -> bool:
     """Whether a pool of the provider makes the indices of the same x, which the provider sees by itself."""
-    operands = _parts(node)
+    operands = operands_of(node)
     maker = producers.get(operands[Part.ARGMAX])
     return maker is not None and maker.domain == DOMAIN and maker.op_type in OPS and maker.input[0] == operands[Part.X]
 
@@ -63,7 +59,7 @@ def _is_trusted(node: NodeProto, producers: Mapping[str, NodeProto]) -> bool:
 def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: ValueTypes) -> bool:
     if _is_trusted(node, producers):
         return True
-    operands = _parts(node)
+    operands = operands_of(node)
     x, argmax = operands[Part.X], operands[Part.ARGMAX]
     sizes = [size for size in types.shapes.get(x, ())[2:] if isinstance(size, int)]
     bounds = _bounds(argmax, producers, types, _MOST_NODES) if len(sizes) == len(types.shapes.get(x, ())) - 2 else None

@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
@@ -32,11 +31,12 @@ from typing import NamedTuple
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect.op import DOMAIN, Part
-from poolgrad_lowering.dialect.ops import OPS, PROVIDER_OPERATORS
+from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.indices import count_checked
+from poolgrad_lowering.ge.records import PlaceCount, PlacementReport
 from poolgrad_lowering.ge.registered import is_taken
 from poolgrad_lowering.ge.rewrites import attributes_of
-from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_known_shape
+from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_known_shape, operands_of
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
@@ -63,8 +63,7 @@ class PlacedNode(NamedTuple):
     known_bytes: int
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """The nodes of the main graph that run in a step, in the order in which onnxruntime runs them.
 
     `copies` is the number of values that are made on the host and read on the device, or the reverse: in each step they
@@ -84,13 +83,16 @@ class Placement:
         """The number of sub-models of the CANN provider."""
         return len({node.sub_model for node in self.nodes} - {None})
 
+    @property
+    def report(self) -> PlacementReport:
+        """The totals."""
+        sizes = {place: [node.known_bytes for node in self.nodes if node.place is place] for place in Place}
+        places = tuple(PlaceCount(place.value, len(found), sum(found)) for place, found in sizes.items())
+        return PlacementReport(places, self.sub_models, self.copies, self.unknown_sizes)
+
     def node_count(self, place: Place) -> int:
         """Return the number of nodes of a place."""
         return sum(node.place is place for node in self.nodes)
-
-    def known_bytes(self, place: Place) -> int:
-        """Return the bytes that the nodes of a place read and write, without tensors of unknown size."""
-        return sum(node.known_bytes for node in self.nodes if node.place is place)
 
 
 class _Row(NamedTuple):
@@ -327,9 +329,8 @@ def _count_copies(rows: Sequence[_Row]) -> int:
 def _count_sizes(rows: Sequence[_Row]) -> int:
     """Return how many gradients of average pools have sizes of x that a sub-model computes."""
     computed = {name for row in rows if row.place is Place.CANN for name in row.made}
-    operators = [row for row in rows if row.place is Place.PROVIDER and row.node.op_type in OPS]
-    parts = (zip(OPS[row.node.op_type].inputs, row.node.input, strict=False) for row in operators)
-    return sum(operand.part is Part.SIZES and name in computed for pairs in parts for operand, name in pairs)
+    operators = (row.node for row in rows if row.place is Place.PROVIDER)
+    return sum(operands_of(node).get(Part.SIZES) in computed for node in operators)
 
 
 def _size(name: str, types: ValueTypes) -> int | None:

@@ -103,12 +103,12 @@ def is_known_shape(node: NodeProto, types: ValueTypes) -> bool:
     return node.op_type == "Shape" and bool(node.input) and types.sizes(node.input[0]) is not None
 
 
-def shape_operand(node: NodeProto) -> str | None:
-    """Return the operand of a node of the dialect that is the shape of x, None if it has none."""
+def operands_of(node: NodeProto) -> dict[Part, str]:
+    """Return the operands of a node of the dialect by what they are to it; none of any other node."""
     if node.domain != DOMAIN or node.op_type not in OPS:
-        return None
+        return {}
     pairs = zip(OPS[node.op_type].inputs, node.input, strict=False)
-    return next((value for operand, value in pairs if operand.part is Part.SIZES and value), None)
+    return {operand.part: name for operand, name in pairs if name}
 
 
 def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) -> ValueTypes:
@@ -164,7 +164,7 @@ def _learn_vectors(found: ValueTypes, index: ModelIndex, facts: Facts) -> None:
     """Add the shapes that the main graph computes."""
     for node in index.model.graph.node:
         position = SHAPE_OPERANDS.get(node.op_type, len(node.input))
-        name = shape_operand(node) or next(iter(node.input[position : position + 1]), None)
+        name = operands_of(node).get(Part.SIZES) or next(iter(node.input[position : position + 1]), None)
         if name is None or name in found.constants:
             continue
         value = index.scopes[0].resolve(name)

@@ -12,13 +12,13 @@ import onnx.inliner
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.dialect.op import ASCEND_TYPES, TYPES, VALUE
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, TYPES, VALUE, Part
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge import obstacles, tidy
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of, shape_operands, store_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES, takes_layout
 from poolgrad_lowering.ge.rewrites import attributes_of, write_for_ge
-from poolgrad_lowering.ge.values import ValueTypes, shape_operand, value_types
+from poolgrad_lowering.ge.values import ValueTypes, operands_of, value_types
 from poolgrad_lowering.model.diagnostics.errors import InvalidModelError, UsageError
 from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
@@ -117,7 +117,7 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
     elements, windows = (types.count(next(iter(names), "")) for names in (node.output, reversed(node.input)))
     if elements is not None and windows is not None and support.fails_on(element_type, elements, windows):
         yield Obstacle.FEW_ELEMENTS, f"it has {windows} windows over {elements} elements"
-    sizes = shape_operand(node)
+    sizes = operands_of(node).get(Part.SIZES)
     if sizes is not None and types.numbers(sizes) is None:
         yield Obstacle.COMPUTED_SIZES, f"'{sizes}' is not constant"
     if needs_rank_5(node) and rank_of(node, types.ranks) is None:

@@ -20,7 +20,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from poolgrad_lowering.dialect import DOMAIN, OPS, body_windows
 from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.ge.registered import PROTOTYPES
-from poolgrad_lowering.ge.values import ValueTypes, shape_operand
+from poolgrad_lowering.ge.values import ValueTypes, operands_of
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read, opset_of
 
@@ -57,7 +57,8 @@ def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
 
 def shape_operands(model: ModelProto) -> set[str]:
     """Return the operands of nodes of the dialect that are the shape of x."""
-    return {value for graph in graphs(model.graph) for node in graph.node if (value := shape_operand(node))}
+    nodes = (node for graph in graphs(model.graph) for node in graph.node)
+    return {operands[Part.SIZES] for operands in map(operands_of, nodes) if Part.SIZES in operands}
 
 
 def store_sizes(model: ModelProto, types: ValueTypes) -> int:
@@ -70,7 +71,7 @@ def store_sizes(model: ModelProto, types: ValueTypes) -> int:
     for graph in graphs(model.graph):
         writer = Writer(graph, opset_of(model), types, taken)
         for node in graph.node:
-            sizes = shape_operand(node)
+            sizes = operands_of(node).get(Part.SIZES)
             if sizes is None or types.numbers(sizes) is not None:
                 continue
             numbers = [size for size in types.vectors.get(sizes, (None,)) if isinstance(size, int)]
@@ -107,7 +108,7 @@ class _Graph:
         return sum(map(bool, self._missing))
 
     def _raise(self, node: NodeProto, missing: int) -> None:
-        sizes, axes = shape_operand(node), range(2, 2 + missing)
+        sizes, axes = operands_of(node).get(Part.SIZES), range(2, 2 + missing)
         inputs = [self._raised_input(value, axes, is_shape=value == sizes) for value in node.input]
         outputs = [self._new(value) if value else "" for value in node.output]
         self._raised.update(zip(node.output, outputs, strict=True))
@@ -142,7 +143,7 @@ class _Graph:
 
 def _missing_axes(node: NodeProto, types: ValueTypes) -> int:
     """Return the number of axes that the tensors of a node lack; 0 for nodes that stay."""
-    sizes = shape_operand(node)
+    sizes = operands_of(node).get(Part.SIZES)
     if sizes is not None and types.numbers(sizes) is None:
         return 0
     return RANK - (rank_of(node, types.ranks) or RANK) if needs_rank_5(node) else 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,8 +21,8 @@ from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles, value_type
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
-from poolgrad_lowering.ge.placement import Place, Placement
-from poolgrad_lowering.ge.records import PlaceCount, PlacementReport, Way
+from poolgrad_lowering.ge.placement import Placement
+from poolgrad_lowering.ge.records import Way
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.model.diagnostics.text import first_of
@@ -34,31 +33,13 @@ from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 
 
-@dataclass(frozen=True)
-class Examined:
-    """Whether a model is good for each way, and where its nodes run beside the CANN provider."""
-
-    ways: tuple[Way, ...]
-    placement: Placement
-
-
-def placement_report(found: Placement) -> PlacementReport:
-    """Return the totals of a placement."""
-    return PlacementReport(
-        places=tuple(PlaceCount(each.value, found.node_count(each), found.known_bytes(each)) for each in Place),
-        sub_models=found.sub_models,
-        copies=found.copies,
-        unknown_sizes=found.unknown_sizes,
-    )
-
-
 def find_places(lowered: ModelProto, gate: Gate) -> Placement:
     """Return where the nodes of a lowered model run beside the CANN provider; the model is modified."""
     inline_functions(lowered)
     return rewrite_nodes(lowered, _types(lowered, gate))[1]
 
 
-def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate) -> Examined:
+def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate) -> tuple[tuple[Way, ...], Placement]:
     """Return for which of the four ways a lowered model is good, and where its nodes run; the models are modified.
 
     `for_atc` is the model as the export for ATC lowers it, which may leave gradients that are lowered otherwise.
@@ -77,15 +58,13 @@ def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate
     atc_types = _types(for_atc, gate) if is_other or is_inlined or expanded else types.copy()
     atc = remaining_obstacles(for_atc, target, atc_types)
     cann, placement = rewrite_nodes(in_parts, types)
-    return Examined(
-        ways=(
-            Way("provider", not provider, provider),
-            Way("bodies", not bodies, bodies),
-            _way("atc", "", atc),
-            _way("cann", provider if own else bodies, cann),
-        ),
-        placement=placement,
+    ways = (
+        Way("provider", not provider, provider),
+        Way("bodies", not bodies, bodies),
+        _way("atc", "", atc),
+        _way("cann", provider if own else bodies, cann),
     )
+    return ways, placement
 
 
 def _types(model: ModelProto, gate: Gate) -> ValueTypes:

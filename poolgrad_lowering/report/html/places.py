@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from poolgrad_lowering.ge.atc.ways import placement_report
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
 from poolgrad_lowering.ge.records import PLACES
 from poolgrad_lowering.model.diagnostics.text import counted
@@ -62,7 +61,7 @@ def _totals(placement: Placement) -> str:
 
 
 def _table(placement: Placement) -> Markup:
-    found = placement_report(placement)
+    found = placement.report
     rows = [(each.title, f"{each.nodes:,}", f"{each.bytes:,}", found.share_of_bytes(each)) for each in found.places]
     unknown = f" ({counted(placement.unknown_sizes, 'tensor')} of unknown size left out)"
     caption = "Nodes by place, and the bytes that they read and write" + (unknown if placement.unknown_sizes else "")
@@ -83,7 +82,7 @@ def _figure(placement: Placement) -> Markup:
     remarks = [f"a cell is up to {size} nodes" if size > 1 else "a cell is a node"]
     if shown_nodes < len(placement.nodes):
         remarks.append(f"the first {shown_nodes:,} of {len(placement.nodes):,} nodes are drawn")
-    by_place = ", ".join(f"{placement.node_count(place):,} on {PLACES[place.value]}" for place in Place)
+    by_place = ", ".join(f"{each.nodes:,} on {each.title}" for each in placement.report.places)
     key = (element("span", PLACES[place.value], class_=place.value) for place in Place)
     words = element("ul", *(element("li", line) for line in _in_words(runs)))
     return element(

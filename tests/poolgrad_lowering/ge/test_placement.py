@@ -112,7 +112,7 @@ def test_an_operator_of_the_domain_that_nobody_has_runs_as_its_function() -> Non
 def test_sizes_that_are_not_known_are_counted() -> None:
     found = placed(model_of("m (float[N] x, float[2] b) => (float[2] y) { a = Exp (x) y = Add (a, b) }"))
     assert found.unknown_sizes == 2
-    assert found.known_bytes(Place.CANN) == 16
+    assert found.report.places[1].bytes == 16
 
 
 READ_BEFORE = "f = Cast<to = 1> (t) s = Add (x, f)"
