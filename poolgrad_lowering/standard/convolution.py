@@ -22,7 +22,7 @@ from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, joined
 
 
@@ -80,6 +80,7 @@ class Windows:
         return range(2, 2 + len(self.windows))
 
 
+@defines("ConvGrad", "dX = ConvTranspose(dY, W); dW[o, c, k] = Σ dY[n, o, l] · X[n, c, l·s + k·d − p]; dB = Σ dY")
 def _conv_grad(call: Call) -> dict[str, Tensor]:
     windows = _windows(call, transposed=False)
     x, w, dy = map(call.tensor, ("X", "W", "dY"))
@@ -89,6 +90,7 @@ def _conv_grad(call: Call) -> dict[str, Tensor]:
     return {**results, "dB": dy.reduced("ReduceSum", [0, *windows.axes])}
 
 
+@defines("ConvTransposeGrad", "dX = Conv(dY, W); dW[c, o, k] = Σ X[n, c, l] · dY[n, o, l·s + k·d − p]; dB = Σ dY")
 def _conv_transpose_grad(call: Call) -> dict[str, Tensor]:
     if call.attribute("output_shape") is not None or call.attribute("auto_pad", "NOTSET") != "NOTSET":
         raise call.refuse("a ConvTransposeGrad with output_shape or auto_pad")
@@ -251,17 +253,3 @@ def _by_convolution(windows: Windows, image: Tensor, outputs: Tensor) -> Tensor:
     if not windows.leaves_nothing:
         product = product.op("Slice", [0] * len(kernel), kernel, windows.axes)
     return product.transpose(order)
-
-
-DEFINITIONS = (
-    Definition(
-        "ConvGrad",
-        _conv_grad,
-        "dX = ConvTranspose(dY, W); dW[o, c, k] = Σ dY[n, o, l] · X[n, c, l·s + k·d − p]; dB = Σ dY",
-    ),
-    Definition(
-        "ConvTransposeGrad",
-        _conv_transpose_grad,
-        "dX = Conv(dY, W); dW[c, o, k] = Σ X[n, c, l] · dY[n, o, l·s + k·d − p]; dB = Σ dY",
-    ),
-)

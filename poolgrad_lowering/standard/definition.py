@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,23 @@ class Definition:
     def operands(self) -> TrainingOperator:
         """The operator's row."""
         return TRAINING_OPERATORS[self.op]
+
+
+DEFINITIONS: dict[tuple[str, str], Definition] = {}
+"""The definitions by domain and operator: those of the modules that were imported, of which `table` imports all."""
+
+Write = TypeVar("Write", bound=Callable[..., Mapping[str, Tensor] | Tensor])
+
+
+def defines(operator: str, formula: str, *, domain: str = MICROSOFT, **options: bool) -> Callable[[Write], Write]:
+    """Make the decorated function, called with `options`, the definition of an operator; see `Definition`."""
+
+    def add(write: Write) -> Write:
+        made = Definition(operator, partial(write, **options), formula, domain)
+        DEFINITIONS[made.op] = made
+        return write
+
+    return add
 
 
 class Undefined(NamedTuple):

@@ -13,7 +13,7 @@ from onnx import TensorProto
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.facts.shape_rules import common_shape
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, where
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -21,23 +21,28 @@ _TANH_CUBE = 0.044715
 """The polynomial of FastGelu: the argument of tanh is √(2/π) · (x + 0.044715 · x³)."""
 
 
-def relu_grad(call: Call) -> Tensor:
-    """Return the result of ReluGrad."""
+@defines("ReluGrad", "dY where Y > 0, else 0")
+@defines("ReluGrad", "dY where Y > 0, else 0", domain="")
+def _relu_grad(call: Call) -> Tensor:
+    """Of onnxruntime, and of TensorFlow as tf2onnx leaves it."""
     y, dy = call.typed("Y"), call.tensor("dY")
     zero = y.constant(0)
     return where(y.op("Greater", zero), dy, zero)
 
 
+@defines("LeakyReluGrad", "dY where Y > 0, else alpha · dY")
 def _leaky_relu_grad(call: Call) -> Tensor:
     y, dy = call.typed("Y"), call.tensor("dY")
     return where(y.op("Greater", 0), dy, dy * y.constant(call.attribute("alpha", 0.01)))
 
 
+@defines("SigmoidGrad", "dY · Y · (1 − Y)")
 def _sigmoid_grad(call: Call) -> Tensor:
     y = call.typed("Y")
     return call.tensor("dY") * y * (1 - y)
 
 
+@defines("TanhGrad", "dY · (1 − Y²)")
 def _tanh_grad(call: Call) -> Tensor:
     y = call.typed("Y")
     return call.tensor("dY") * (1 - y * y)
@@ -49,6 +54,8 @@ def _gelu_input(call: Call) -> Tensor:
     return x + call.tensor("B") if call.has("B") else x
 
 
+@defines("BiasGelu", "(X + B) · Φ(X + B)")
+@defines("Gelu", "X · Φ(X)")
 def _gelu(call: Call) -> Tensor:
     """x · Φ(x), with Φ(x) = (1 + erf(x / √2)) / 2."""
     x = _gelu_input(call)
@@ -59,6 +66,8 @@ def _normal(scaled: Tensor) -> Tensor:
     return (scaled.op("Erf") + 1) * 0.5
 
 
+@defines("BiasGeluGrad_dX", "GeluGrad(dY, X + B)")
+@defines("GeluGrad", "dY · (Φ(X) + X · φ(X))")
 def _gelu_grad(call: Call) -> Tensor:
     """dY · slope, the slope is Φ(x) + x · φ(x), with φ(x) = exp(−x² / 2) / √(2π)."""
     x = _gelu_input(call)
@@ -68,6 +77,7 @@ def _gelu_grad(call: Call) -> Tensor:
     return call.tensor("dY") * (phi + x * density)
 
 
+@defines("FastGelu", "X · (1 + tanh(√(2/π) · (X + 0.044715 · X³))) / 2")
 def _fast_gelu(call: Call) -> Tensor:
     x = _gelu_input(call)
     tanh, _ = _tanh_of_cube(x)
@@ -80,6 +90,8 @@ def _tanh_of_cube(x: Tensor) -> tuple[Tensor, Tensor]:
     return (x * (quadratic + _TANH_SCALE)).op("Tanh"), quadratic
 
 
+@defines("BiasFastGeluGrad_dX", "FastGeluGrad(dY, X + B)")
+@defines("FastGeluGrad", "dY by the slope of FastGelu at X")
 def _fast_gelu_grad(call: Call) -> Tensor:
     """dY · slope, the slope is (1 + t) / 2 + x · (1 − t²) / 2 · (a + 3 b · x²), with t = tanh(a·x + b·x³)."""
     x = _gelu_input(call)
@@ -89,12 +101,14 @@ def _fast_gelu_grad(call: Call) -> Tensor:
     return call.tensor("dY") * (phi + x * outer * 0.5)
 
 
+@defines("QuickGelu", "X · sigmoid(alpha · X)")
 def _quick_gelu(call: Call) -> Tensor:
     x = call.typed("X")
     scaled: Tensor = x * call.attribute("alpha", 1.702)
     return x * scaled.op("Sigmoid")
 
 
+@defines("QuickGeluGrad", "dY · s · (1 + alpha · X · (1 − s)), s = sigmoid(alpha · X)")
 def _quick_gelu_grad(call: Call) -> Tensor:
     scaled: Tensor = call.typed("X") * call.attribute("alpha", 1.702)
     gate = scaled.op("Sigmoid")
@@ -108,18 +122,23 @@ def _softmax_axes(call: Call, *, coerced: bool) -> list[int]:
     return list(range(axis, rank)) if coerced else [axis]
 
 
+@defines("SoftmaxGrad", "Y · (dY − Σ dY · Y)", coerced=True)
+@defines("SoftmaxGrad_13", "Y · (dY − Σ dY · Y)")
 def _softmax_grad(call: Call, *, coerced: bool = False) -> Tensor:
     dy, y = call.widened("dY", "Y")
     total = (dy * y).reduced("ReduceSum", _softmax_axes(call, coerced=coerced), keep=True)
     return call.narrowed((dy - total) * y, "dY")
 
 
+@defines("LogSoftmaxGrad", "dY − exp(Y) · Σ dY", coerced=True)
+@defines("LogSoftmaxGrad_13", "dY − exp(Y) · Σ dY")
 def _log_softmax_grad(call: Call, *, coerced: bool = False) -> Tensor:
     dy, y = call.widened("dY", "Y")
     total = dy.reduced("ReduceSum", _softmax_axes(call, coerced=coerced), keep=True)
     return call.narrowed(dy - y.op("Exp") * total, "dY")
 
 
+@defines("DropoutGrad", "dY · mask / (1 − ratio)")
 def _dropout_grad(call: Call) -> Tensor:
     """dY · mask / (1 − ratio). Outside of training the ratio is 0 and the mask is set everywhere."""
     dy = call.typed("dY")
@@ -143,11 +162,13 @@ def _constant(call: Call, name: str, absent: float) -> float | None:
     return call.number(name) if call.has(name) else absent
 
 
+@defines("FakeQuantGrad", "dY · mask")
 def _fake_quant_grad(call: Call) -> Tensor:
     dy = call.typed("dY")
     return dy * call.tensor("mask").cast(dy.element_type)
 
 
+@defines("Scale", "X · scale, or X / scale if scale_down")
 def _scale(call: Call) -> Tensor:
     x = call.typed("X")
     factor = call.converted("scale", x.element_type)
@@ -155,6 +176,7 @@ def _scale(call: Call) -> Tensor:
     return x / factor if call.attribute("scale_down", 0) else x * factor
 
 
+@defines("ScaledSum", "the sum of scale_i · X_i")
 def _scaled_sum(call: Call) -> Tensor:
     first, *others = (
         call.typed(name).op("Mul", call.attribute(f"scale_{number}", 1.0))
@@ -163,6 +185,7 @@ def _scaled_sum(call: Call) -> Tensor:
     return first.op("Sum", *others)
 
 
+@defines("DivGrad", "dA = dY / B; dB = −dY · A / B², summed where they were broadcast")
 def _div_grad(call: Call) -> dict[str, Tensor]:
     """dA = dY / B, dB = −dY · A / B², each summed over the axes on which the operand was broadcast."""
     a, b, dy = map(call.tensor, ("A", "B", "dY"))
@@ -187,6 +210,7 @@ def _summed(call: Call, name: str, other: str, whole: Tensor) -> Tensor:
     return whole.reduced("ReduceSum", axes).op("Reshape", call.tensor(name).op("Shape"))
 
 
+@defines("FusedMatMul", "alpha · A · B, with axes of A and B exchanged")
 def _fused_mat_mul(call: Call) -> Tensor:
     a, b, alpha = _operand(call, "A"), _operand(call, "B"), call.attribute("alpha", 1.0)
     return a @ b if alpha == 1 else (a @ b) * call.typed("A").constant(alpha)
@@ -223,6 +247,7 @@ def _activated(call: Call, source: Tensor) -> Tensor:
     return source.op(name, **attributes)
 
 
+@defines("FusedGemm", "activation(Gemm(A, B, C))")
 def _fused_gemm(call: Call) -> Tensor:
     factors = {name: call.attribute(name, 1.0) for name in ("alpha", "beta")}
     flags = {name: call.attribute(name, 0) for name in ("transA", "transB")}
@@ -230,6 +255,7 @@ def _fused_gemm(call: Call) -> Tensor:
     return _activated(call, a.op("Gemm", *others, **factors, **flags))
 
 
+@defines("FusedConv", "activation(Conv(X, W, B) + Z)")
 def _fused_conv(call: Call) -> Tensor:
     lists = ("kernel_shape", "strides", "dilations", "pads")
     written = {name: given for name in lists if (given := call.attribute(name, []))}
@@ -239,12 +265,14 @@ def _fused_conv(call: Call) -> Tensor:
     return _activated(call, linear + call.tensor("Z") if call.has("Z") else linear)
 
 
+@defines("ReduceAllL2", "the root of the sum of all squares")
 def _reduce_all_l2(call: Call) -> Tensor:
     wide = [call.tensor(name).cast(TensorProto.FLOAT) for name in call.all_inputs()]
     first, *others = ((each * each).total() for each in wide)
     return first.op("Sum", *others).op("Sqrt")
 
 
+@defines("InPlaceAccumulatorV2", "value if reset, else buffer + value; the output is the new buffer")
 def _in_place_accumulator(call: Call) -> Tensor:
     """The output is the new buffer; the operator itself writes over the buffer that it reads, and gives a flag."""
     given = call.node.output(0)
@@ -256,38 +284,3 @@ def _in_place_accumulator(call: Call) -> Tensor:
         return total
     flag = call.tensor("reset")
     return where(flag if call.facts.shape(call.operand("buffer")) else flag.reshape([]), term, total)
-
-
-DEFINITIONS = (
-    Definition("BiasGelu", _gelu, "(X + B) · Φ(X + B)"),
-    Definition("BiasGeluGrad_dX", _gelu_grad, "GeluGrad(dY, X + B)"),
-    Definition("BiasFastGeluGrad_dX", _fast_gelu_grad, "FastGeluGrad(dY, X + B)"),
-    Definition("DivGrad", _div_grad, "dA = dY / B; dB = −dY · A / B², summed where they were broadcast"),
-    Definition("DropoutGrad", _dropout_grad, "dY · mask / (1 − ratio)"),
-    Definition("FakeQuantGrad", _fake_quant_grad, "dY · mask"),
-    Definition("FastGelu", _fast_gelu, "X · (1 + tanh(√(2/π) · (X + 0.044715 · X³))) / 2"),
-    Definition("FastGeluGrad", _fast_gelu_grad, "dY by the slope of FastGelu at X"),
-    Definition("FusedConv", _fused_conv, "activation(Conv(X, W, B) + Z)"),
-    Definition("FusedGemm", _fused_gemm, "activation(Gemm(A, B, C))"),
-    Definition("FusedMatMul", _fused_mat_mul, "alpha · A · B, with axes of A and B exchanged"),
-    Definition("Gelu", _gelu, "X · Φ(X)"),
-    Definition("GeluGrad", _gelu_grad, "dY · (Φ(X) + X · φ(X))"),
-    Definition(
-        "InPlaceAccumulatorV2",
-        _in_place_accumulator,
-        "value if reset, else buffer + value; the output is the new buffer",
-    ),
-    Definition("LeakyReluGrad", _leaky_relu_grad, "dY where Y > 0, else alpha · dY"),
-    Definition("LogSoftmaxGrad", lambda call: _log_softmax_grad(call, coerced=True), "dY − exp(Y) · Σ dY"),
-    Definition("LogSoftmaxGrad_13", _log_softmax_grad, "dY − exp(Y) · Σ dY"),
-    Definition("QuickGelu", _quick_gelu, "X · sigmoid(alpha · X)"),
-    Definition("QuickGeluGrad", _quick_gelu_grad, "dY · s · (1 + alpha · X · (1 − s)), s = sigmoid(alpha · X)"),
-    Definition("ReduceAllL2", _reduce_all_l2, "the root of the sum of all squares"),
-    Definition("ReluGrad", relu_grad, "dY where Y > 0, else 0"),
-    Definition("Scale", _scale, "X · scale, or X / scale if scale_down"),
-    Definition("ScaledSum", _scaled_sum, "the sum of scale_i · X_i"),
-    Definition("SigmoidGrad", _sigmoid_grad, "dY · Y · (1 − Y)"),
-    Definition("SoftmaxGrad", lambda call: _softmax_grad(call, coerced=True), "Y · (dY − Σ dY · Y)"),
-    Definition("SoftmaxGrad_13", _softmax_grad, "Y · (dY − Σ dY · Y)"),
-    Definition("TanhGrad", _tanh_grad, "dY · (1 − Y²)"),
-)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, where
 
 LOG_SOFTMAX_OF_ONE_AXIS = 13
@@ -19,6 +19,8 @@ LOG_SOFTMAX_OF_ONE_AXIS = 13
 IGNORED = -1
 """The label that onnxruntime's kernels do not count if a node names none."""
 _REDUCTIONS = ("mean", "sum", "none")
+_LOSS = "−log softmax(X)[label], weighted, and reduced over the labels that count; a mean over none is 0"
+_LOSS_GRADIENT = "(exp(log_prob) − onehot(label)) · weight · dY / Σ weight; 0 for labels that do not count"
 
 
 def _reduction(call: Call) -> str:
@@ -73,6 +75,8 @@ def _result(call: Call, source: Tensor, scores: str) -> Tensor:
     return source if wanted == source.element_type else source.cast(wanted)
 
 
+@defines("SoftmaxCrossEntropyLossGrad", _LOSS_GRADIENT)
+@defines("SoftmaxCrossEntropyLossInternalGrad", _LOSS_GRADIENT)
 def _loss_grad(call: Call) -> Tensor:
     reduction, [log_prob] = _reduction(call), call.widened("log_prob")
     kind = log_prob.element_type
@@ -101,6 +105,8 @@ def _log_softmax(call: Call, x: Tensor) -> Tensor:
     return of_last.transpose([0, rank - 1, *range(1, rank - 1)])
 
 
+@defines("SoftmaxCrossEntropyLoss", _LOSS, domain="")
+@defines("SoftmaxCrossEntropyLossInternal", _LOSS)
 def _loss(call: Call) -> dict[str, Tensor]:
     reduction, [x] = _reduction(call), call.widened("X")
     weight = _widened(call, "weight", x.element_type)
@@ -114,14 +120,3 @@ def _loss(call: Call) -> dict[str, Tensor]:
     if reduction == "mean":
         loss = labels.mean(loss)
     return {"Y": _result(call, loss, "X"), "log_prob": _result(call, logarithms, "X")}
-
-
-_LOSS = "−log softmax(X)[label], weighted, and reduced over the labels that count; a mean over none is 0"
-_LOSS_GRADIENT = "(exp(log_prob) − onehot(label)) · weight · dY / Σ weight; 0 for labels that do not count"
-
-DEFINITIONS = (
-    Definition("SoftmaxCrossEntropyLoss", _loss, _LOSS, domain=""),
-    Definition("SoftmaxCrossEntropyLossGrad", _loss_grad, _LOSS_GRADIENT),
-    Definition("SoftmaxCrossEntropyLossInternal", _loss, _LOSS),
-    Definition("SoftmaxCrossEntropyLossInternalGrad", _loss_grad, _LOSS_GRADIENT),
-)

@@ -13,13 +13,14 @@ from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir import dims
 from poolgrad_lowering.model.ir.tensors import type_name
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, joined, zeros
 
 RESHAPE_TO_ZERO, SCATTER_THAT_ADDS = 14, 16
 """The first opsets whose Reshape takes sizes of 0, and whose ScatterElements has a reduction."""
 
 
+@defines("ConcatTraining", "Concat, and the length of each input on the axis")
 def _concat_training(call: Call) -> dict[str, Tensor]:
     names = call.all_inputs()
     if not names:
@@ -37,6 +38,9 @@ def _concat_training(call: Call) -> dict[str, Tensor]:
     return results
 
 
+@defines(
+    "BroadcastGradientArgs", "for the shapes of two operands, the axes of their common shape on which each is broadcast"
+)
 def _broadcast_gradient_args(call: Call) -> dict[str, Tensor]:
     """The axes of the common shape on which an operand is broadcast: those that it lacks, or has size 1 on."""
     ranks = {name: call.count(name, 0) for name in ("a", "b")}
@@ -54,6 +58,7 @@ def _broadcast_gradient_args(call: Call) -> dict[str, Tensor]:
     return results
 
 
+@defines("SplitTraining", "Split(X, split)")
 def _split_training(call: Call) -> dict[str, Tensor]:
     count, axis = len(call.outputs), call.attribute("axis", 0)
     if call.has("split"):
@@ -74,6 +79,7 @@ def _addends(call: Call) -> tuple[Tensor, Tensor]:
     return zeros(call.tensor("shape"), kind if kind in _ADDED else TensorProto.FLOAT), dy
 
 
+@defines("GatherGrad", "rows of dY added onto zeros at the indices")
 def _gather_grad(call: Call) -> Tensor:
     """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
     rank, shape, indices = call.count("shape", 0), call.tensor("shape"), call.tensor("indices")
@@ -123,12 +129,14 @@ def _by_one_hot(call: Call, rows: Tensor, rank: int, axis: int) -> Tensor:
     return sums.op("Reshape", whole_shape, allowzero=1).transpose(map(order.index, range(rank)))
 
 
+@defines("GatherElementsGrad", "dY added onto zeros at the indices")
 def _gather_elements_grad(call: Call) -> Tensor:
     base, dy = _addends(call)
     sums = base.op("ScatterElements", call.tensor("indices"), dy, axis=call.attribute("axis", 0), reduction="add")
     return call.narrowed(sums, "dY")
 
 
+@defines("GatherNDGrad", "slices of dY added onto zeros at the indices")
 def _gather_nd_grad(call: Call) -> Tensor:
     if call.attribute("batch_dims", 0):
         raise call.refuse("batch_dims")
@@ -136,6 +144,7 @@ def _gather_nd_grad(call: Call) -> Tensor:
     return call.narrowed(base.op("ScatterND", call.tensor("indices"), dy, reduction="add"), "dY")
 
 
+@defines("SliceGrad", "dY with zeros around it, and between its rows")
 def _slice_grad(call: Call) -> Tensor:
     """Zeros around dY; where a step is not 1, zeros between its rows too, by a scatter along that axis."""
     sizes = call.dims("shape")
@@ -172,6 +181,7 @@ def _spread(source: Tensor, axis: int, rank: int, rows: Sequence[int]) -> Tensor
     return source.op("Pad", pads).op("Gather", rows, axis=axis)
 
 
+@defines("FlattenAndUnpad", "the rows of X at the indices")
 def _flatten_and_unpad(call: Call) -> dict[str, Tensor]:
     """The rows at the indices, with the first two axes as one; the sizes of these."""
     rank, x = call.rank("X"), call.tensor("X")
@@ -181,6 +191,7 @@ def _flatten_and_unpad(call: Call) -> dict[str, Tensor]:
     return {"Y": flat.op("Gather", call.tensor("indices"), axis=0), "unflatten_dims": before}
 
 
+@defines("PadAndUnflatten", "zeros with the rows of X at the indices")
 def _pad_and_unflatten(call: Call) -> Tensor:
     """Zeros with the rows at the indices, and the first axis as two."""
     rank, [x] = call.rank("X"), call.widened("X")
@@ -194,37 +205,20 @@ def _pad_and_unflatten(call: Call) -> Tensor:
     return call.narrowed(flat.op("Reshape", joined([sizes, rest], 0)), "X")
 
 
+@defines("ShrunkenGather", "Gather(X, indices)")
 def _shrunken_gather(call: Call) -> Tensor:
     return call.tensor("X").op("Gather", call.tensor("indices"), axis=call.attribute("axis", 0))
 
 
+@defines("Trilu", "Trilu(X, k)")
 def _trilu(call: Call) -> Tensor:
     x, *k = map(call.tensor, call.all_inputs())
     return x.op("Trilu", *k, upper=call.attribute("upper", 1))
 
 
+@defines("ReduceSumTraining", "Σ X")
 def _reduce_sum_training(call: Call) -> Tensor:
     x, keep, noop = call.tensor("X"), call.attribute("keepdims", 1), call.attribute("noop_with_empty_axes", 0)
     if call.numbers("axes") == []:
         return x if noop else x.op("ReduceSum", keepdims=keep)
     return x.op("ReduceSum", call.tensor("axes"), keepdims=keep, noop_with_empty_axes=noop)
-
-
-DEFINITIONS = (
-    Definition(
-        "BroadcastGradientArgs",
-        _broadcast_gradient_args,
-        "for the shapes of two operands, the axes of their common shape on which each is broadcast",
-    ),
-    Definition("ConcatTraining", _concat_training, "Concat, and the length of each input on the axis"),
-    Definition("FlattenAndUnpad", _flatten_and_unpad, "the rows of X at the indices"),
-    Definition("GatherElementsGrad", _gather_elements_grad, "dY added onto zeros at the indices"),
-    Definition("GatherGrad", _gather_grad, "rows of dY added onto zeros at the indices"),
-    Definition("GatherNDGrad", _gather_nd_grad, "slices of dY added onto zeros at the indices"),
-    Definition("PadAndUnflatten", _pad_and_unflatten, "zeros with the rows of X at the indices"),
-    Definition("ReduceSumTraining", _reduce_sum_training, "Σ X"),
-    Definition("ShrunkenGather", _shrunken_gather, "Gather(X, indices)"),
-    Definition("SliceGrad", _slice_grad, "dY with zeros around it, and between its rows"),
-    Definition("SplitTraining", _split_training, "Split(X, split)"),
-    Definition("Trilu", _trilu, "Trilu(X, k)"),
-)

@@ -15,12 +15,16 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor
 
 EPSILON = 1e-5
 
 
+@defines(
+    "BatchNormInternal",
+    "scale · (X − μ) · σ⁻¹ + B; running statistics from the mean and the population's variance of the batch",
+)
 def _batch_norm_internal(call: Call) -> dict[str, Tensor]:
     """BatchNormalization in training; the running variance takes in the population's variance, as in onnxruntime."""
     rank = call.rank("X")
@@ -57,6 +61,9 @@ def _by_channel(source: Tensor, rank: int) -> Tensor:
     return source.reshape([1, -1, *[1] * (rank - 2)])
 
 
+@defines(
+    "BatchNormalizationGrad", "dX = scale · σ⁻¹ · (dY − mean(dY) − x̂ · mean(dY · x̂)); dscale = Σ dY · x̂; dB = Σ dY"
+)
 def _batch_normalization_grad(call: Call) -> dict[str, Tensor]:
     rank = call.rank("X")
     axes = [0, *range(2, rank)]
@@ -72,6 +79,10 @@ def _batch_normalization_grad(call: Call) -> dict[str, Tensor]:
     return {"dX": call.narrowed(d_x, "X"), "dscale": call.narrowed(d_scale, "scale"), "dB": call.narrowed(d_b, "scale")}
 
 
+@defines("LayerNormalization", "scale · (X − μ) · σ⁻¹ + B", domain="")
+@defines(
+    "SimplifiedLayerNormalization", "scale · X · σ⁻¹, with the mean of the squares as σ²", domain="", centred=False
+)
 def _layer_normalization(call: Call, *, centred: bool = True) -> dict[str, Tensor]:
     rank = call.rank("X")
     axes = range(call.axis(rank, -1), rank)
@@ -88,6 +99,14 @@ def _layer_normalization(call: Call, *, centred: bool = True) -> dict[str, Tenso
     return {"Y": y, **statistics}
 
 
+@defines(
+    "LayerNormalizationGrad", "dX = A − mean(A) − x̂ · mean(A · x̂), A = dY · scale · σ⁻¹; dscale = Σ dY · x̂; dB = Σ dY"
+)
+@defines(
+    "SimplifiedLayerNormalizationGrad",
+    "dX = A − x̂ · mean(A · x̂), A = dY · scale · σ⁻¹; dscale = Σ dY · x̂",
+    centred=False,
+)
 def _layer_normalization_grad(call: Call, *, centred: bool = True) -> dict[str, Tensor]:
     dy, x, scale = call.widened("dY", "X", "scale")
     # The mean and the inverse deviation may have another type than X.
@@ -97,6 +116,7 @@ def _layer_normalization_grad(call: Call, *, centred: bool = True) -> dict[str, 
     return _of_normal(call, "X", (dy, scale, normal, inverse), centred=centred)
 
 
+@defines("InvertibleLayerNormalizationGrad", "as LayerNormalizationGrad, with x̂ = (Y − B) / scale")
 def _invertible_layer_normalization_grad(call: Call) -> dict[str, Tensor]:
     dy, y, scale, b = call.widened("dY", "Y", "scale", "B")
     inverse = call.converted("inv_std", y.element_type)
@@ -119,39 +139,3 @@ def _of_normal(
         "dscale": call.narrowed((dy * normal).reduced("ReduceSum", outer), "scale"),
         "dB": call.narrowed(dy.reduced("ReduceSum", outer), "scale"),
     }
-
-
-DEFINITIONS = (
-    Definition(
-        "BatchNormInternal",
-        _batch_norm_internal,
-        "scale · (X − μ) · σ⁻¹ + B; running statistics from the mean and the population's variance of the batch",
-    ),
-    Definition(
-        "BatchNormalizationGrad",
-        _batch_normalization_grad,
-        "dX = scale · σ⁻¹ · (dY − mean(dY) − x̂ · mean(dY · x̂)); dscale = Σ dY · x̂; dB = Σ dY",
-    ),
-    Definition(
-        "InvertibleLayerNormalizationGrad",
-        _invertible_layer_normalization_grad,
-        "as LayerNormalizationGrad, with x̂ = (Y − B) / scale",
-    ),
-    Definition("LayerNormalization", _layer_normalization, "scale · (X − μ) · σ⁻¹ + B", domain=""),
-    Definition(
-        "LayerNormalizationGrad",
-        _layer_normalization_grad,
-        "dX = A − mean(A) − x̂ · mean(A · x̂), A = dY · scale · σ⁻¹; dscale = Σ dY · x̂; dB = Σ dY",
-    ),
-    Definition(
-        "SimplifiedLayerNormalization",
-        lambda call: _layer_normalization(call, centred=False),
-        "scale · X · σ⁻¹, with the mean of the squares as σ²",
-        domain="",
-    ),
-    Definition(
-        "SimplifiedLayerNormalizationGrad",
-        lambda call: _layer_normalization_grad(call, centred=False),
-        "dX = A − x̂ · mean(A · x̂), A = dY · scale · σ⁻¹; dscale = Σ dY · x̂",
-    ),
-)

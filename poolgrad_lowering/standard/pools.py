@@ -18,10 +18,15 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, PoolAttributes, adaptive_bounds
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, zeros
 
 
+@defines(
+    "AveragePoolGrad",
+    "each element of dY, divided by the number of elements that its window counts, on every element of the window",
+    domain="",
+)
 def _average_pool_grad(call: Call) -> Tensor:
     """The sizes of X are those of the forward pool, which is found by its name or by its attributes."""
     pool = PoolAttributes.read(call.node)
@@ -72,6 +77,7 @@ def _spread(call: Call, source: str, channels: int, pool: MeanWindows) -> Tensor
     )
 
 
+@defines("MaxPoolGrad", "dY added onto zeros at the Indices", domain="")
 def _max_pool_grad(call: Call) -> Tensor:
     """dY added onto zeros at the Indices, which number all elements of X."""
     if len(call.node.inputs) != 2:
@@ -91,6 +97,7 @@ def _max_pool_grad(call: Call) -> Tensor:
     return sums.op("Reshape", shape).cast(kind)
 
 
+@defines(ATEN_GENERIC, "average pools and maxima along an axis of PyTorch, forward and backward", domain=ATEN_DOMAIN)
 def _aten(call: Call) -> Mapping[str, Tensor] | Tensor:
     name = call.attribute("operator", "")
     if name not in _ATEN_BODIES:
@@ -200,19 +207,3 @@ _ATEN_BODIES: dict[str, Callable[[Call], Mapping[str, Tensor] | Tensor]] = {
     "max": _aten_max,
     "value_selecting_reduction_backward": _aten_value_selecting_reduction_backward,
 }
-
-DEFINITIONS = (
-    Definition(
-        "AveragePoolGrad",
-        _average_pool_grad,
-        "each element of dY, divided by the number of elements that its window counts, on every element of the window",
-        domain="",
-    ),
-    Definition("MaxPoolGrad", _max_pool_grad, "dY added onto zeros at the Indices", domain=""),
-    Definition(
-        ATEN_GENERIC,
-        _aten,
-        "average pools and maxima along an axis of PyTorch, forward and backward",
-        domain=ATEN_DOMAIN,
-    ),
-)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, joined
 
 MOST_STEPS = 4096
@@ -75,6 +75,7 @@ def _results(hidden: Sequence[Tensor], gates: Sequence[Tensor]) -> dict[str, Ten
     return {"HAll": joined(hidden, 0).unsqueeze([1]), "gates": joined(gates, 0).unsqueeze([1]), "HFinal": hidden[-1]}
 
 
+@defines("LSTMTraining", "an LSTM, its cells and its gates")
 def _lstm(call: Call) -> dict[str, Tensor]:
     sequence = _Sequence(call, ("sigmoid", "tanh", "tanh"))
     size, rt, (bw, br) = sequence.hidden, sequence.recurrence.transpose([1, 0]), sequence.biases
@@ -93,6 +94,7 @@ def _lstm(call: Call) -> dict[str, Tensor]:
     return {**_results(hidden, gates), "CAll": joined(cells, 0).unsqueeze([1]), "CFinal": c}
 
 
+@defines("GRUTraining", "a GRU, and its gates")
 def _gru(call: Call) -> dict[str, Tensor]:
     sequence = _Sequence(call, ("sigmoid", "tanh"))
     size, rt, (bw, br) = sequence.hidden, sequence.recurrence.transpose([1, 0]), sequence.biases
@@ -164,6 +166,7 @@ def _product(gradients: Tensor, width: int, factors: Tensor, size: int) -> Tenso
     return (rows.transpose([1, 0]) @ columns).unsqueeze([0])
 
 
+@defines("LSTMGrad", "the gradient of an LSTM")
 def _lstm_grad(call: Call) -> dict[str, Tensor]:
     """With e and s the gradients of h' and c': s += e⊙o⊙(1 − tanh²(c')), and each gate's is s or e by a factor."""
     saved = _Saved(call, ("sigmoid", "tanh", "tanh"), "HC")
@@ -182,6 +185,7 @@ def _lstm_grad(call: Call) -> dict[str, Tensor]:
     return {"dH0": dh, "dC0": dc, "dR": d_r, **saved.of_weights(da, da)}
 
 
+@defines("GRUGrad", "the gradient of a GRU")
 def _gru_grad(call: Call) -> dict[str, Tensor]:
     saved = _Saved(call, ("sigmoid", "tanh"), "H")
     z, r, n = saved.gates.split(2, [saved.hidden] * 3)
@@ -226,11 +230,3 @@ def _reset_before(saved: _Saved, gates: Sequence[Tensor], factors: Sequence[Tens
     da = joined([dzr, dn], 2)
     d_r = joined([_product(dzr, 2 * size, before, size), _product(dn, size, r * before, size)], 1)
     return {"dH0": dh, "dR": d_r, **saved.of_weights(da, da)}
-
-
-DEFINITIONS = (
-    Definition("GRUGrad", _gru_grad, "the gradient of a GRU"),
-    Definition("GRUTraining", _gru, "a GRU, and its gates"),
-    Definition("LSTMGrad", _lstm_grad, "the gradient of an LSTM"),
-    Definition("LSTMTraining", _lstm, "an LSTM, its cells and its gates"),
-)

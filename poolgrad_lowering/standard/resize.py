@@ -13,12 +13,13 @@ import numpy.typing as npt
 from onnx import helper
 
 from poolgrad_lowering.model import interpolation
-from poolgrad_lowering.standard.definition import Call, Definition
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor
 
 Positions = npt.NDArray[Any]
 
 
+@defines("ResizeGrad", "dY by the transposed matrix of the Resize, on each axis")
 def _gradient(call: Call) -> Tensor:
     """A Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
     for name, only in (("antialias", 0), ("axes", []), ("keep_aspect_ratio_policy", "stretch")):
@@ -95,6 +96,3 @@ _ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
     "ceil": np.ceil,
 }
 """The nearest element to a position, by `nearest_mode`."""
-
-
-DEFINITIONS = (Definition("ResizeGrad", _gradient, "dY by the transposed matrix of the Resize, on each axis"),)

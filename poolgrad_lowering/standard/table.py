@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.facts.training_operators import MICROSOFT
-from poolgrad_lowering.standard import (
+from poolgrad_lowering.standard import (  # noqa: F401 - each adds its definitions
     convolution,
     elementwise,
     losses,
@@ -20,14 +20,9 @@ from poolgrad_lowering.standard import (
     resize,
     tensorflow,
 )
-from poolgrad_lowering.standard.definition import Definition, Undefined
+from poolgrad_lowering.standard.definition import DEFINITIONS, Undefined
 
-_MODULES = (convolution, elementwise, losses, moving, normalization, pools, recurrent, resize, tensorflow)
-
-DEFINITIONS: Mapping[tuple[str, str], Definition] = MappingProxyType(
-    {definition.op: definition for module in _MODULES for definition in module.DEFINITIONS}
-)
-"""The definitions by domain and operator."""
+__all__ = ("DEFINITIONS", "UNDEFINED")
 
 _WITHOUT_DEFINITION = (
     (

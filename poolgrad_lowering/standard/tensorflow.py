@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.standard.convolution import Windows, input_gradient, weight_gradient
-from poolgrad_lowering.standard.definition import Call, Definition
-from poolgrad_lowering.standard.elementwise import relu_grad
+from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor
 
 _FILTER_TO_ONNX = [3, 2, 0, 1]
@@ -61,6 +60,7 @@ def _moved(call: Call, source: Tensor, order: Iterable[int]) -> Tensor:
     return source.transpose(order) if call.attribute("data_format", "NHWC") == "NHWC" else source
 
 
+@defines("Conv2DBackpropFilter", "as dW of ConvGrad, with TensorFlow's layouts", domain="")
 def _backprop_filter(call: Call) -> Tensor:
     kernel = call.integers("filter_sizes") or []
     windows = _prepared(call, call.sizes("x"), call.sizes("dY"), kernel)
@@ -68,16 +68,10 @@ def _backprop_filter(call: Call) -> Tensor:
     return weight_gradient(windows, image, outputs).transpose(_FILTER_FROM_ONNX)
 
 
+@defines("Conv2DBackpropInput", "as dX of ConvGrad, with TensorFlow's layouts", domain="")
 def _backprop_input(call: Call) -> Tensor:
     sizes = call.integers("input_sizes") or []
     windows = _prepared(call, sizes, call.sizes("dY"), call.sizes("filter"))
     weight = call.tensor("filter").transpose(_FILTER_TO_ONNX)
     outputs = _moved(call, call.tensor("dY"), _TO_SECOND)
     return _moved(call, input_gradient(windows, outputs, weight), channels_to_last(4))
-
-
-DEFINITIONS = (
-    Definition("Conv2DBackpropFilter", _backprop_filter, "as dW of ConvGrad, with TensorFlow's layouts", domain=""),
-    Definition("Conv2DBackpropInput", _backprop_input, "as dX of ConvGrad, with TensorFlow's layouts", domain=""),
-    Definition("ReluGrad", relu_grad, "dY where Y > 0, else 0", domain=""),
-)
