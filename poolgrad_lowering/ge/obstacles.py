@@ -19,6 +19,7 @@ from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_regist
 from poolgrad_lowering.ge.rewrites import attributes_of, kernel_of
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
+from poolgrad_lowering.model.diagnostics.text import operator_text
 from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard, opset_of
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 from poolgrad_lowering.model.ir.tensors import type_name
@@ -87,7 +88,7 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
 
 def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:
     """Return an obstacle at a node."""
-    return NodeObstacle(node.name, f"{node.domain}.{node.op_type}" if node.domain else node.op_type, code.value, reason)
+    return NodeObstacle(node.name, operator_text(node.domain, node.op_type), code.value, reason)
 
 
 def _of_model(model: ModelProto, use: Use) -> Iterator[NodeObstacle]:

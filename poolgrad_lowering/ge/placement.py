@@ -37,6 +37,7 @@ from poolgrad_lowering.ge.records import PlaceCount, PlacementReport
 from poolgrad_lowering.ge.registered import is_taken
 from poolgrad_lowering.ge.rewrites import attributes_of
 from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_known_shape, operands_of
+from poolgrad_lowering.model.diagnostics.text import operator_text
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
@@ -277,7 +278,7 @@ def _placed(rows: Iterable[_Row], sizes: Mapping[str, int]) -> Iterator[PlacedNo
         last = row.place
         yield PlacedNode(
             row.node.name or next(iter(row.made), ""),
-            f"{row.node.domain}.{row.node.op_type}" if row.node.domain else row.node.op_type,
+            operator_text(row.node.domain, row.node.op_type),
             row.place,
             sub_model if row.place is Place.CANN else None,
             sum(map(sizes.__getitem__, {*row.read, *row.made})),

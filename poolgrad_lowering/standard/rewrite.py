@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.model.diagnostics.text import counted
+from poolgrad_lowering.model.diagnostics.text import counted, operator_text
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.training_operators import MICROSOFT
 from poolgrad_lowering.model.ir.dims import is_static
@@ -80,7 +80,7 @@ class _GraphPass:
             if written is None:
                 continue
             self._definitions[position] = written
-            replaced[_shown(op)] += 1
+            replaced[operator_text(*op)] += 1
             if op == ACCUMULATOR:
                 self._buffers[proto.output[0]] = self._scope.resolve(proto.input[0])
         return replaced
@@ -113,7 +113,7 @@ class _GraphPass:
             return self._defined(node)
         except Refuse as refused:
             refusal = refused.refusal
-            self.left.append(NodeLeft(node.label, _shown(node.op), refusal.code.value, refusal.reason))
+            self.left.append(NodeLeft(node.label, operator_text(*node.op), refusal.code.value, refusal.reason))
             return None
 
     def _defined(self, node: Node) -> list[NodeProto]:
@@ -170,15 +170,11 @@ def _left_in_function(scope: Scope, facts: Facts) -> Iterator[NodeLeft]:
             code, reason = DefinitionCode.UNCOVERED_OPERAND, f"it is in the body of {scope.path}"
         else:
             code, reason = _undefined(op)
-        yield NodeLeft(node.label, _shown(op), code.value, reason)
+        yield NodeLeft(node.label, operator_text(*op), code.value, reason)
 
 
 def _undefined(op: tuple[str, str]) -> tuple[DefinitionCode, str]:
     undefined = UNDEFINED.get(op)
     if undefined is not None:
         return undefined.code, undefined.reason
-    return DefinitionCode.NO_DEFINITION, f"{_shown(op)} is no operator of ONNX"
-
-
-def _shown(op: tuple[str, str]) -> str:
-    return f"{op[0]}.{op[1]}" if op[0] else op[1]
+    return DefinitionCode.NO_DEFINITION, f"{operator_text(*op)} is no operator of ONNX"

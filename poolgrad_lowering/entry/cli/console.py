@@ -55,11 +55,6 @@ def print_error(text: str) -> None:
     print(f"poolgrad: {styled}{separator}{message}", file=sys.stderr)
 
 
-def operator_text(domain: str, op_type: str) -> str:
-    """Return an operator with its domain, which is left out if it is ONNX's own."""
-    return f"{domain}.{op_type}" if domain else op_type
-
-
 def print_json(data: Any) -> None:
     """Print data as JSON, formatted like the reports."""
     print(json.dumps(data, indent=2, ensure_ascii=False))

@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.entry.cli.arguments import Command, argument, flag
-from poolgrad_lowering.entry.cli.console import operator_text, print_json, print_line, print_table
+from poolgrad_lowering.entry.cli.console import print_json, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
+from poolgrad_lowering.model.diagnostics.text import operator_text
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.listing import TargetRecord

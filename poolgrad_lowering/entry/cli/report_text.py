@@ -8,11 +8,11 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.entry.cli.console import operator_text, print_error, print_line, print_table
+from poolgrad_lowering.entry.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.entry.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry.cli.streams import STREAM
 from poolgrad_lowering.model.diagnostics.diagnostic import Status
-from poolgrad_lowering.model.diagnostics.text import counted, printable, with_layers
+from poolgrad_lowering.model.diagnostics.text import counted, operator_text, printable, with_layers
 from poolgrad_lowering.report.report import AnchorReport, Report
 
 if TYPE_CHECKING:

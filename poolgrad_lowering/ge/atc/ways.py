@@ -25,7 +25,7 @@ from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.ge.records import Way
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
-from poolgrad_lowering.model.diagnostics.text import first_of
+from poolgrad_lowering.model.diagnostics.text import first_of, operator_text
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs, inner_graphs
@@ -94,7 +94,7 @@ def _bodies(model: ModelProto, operators: Mapping[tuple[str, str], int]) -> str:
     unknown = Counter[str]()
     for (domain, op_type), count in operators.items():
         if (domain, op_type) not in functions and not _is_known(domain, op_type, versions.get(domain, 1)):
-            unknown[f"{domain}.{op_type}" if domain else op_type] += count
+            unknown[operator_text(domain, op_type)] += count
     if unknown:
         shown = _shown(unknown)
         advice = "; its training package may have them, and --standard may write them in ONNX's operators"

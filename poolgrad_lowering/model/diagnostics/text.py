@@ -20,6 +20,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def operator_text(domain: str, op_type: str) -> str:
+    """Return an operator with its domain, which is left out if it is ONNX's own."""
+    return f"{domain}.{op_type}" if domain else op_type
+
+
 def either(names: Iterable[str]) -> str:
     """Return one or more names as alternatives: `a`, `a or b`, `a, b or c`."""
     *first, last = names

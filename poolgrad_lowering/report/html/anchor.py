@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Step
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.diagnostics.diagnostic import Status
+from poolgrad_lowering.model.diagnostics.text import operator_text
 from poolgrad_lowering.model.ir.dims import Dim, Shown
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.report.drawing.graph import Graph
@@ -66,7 +67,7 @@ def _headline(number: int, anchor: AnchorReport) -> Iterator[Markup]:
 
 
 def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
-    operator = f"{anchor.domain}.{anchor.op_type}" if anchor.domain else anchor.op_type
+    operator = operator_text(anchor.domain, anchor.op_type)
     rows: tuple[tuple[str, Sequence[str]], ...] = (
         *([("Layer", (anchor.layer,))] if anchor.layer else []),
         ("Site", (anchor.site,)),
