@@ -290,93 +290,78 @@ _UNKNOWN = TrainingOperator("", "", (), ())
 INFERRED = ()
 """The shapes of an operator that ONNX's inference knows, or `aten_pools`."""
 
+_OF_ONNXRUNTIME = {
+    "BatchNormInternal": _row(
+        "X scale B mean var",
+        "Y running_mean running_var saved_mean saved_inv_std",
+        ("X", "mean", "var", _axis_of(0, 1)),
+        "X mean var mean var",
+    ),
+    "BatchNormalizationGrad": _row("dY X scale mean inv_std", "dX dscale dB", "X scale scale", "dY scale"),
+    "BiasFastGeluGrad_dX BiasGeluGrad_dX": _row("dY X B", "dX", "X"),
+    "BiasGelu FastGelu": _row("X B", "Y", "X"),
+    "BroadcastGradientArgs": _row("a b", "axes_a axes_b", (_vector,)),
+    "ConcatTraining": _row("X*", "Y lengths", (shape_rules.concatenated, _one_per_input), "X INT64"),
+    "ConvGrad": _row("dY X W", "dX dW dB", ("X", "W", _axis_of(2, 0))),
+    "ConvTransposeGrad": _row("dY X W", "dX dW dB", ("X", "W", _transposed_bias)),
+    "DivGrad": _row("dY A B", "dA dB", "A B"),
+    "DropoutGrad": _row("dY mask ratio training_mode", "dX", "mask"),
+    "FakeQuantGrad": _row("dY mask", "dX", "mask"),
+    "FastGeluGrad GeluGrad QuickGeluGrad": _row("dY X", "dX", "X"),
+    "FlattenAndUnpad": _row("X indices", "Y unflatten_dims", (_unpadded, lambda *_: (Dim(2),)), "X INT64"),
+    "FusedConv": _row("X W B Z", "Y", (_conv,)),
+    "FusedGemm": _row("A B C", "Y", (_gemm,)),
+    "FusedMatMul": _row("A B", "Y", (_matmul,)),
+    "GatherElementsGrad": _row("dY shape indices", "dX", (_sizes_in(1),)),
+    "GatherGrad GatherNDGrad": _row("shape indices dY", "dX", (_sizes_in(0),), "dY"),
+    "Gelu QuickGelu": _row("X", "Y", "X"),
+    "GRUGrad": _row(
+        "X W R B sequence_lengths H0 HAll gates dHAll dHFinal",
+        "dX dW dR dB dH0",
+        ("X", "W", "R", _bias_of_gates, _recurrent("1NH")),
+    ),
+    "GRUTraining": _row(
+        "X W R B sequence_lengths H0", "HAll HFinal gates", tuple(map(_recurrent, ("S1NH", "1NH", "S1NG")))
+    ),
+    # The definition has the new buffer in the place of the flag that the operator returns first.
+    "InPlaceAccumulatorV2": _row("buffer value reset", "new_buffer", (lambda *_: (Dim(1),), "buffer"), "BOOL buffer"),
+    "InvertibleLayerNormalizationGrad": _row("dY Y scale B inv_std", "dX dscale dB", "Y scale scale", "dY scale"),
+    "LayerNormalizationGrad": _row("dY X scale mean inv_std", "dX dscale dB", "X scale scale", "dY scale"),
+    "LeakyReluGrad LogSoftmaxGrad LogSoftmaxGrad_13 ReluGrad SigmoidGrad SoftmaxGrad SoftmaxGrad_13 TanhGrad": _row(
+        "dY Y", "dX", "Y"
+    ),
+    "LSTMGrad": _row(
+        "X W R sequence_lengths H0 C0 HAll CAll gates dHAll dHFinal dCFinal",
+        "dX dW dR dB dH0 dC0",
+        ("X", "W", "R", _bias_of_gates, *map(_recurrent, ("1NH", "1NH"))),
+    ),
+    "LSTMTraining": _row(
+        "X W R B sequence_lengths H0 C0 P",
+        "HAll HFinal CFinal CAll gates",
+        tuple(map(_recurrent, ("S1NH", "1NH", "1NH", "S1NH", "S1NG"))),
+    ),
+    "PadAndUnflatten": _row("X indices unflatten_dims", "Y", (_padded,)),
+    "ReduceAllL2": _row("X*", "Y", (lambda *_: (),), "FLOAT"),
+    "ReduceSumTraining": _row("X axes", "Y", (_reduced,)),
+    "ResizeGrad": _row("dY X roi scales", "dX", "X"),
+    "Scale": _row("X scale", "Y", "X"),
+    "ScaledSum": _row("X*", "Y", (shape_rules.broadcast,)),
+    "ShrunkenGather": _row("X indices", "Y", (shape_rules.gathered,)),
+    "SimplifiedLayerNormalizationGrad": _row("dY X scale inv_std", "dX dscale", "X scale", "dY scale"),
+    "SliceGrad": _row("dY shape starts ends axes steps", "dX", (_sizes_in(1),)),
+    "SoftmaxCrossEntropyLossGrad": _row("dY log_prob label weight bias", "dX", "log_prob", "log_prob"),
+    "SoftmaxCrossEntropyLossInternal": _row("X label weight ignore_index", "Y log_prob", (_loss, "X")),
+    "SoftmaxCrossEntropyLossInternalGrad": _row(
+        "dY log_prob label weight ignore_index bias", "dX", "log_prob", "log_prob"
+    ),
+    "SplitTraining": _row("X split", "Y*", (_split,)),
+    "Trilu": _row("X k", "Y", "X"),
+}
+"""Rows by the names of their operators."""
+
 TRAINING_OPERATORS: Mapping[tuple[str, str], TrainingOperator] = MappingProxyType(
     {
-        **{
-            (MICROSOFT, operator): row
-            for operator, row in {
-                "BatchNormInternal": _row(
-                    "X scale B mean var",
-                    "Y running_mean running_var saved_mean saved_inv_std",
-                    ("X", "mean", "var", _axis_of(0, 1)),
-                    "X mean var mean var",
-                ),
-                "BatchNormalizationGrad": _row("dY X scale mean inv_std", "dX dscale dB", "X scale scale", "dY scale"),
-                "BiasFastGeluGrad_dX": _row("dY X B", "dX", "X"),
-                "BiasGelu": _row("X B", "Y", "X"),
-                "BiasGeluGrad_dX": _row("dY X B", "dX", "X"),
-                "BroadcastGradientArgs": _row("a b", "axes_a axes_b", (_vector,)),
-                "ConcatTraining": _row("X*", "Y lengths", (shape_rules.concatenated, _one_per_input), "X INT64"),
-                "ConvGrad": _row("dY X W", "dX dW dB", ("X", "W", _axis_of(2, 0))),
-                "ConvTransposeGrad": _row("dY X W", "dX dW dB", ("X", "W", _transposed_bias)),
-                "DivGrad": _row("dY A B", "dA dB", "A B"),
-                "DropoutGrad": _row("dY mask ratio training_mode", "dX", "mask"),
-                "FakeQuantGrad": _row("dY mask", "dX", "mask"),
-                "FastGelu": _row("X B", "Y", "X"),
-                "FastGeluGrad": _row("dY X", "dX", "X"),
-                "FlattenAndUnpad": _row("X indices", "Y unflatten_dims", (_unpadded, lambda *_: (Dim(2),)), "X INT64"),
-                "FusedConv": _row("X W B Z", "Y", (_conv,)),
-                "FusedGemm": _row("A B C", "Y", (_gemm,)),
-                "FusedMatMul": _row("A B", "Y", (_matmul,)),
-                "GatherElementsGrad": _row("dY shape indices", "dX", (_sizes_in(1),)),
-                "GatherGrad": _row("shape indices dY", "dX", (_sizes_in(0),), "dY"),
-                "GatherNDGrad": _row("shape indices dY", "dX", (_sizes_in(0),), "dY"),
-                "Gelu": _row("X", "Y", "X"),
-                "GeluGrad": _row("dY X", "dX", "X"),
-                "GRUGrad": _row(
-                    "X W R B sequence_lengths H0 HAll gates dHAll dHFinal",
-                    "dX dW dR dB dH0",
-                    ("X", "W", "R", _bias_of_gates, _recurrent("1NH")),
-                ),
-                "GRUTraining": _row(
-                    "X W R B sequence_lengths H0", "HAll HFinal gates", tuple(map(_recurrent, ("S1NH", "1NH", "S1NG")))
-                ),
-                # The definition has the new buffer in the place of the flag that the operator returns first.
-                "InPlaceAccumulatorV2": _row(
-                    "buffer value reset", "new_buffer", (lambda *_: (Dim(1),), "buffer"), "BOOL buffer"
-                ),
-                "InvertibleLayerNormalizationGrad": _row(
-                    "dY Y scale B inv_std", "dX dscale dB", "Y scale scale", "dY scale"
-                ),
-                "LayerNormalizationGrad": _row("dY X scale mean inv_std", "dX dscale dB", "X scale scale", "dY scale"),
-                "LeakyReluGrad": _row("dY Y", "dX", "Y"),
-                "LogSoftmaxGrad": _row("dY Y", "dX", "Y"),
-                "LogSoftmaxGrad_13": _row("dY Y", "dX", "Y"),
-                "LSTMGrad": _row(
-                    "X W R sequence_lengths H0 C0 HAll CAll gates dHAll dHFinal dCFinal",
-                    "dX dW dR dB dH0 dC0",
-                    ("X", "W", "R", _bias_of_gates, *map(_recurrent, ("1NH", "1NH"))),
-                ),
-                "LSTMTraining": _row(
-                    "X W R B sequence_lengths H0 C0 P",
-                    "HAll HFinal CFinal CAll gates",
-                    tuple(map(_recurrent, ("S1NH", "1NH", "1NH", "S1NH", "S1NG"))),
-                ),
-                "PadAndUnflatten": _row("X indices unflatten_dims", "Y", (_padded,)),
-                "QuickGelu": _row("X", "Y", "X"),
-                "QuickGeluGrad": _row("dY X", "dX", "X"),
-                "ReduceAllL2": _row("X*", "Y", (lambda *_: (),), "FLOAT"),
-                "ReduceSumTraining": _row("X axes", "Y", (_reduced,)),
-                "ReluGrad": _row("dY Y", "dX", "Y"),
-                "ResizeGrad": _row("dY X roi scales", "dX", "X"),
-                "Scale": _row("X scale", "Y", "X"),
-                "ScaledSum": _row("X*", "Y", (shape_rules.broadcast,)),
-                "ShrunkenGather": _row("X indices", "Y", (shape_rules.gathered,)),
-                "SigmoidGrad": _row("dY Y", "dX", "Y"),
-                "SimplifiedLayerNormalizationGrad": _row("dY X scale inv_std", "dX dscale", "X scale", "dY scale"),
-                "SliceGrad": _row("dY shape starts ends axes steps", "dX", (_sizes_in(1),)),
-                "SoftmaxCrossEntropyLossGrad": _row("dY log_prob label weight bias", "dX", "log_prob", "log_prob"),
-                "SoftmaxCrossEntropyLossInternal": _row("X label weight ignore_index", "Y log_prob", (_loss, "X")),
-                "SoftmaxCrossEntropyLossInternalGrad": _row(
-                    "dY log_prob label weight ignore_index bias", "dX", "log_prob", "log_prob"
-                ),
-                "SoftmaxGrad": _row("dY Y", "dX", "Y"),
-                "SoftmaxGrad_13": _row("dY Y", "dX", "Y"),
-                "SplitTraining": _row("X split", "Y*", (_split,)),
-                "TanhGrad": _row("dY Y", "dX", "Y"),
-                "Trilu": _row("X k", "Y", "X"),
-            }.items()
-        },
+        **{(MICROSOFT, name): row for names, row in _OF_ONNXRUNTIME.items() for name in names.split()},
         ("", "AveragePoolGrad"): _row("dY", "dX", (_average_pooled,)),
         ("", "Conv2DBackpropFilter"): _row("x filter_sizes dY", "dW", (_sizes_in(1),)),
         ("", "Conv2DBackpropInput"): _row("input_sizes filter dY", "dX", (_sizes_in(0),), "dY"),
