@@ -12,7 +12,7 @@ from poolgrad_lowering.compiler.families.shared import checks
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shown, differ, fits_reshape, is_static
-from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.model.windows import AdaptiveWindows, pooled_sizes
 
 
@@ -53,18 +53,9 @@ class AveragePoolGradient(Gradient):
         return self.spelled
 
 
-_FIELDS: checks.Kinds = {
-    "x": (Operand, type(None)),
-    "count_include_pad": bool,
-    "divisor": int,
-    "pool": (Node, type(None)),
-    "spelled": bool,
-}
-
-
 def verify_gradient(facts: Facts, gradient: AveragePoolGradient) -> None:
     """Raises `Refuse` at the first condition that the gradient violates."""
-    checks.check_record(gradient, _FIELDS)
+    checks.check_record(gradient)
     checks.check_pool(gradient)
     if isinstance(gradient.windows, AdaptiveWindows) and (gradient.divisor or gradient.count_include_pad):
         raise checks.malformed(gradient, "windows of adaptive pooling count their own elements")

@@ -82,19 +82,9 @@ class MaxPoolGradient(Gradient):
         return tuple(operand.value for operand in used if operand is not None)
 
 
-_FIELDS: checks.Kinds = {
-    "x": Operand,
-    "argmax": (Operand, type(None)),
-    "numbering": Numbering,
-    "pool": (Node, type(None)),
-    "reduction": (Reduction, type(None)),
-    "axis": int,
-}
-
-
 def verify_gradient(facts: Facts, gradient: MaxPoolGradient) -> None:
     """Raises `Refuse` at the first condition that the gradient violates."""
-    checks.check_record(gradient, _FIELDS)
+    checks.check_record(gradient)
     checks.check_pool(gradient)
     if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < len(gradient.x_shape) - 2:
         raise checks.malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)

@@ -8,7 +8,10 @@ the result. Known facts of the graph must not contradict the record; unknown one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cache
+from types import UnionType
+from typing import get_args, get_origin, get_type_hints
 
 from poolgrad_lowering.compiler.families.gradient import Gradient, Operand, View
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
@@ -16,20 +19,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, channels_to_last, differ, size
 from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.model.ir.tensors import type_name
-from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes
-
-Kinds = Mapping[str, type | tuple[type, ...]]
-"""The classes that the fields of a record have."""
-
-_COMMON: Kinds = {
-    "grad": Operand,
-    "dx": Operand,
-    "element_type": int,
-    "windows": (PoolAttributes, AdaptiveWindows),
-    "x_shape": tuple,
-    "pooled_shape": tuple,
-}
-_OPERAND_FIELDS: Kinds = {"value": Value, "view": View, "shape": (tuple, type(None))}
+from poolgrad_lowering.model.windows import PoolAttributes
 
 
 def malformed(gradient: Gradient, what: str, *values: object) -> Refuse:
@@ -39,17 +29,12 @@ def malformed(gradient: Gradient, what: str, *values: object) -> Refuse:
     return Refuse(Code.MALFORMED_GRADIENT, "the gradient of '{}': " + what, name, *values)
 
 
-def check_record(gradient: Gradient, kinds: Kinds) -> None:
-    """Raise `Refuse` unless every field is of its class and the fields describe one pool.
-
-    `kinds` are the classes of the fields that the family has in addition to those of `Gradient`.
-    """
-    kinds = {**_COMMON, **kinds}
-    _check_fields(gradient, gradient, kinds)
-    for name in kinds:
-        operand = getattr(gradient, name)
+def check_record(gradient: Gradient) -> None:
+    """Raise `Refuse` unless every field is of its class and the fields describe one pool."""
+    _check_fields(gradient, gradient)
+    for name, operand in vars(gradient).items():
         if isinstance(operand, Operand):
-            _check_fields(gradient, operand, _OPERAND_FIELDS, f"{name}.")
+            _check_fields(gradient, operand, f"{name}.")
     if gradient.dx.view is View.FLAT and gradient.dx.shape is None:
         raise malformed(gradient, "dx.shape is missing")
     for name, shape in (("x_shape", gradient.x_shape), ("pooled_shape", gradient.pooled_shape)):
@@ -64,11 +49,22 @@ def check_record(gradient: Gradient, kinds: Kinds) -> None:
         raise malformed(gradient, what, len(gradient.windows.kernel), Shown(gradient.x_shape))
 
 
-def _check_fields(gradient: Gradient, record: object, kinds: Kinds, prefix: str = "") -> None:
-    for name, kind in kinds.items():
+def _check_fields(gradient: Gradient, record: object, prefix: str = "") -> None:
+    kind: type = type(record)
+    for name, classes in _classes(kind).items():
         held = getattr(record, name)
-        if not isinstance(held, kind):
+        if not isinstance(held, classes):
             raise malformed(gradient, "{}{} is {}", prefix, name, type(held).__name__)
+
+
+@cache
+def _classes(kind: type) -> dict[str, tuple[type, ...]]:
+    """Return the classes that the annotations of a record allow for each field."""
+    of_fields = {}
+    for name, hint in get_type_hints(kind).items():
+        allowed = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+        of_fields[name] = tuple(get_origin(each) or each for each in allowed)
+    return of_fields
 
 
 def check_pool(gradient: Gradient) -> None:
