@@ -16,12 +16,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from logging.handlers import QueueHandler
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from poolgrad_lowering.model.diagnostics.errors import FileError, PoolgradError
 from poolgrad_lowering.model.diagnostics.text import counted
@@ -34,8 +33,7 @@ OnResult = Callable[[Result, int, int], None]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A model below a folder, or a folder that cannot be read: its path relative to the folder, and the error."""
 
     path: str

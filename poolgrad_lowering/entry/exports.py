@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onnx import ModelProto
@@ -50,7 +50,7 @@ class ExportReport:
             "schema_version": SCHEMA_VERSION,
             "converts": self.converts,
             "obstacles": [obstacle.to_dict() for obstacle in self.obstacles],
-            "edits": asdict(self.edits),
+            "edits": self.edits._asdict(),
             **self._details(),
             "lowering": self.lowering.to_dict(),
         }
@@ -92,7 +92,7 @@ class AtcReport(ExportReport):
         return f"{counted(len(self.obstacles), 'obstacle')}, {counted(self.edits.raised, 'node')} brought to rank 5"
 
     def _details(self) -> dict[str, Any]:
-        return {"constant_inputs": list(self.constant_inputs), "conversion": asdict(self.conversion)}
+        return {"constant_inputs": list(self.constant_inputs), "conversion": self.conversion._asdict()}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ and outputs stay, and so do the bits of its results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx.inliner
 from onnx import ModelProto
@@ -39,8 +39,7 @@ from poolgrad_lowering.model.ir.index import ModelIndex, Visitor
 from poolgrad_lowering.model.ir.order import sort_nodes
 
 
-@dataclass(frozen=True)
-class GraphModeEdits:
+class GraphModeEdits(NamedTuple):
     """What was changed: the numbers of rewritten nodes, of Indices outputs, of names of nodes, of values of rank 0."""
 
     rewritten: int
@@ -57,8 +56,7 @@ class GraphModeEdits:
         )
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What became of a model: what was changed, and the obstacles that are left.
 
     `has_proven_indices`: the provider need not check what gradients read (`indices`).

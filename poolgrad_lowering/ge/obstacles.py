@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import ModelProto, NodeProto, TensorProto
 
@@ -45,8 +44,7 @@ _WITHOUT_BFLOAT16 = frozenset(
 """Operators for which CANN documents no bfloat16."""
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """Which nodes reach the parser, and how.
 
     `is_cut`: the graph is cut at nodes of other providers, and nodes that graph mode does not list stay out.

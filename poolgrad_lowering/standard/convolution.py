@@ -14,8 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.diagnostics.codes import Refuse
@@ -26,8 +25,7 @@ from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, joined
 
 
-@dataclass(frozen=True)
-class Windows:
+class Windows(NamedTuple):
     """What a convolution moves over an image: `windows` are those of each axis.
 
     `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic.

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,8 +50,7 @@ _IMAGES = 3
 """The least rank of scores with classes on axis 1 and one class for each place."""
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(NamedTuple):
     """What an optimizer model does: the optimizer, and the largest norm of the gradients if it clips them."""
 
     optimizer: Optimizer
@@ -93,8 +91,7 @@ def _attributes(node: NodeProto, file: Path) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True)
-class Accumulator:
+class Accumulator(NamedTuple):
     """How a training model accumulates the gradient of a parameter: the names of the values that this takes."""
 
     parameter: str

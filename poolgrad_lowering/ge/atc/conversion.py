@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple
 
 from onnx import ModelProto, ValueInfoProto
 
@@ -29,8 +29,7 @@ _FORMATS = {4: "NCHW", 5: "NCDHW"}
 """The format of an input by its rank."""
 
 
-@dataclass(frozen=True)
-class Conversion:
+class Conversion(NamedTuple):
     """How to run ATC. `environment` and `command` are lines for a POSIX shell, to be run in the model's folder.
 
     `cann` is the oldest release of CANN that has the model's operators. `socs` are the names that `--soc_version` can

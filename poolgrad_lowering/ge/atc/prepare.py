@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import onnx.inliner
 from onnx import ModelProto, NodeProto, TensorProto, helper
@@ -31,8 +31,7 @@ from poolgrad_lowering.model.ir.order import sort_nodes
 from poolgrad_lowering.model.ir.tensors import type_name
 
 
-@dataclass(frozen=True)
-class Edits:
+class Edits(NamedTuple):
     """What the export changed after the lowering.
 
     `raised` nodes were brought to rank 5, `expanded` operators replaced by standard nodes, `rewritten` nodes written as

@@ -9,8 +9,8 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from poolgrad_lowering.model.ir.scopes import Value
 
@@ -27,8 +27,7 @@ class Kind(Enum):
     RESULT = "result"
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """A box: a heading, further lines of text, and more lines for its tooltip."""
 
     kind: Kind
@@ -37,8 +36,7 @@ class Box:
     more: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(NamedTuple):
     """Boxes, and arrows as pairs of box numbers. `cut`: some nodes of the part are left out."""
 
     boxes: tuple[Box, ...]
@@ -46,8 +44,7 @@ class Graph:
     cut: bool = False
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """A node to draw."""
 
     kind: Kind

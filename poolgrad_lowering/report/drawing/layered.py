@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from itertools import pairwise
+from typing import NamedTuple
 
 GAP, LAYER_GAP, PASSAGE = 16.0, 30.0, 8.0
 """Distances between boxes of a layer and between layers, and the width of a passage."""
@@ -24,8 +25,7 @@ Point = tuple[float, float]
 Edge = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """The centres of the boxes, the points of each arrow in the order of the edges, and the size of the drawing."""
 
     centres: tuple[Point, ...]

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -164,8 +163,7 @@ def _content(elements: np.ndarray[Any, Any]) -> str:
 _CLASS = "poolgrad-drawing"
 
 
-@dataclass(frozen=True)
-class SiteDrawing:
+class SiteDrawing(NamedTuple):
     """A site before and after its lowering. `name` is its layer, or its identifier if the layer is not known."""
 
     name: str

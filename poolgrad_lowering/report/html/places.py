@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
 from poolgrad_lowering.ge.records import PLACES
@@ -36,8 +36,7 @@ _LOW = 4
 """By how much a cell of the CANN provider is lower at both ends."""
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     """One or more consecutive nodes of a run; `first` is the number of the first one in a step, from 1 on."""
 
     first: int

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from poolgrad_lowering.compiler.families.registry import family_of
 from poolgrad_lowering.compiler.families.shared.derivation import Derivation
@@ -23,8 +22,7 @@ MAX_DRAWN = 200
 """The number of anchors whose graphs are drawn, the first ones of the page; the others are shown without drawings."""
 
 
-@dataclass(frozen=True)
-class Lowering:
+class Lowering(NamedTuple):
     """The lowering of a site: the derivation of its attributes, and the aclnn functions.
 
     `forward_function` is None if the forward pool is not lowered.
@@ -35,8 +33,7 @@ class Lowering:
     forward_function: str | None = None
 
 
-@dataclass(frozen=True)
-class AnchorRecord:
+class AnchorRecord(NamedTuple):
     """An anchor: its position in the node list of its graph, the names of its values, its drawings, and its lowering.
 
     `before` and `after` are None if they are not drawn, `lowering` is None if the anchor was not lowered.

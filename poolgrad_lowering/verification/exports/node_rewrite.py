@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
@@ -24,8 +24,7 @@ NUMBERS = (
 """The element types of inputs that zeros are made of."""
 
 
-@dataclass(frozen=True)
-class Planes:
+class Planes(NamedTuple):
     """The input of a max pool with its sizes: of the pool whose positions in planes a value has, or of the planes."""
 
     pool: NodeProto

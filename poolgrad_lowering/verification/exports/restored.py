@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
@@ -226,8 +226,7 @@ _DECOMPOSED = ("LayerNormalization", "SoftmaxCrossEntropyLoss")
 """Operators of ONNX that are decomposed too."""
 
 
-@dataclass(frozen=True)
-class DecomposedNode:
+class DecomposedNode(NamedTuple):
     """A node of the original, and the nodes of standard ONNX that the lowered model has in its place, in its order."""
 
     node: NodeProto

@@ -12,6 +12,7 @@ from collections import ChainMap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
@@ -22,8 +23,7 @@ from poolgrad_lowering.verification.graph.protos import subgraphs
 MAIN = "main"
 
 
-@dataclass(frozen=True)
-class FlatNode:
+class FlatNode(NamedTuple):
     """A node and its values. `captured` are the values of enclosing scopes that its subgraphs use.
 
     `inside` is the number of nodes in its subgraphs, which are directly before it in a unit.

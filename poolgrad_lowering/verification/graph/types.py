@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import onnx
 from google.protobuf.message import EncodeError
@@ -30,8 +30,7 @@ _MOST_FUNCTIONS = 1 << 11
 """Inference takes time in proportion to the functions for each call of one. Nothing is inferred of calls of others."""
 
 
-@dataclass(frozen=True)
-class TensorType:
+class TensorType(NamedTuple):
     """The type of a tensor: `element` is a `TensorProto.DataType`; `dims` is None if the rank is not known.
 
     `claimed`: the element type follows from declarations alone that no runtime checks.
@@ -110,7 +109,7 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
     bare.graph.ClearField("value_info")
     computed = tensor_types(bare)
     return {
-        name: replace(found, element=computed[name].element) if name in computed else replace(found, claimed=True)
+        name: found._replace(element=computed[name].element) if name in computed else found._replace(claimed=True)
         for name, found in tensor_types(model).items()
     }
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +77,7 @@ def _have_same_bytes(original: Source, first: TensorProto, lowered: Source, seco
 def with_loaded_constants(cut: Cut, folder: Path | None) -> Cut:
     """Return the cut with its external tensors loaded from `folder`. Raises `UnprovenError` if one cannot be read."""
     data = None if folder is None else ExternalData(ModelFolder(folder))
-    return replace(cut, constants={name: _loaded(name, tensor, data) for name, tensor in cut.constants.items()})
+    return cut._replace(constants={name: _loaded(name, tensor, data) for name, tensor in cut.constants.items()})
 
 
 def _loaded(name: str, tensor: TensorProto, data: ExternalData | None) -> TensorProto:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
@@ -23,8 +24,7 @@ from poolgrad_lowering.verification.sites.regions import ChangedRegion, split
 Pair = tuple[ModelProto, ModelProto]
 
 
-@dataclass(frozen=True)
-class Obligation:
+class Obligation(NamedTuple):
     """A site with the models that have it in the main graph, their flat graphs, and the types of values."""
 
     models: Pair
@@ -54,7 +54,7 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]
         differences += found
         calls = list(calls_of(models, functions)) if sites else []
         in_calls = (case for pair in calls for case in _cases(pair, function_types, ordered=False)[1])
-        cases += [replace(case, region=replace(case.region, unit=name)) for case in in_calls]
+        cases += [case._replace(region=case.region._replace(unit=name)) for case in in_calls]
         if sites and not calls:
             differences.append(Difference(name, "differs, and the main graph does not call it: it cannot run"))
     return differences, cases
@@ -81,7 +81,7 @@ def _compared(
     for region in regions:
         expanded = expanded_gradients(region.added, units[1].constants, opset)
         if expanded or any(map(roles.is_dialect, region.added)):
-            sites.append(replace(region, expanded=tuple(expanded)))
+            sites.append(region._replace(expanded=tuple(expanded)))
         else:
             counts = f"{len(region.removed)} removed and {len(region.added)} added nodes"
             what = f"{counts} at '{region.name}' differ, without a node of the dialect"
@@ -130,7 +130,7 @@ def _like_one_of(lowered: flat.Unit, node: flat.FlatNode) -> flat.FlatNode:
     if node.key in lowered.order or not any(node.outputs[required:]):
         return node
     key = flat.node_key(_without_unread(node, lowered.read, required), node.scope)
-    return replace(node, key=key) if key in lowered.order else node
+    return node._replace(key=key) if key in lowered.order else node
 
 
 def _without_unread(node: flat.FlatNode, read: Collection[str], required: int) -> NodeProto:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -143,7 +142,7 @@ def _exact(node: FlatNode) -> FlatNode:
     del proto.input[1:]
     proto.op_type = "Identity"
     proto.ClearField("attribute")
-    return replace(node, proto=proto, inputs=node.inputs[:1])
+    return node._replace(proto=proto, inputs=node.inputs[:1])
 
 
 def multiplies_by_fractions(cut: Cut) -> bool:

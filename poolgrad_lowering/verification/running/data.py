@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -94,8 +93,7 @@ _NOT_FINITE = {"unbounded", "unknown"}
 _LEFT_OUT = {NO_NAN_POOLED: {"nan"}, NO_INFINITE_POOLED: {"extremes", "nothing"}}
 
 
-@dataclass(frozen=True)
-class Divisors:
+class Divisors(NamedTuple):
     """The divisor of each element of an incoming gradient, and the plane (n, c) that it belongs to in the operator.
 
     `most` is the largest sum of an element of dx, in the largest multiple that is drawn: without other operators that

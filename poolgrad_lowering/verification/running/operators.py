@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.util import find_spec
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
@@ -55,13 +57,12 @@ _LABELS: dict[str, tuple[int, int, int | None]] = {
 """The positions of an operator's scores, its labels and, if it is an operand, of the label that does not count."""
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     """The values of the lowered model, or why there are none. `stored` are those of its initializers."""
 
     values: NamedArrays
     reason: str
-    stored: NamedArrays = field(default_factory=dict)
+    stored: NamedArrays = MappingProxyType({})
 
 
 def compare_operators(

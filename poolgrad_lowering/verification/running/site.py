@@ -12,9 +12,9 @@ import math
 import re
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -46,8 +46,7 @@ _MOST_ELEMENTS = 1 << 21
 """The number of input elements above which no further values of symbolic sizes are tried."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """How sites are run. `provider` runs the lowered side, or None for the function bodies.
 
     Without a number of `runs` there are enough for every kind of data and for all sizes of a site.
@@ -58,8 +57,7 @@ class Settings:
     provider: evaluator.Provider | None = None
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """A case in which the sides of a site differ: the models of both sides and the inputs."""
 
     original: ModelProto
@@ -219,7 +217,7 @@ def _completed_types(cut: Cut, types: TensorTypes) -> dict[str, TensorType]:
         value = roles.pooled(node)
         if value in pooled and node.op == ("", "MaxPool") and known[value].dims is None:
             axes = windows_of(node, constants)
-            known[value] = replace(known[value], dims=(None,) * (2 + len(axes)) if axes else None)
+            known[value] = known[value]._replace(dims=(None,) * (2 + len(axes)) if axes else None)
     for value, role in cut.inputs.items():
         if role is Role.GRADIENT and pooled and (value not in known or known[value].claimed):
             known[value] = TensorType(known[pooled[0]].element, known[value].dims if value in known else None)

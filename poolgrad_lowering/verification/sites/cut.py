@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import TensorProto
 
@@ -34,8 +33,7 @@ class Role(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """Both sides of a site. Nodes are in order; `inputs` are the free values with their roles."""
 
     region: ChangedRegion
@@ -164,7 +162,7 @@ def with_pooled(node: FlatNode, unit: Unit, types: TensorTypes) -> FlatNode:
     if declared is not None and declared.dims is not None and all(isinstance(dim, int) for dim in declared.dims[2:]):
         return node
     pooled = _pooled(node, unit.nodes, types)
-    return node if pooled is None else replace(node, inputs=(*node.inputs, pooled))
+    return node if pooled is None else node._replace(inputs=(*node.inputs, pooled))
 
 
 def _pooled(node: FlatNode, nodes: Iterable[FlatNode], types: TensorTypes) -> str | None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto
@@ -81,8 +81,7 @@ _EXPANDED = tuple(name for name, op in OPS.items() if op.is_gradient and op.prot
 """The gradients that no graph of CANN can have."""
 
 
-@dataclass(frozen=True)
-class ExpandedGradient:
+class ExpandedGradient(NamedTuple):
     """A gradient as the nodes of its function body: its result, the incoming gradient, and the keys of the nodes."""
 
     result: str

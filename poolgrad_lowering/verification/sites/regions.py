@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import networkx as nx
 
@@ -24,8 +24,7 @@ MAX_NAMED = 3
 """The number of sites of one region that its identifier names."""
 
 
-@dataclass(frozen=True)
-class ChangedRegion:
+class ChangedRegion(NamedTuple):
     """The nodes of only the original, the nodes of only the lowered unit, and the values that both define.
 
     `expanded` are the gradients that the lowered unit computes by the nodes of a function body of the dialect.
