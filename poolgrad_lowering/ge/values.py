@@ -16,6 +16,7 @@ from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.facts.stated import PLAIN_CONSTANTS
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs
 from poolgrad_lowering.model.ir.index import ModelIndex
@@ -40,8 +41,6 @@ DRAWN = frozenset(
 """Operators with another result each time, which are not computed when the session is made."""
 _MOST_ELEMENTS = 1 << 10
 """Of a constant whose numbers are read: axes, shapes and pads have fewer."""
-_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-"""The attributes of Constant with numbers in place of a tensor, and the element type that they give."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
     for attribute in node.attribute:
         if attribute.name == "value":
             return attribute.t
-        if attribute.name in _NUMBERS:
+        if attribute.name in PLAIN_CONSTANTS:
             numbers = helper.get_attribute_value(attribute)
-            return numpy_helper.from_array(np.array(numbers, _NUMBERS[attribute.name]))
+            return numpy_helper.from_array(np.array(numbers, PLAIN_CONSTANTS[attribute.name]))
     return None

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import onnx.defs
@@ -28,8 +29,7 @@ from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.model.diagnostics.text import first_of, operator_text
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.graphs import graphs, inner_graphs
-from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.index import ModelIndex, with_inner
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 
 
@@ -134,15 +134,8 @@ def _contributed() -> frozenset[str]:
 
 def _nodes(model: ModelProto) -> Iterator[NodeProto]:
     """Yield all nodes of a model, also those of subgraphs and of functions that are not the dialect's."""
-    for graph in graphs(model.graph):
-        yield from graph.node
-    for function in model.functions:
-        if function.domain != DOMAIN:
-            for node in function.node:
-                yield node
-                for inner in inner_graphs(node):
-                    for graph in graphs(inner):
-                        yield from graph.node
+    functions = (function.node for function in model.functions if function.domain != DOMAIN)
+    return with_inner(chain(model.graph.node, *functions))
 
 
 def _shown(counts: Counter[str]) -> str:

@@ -26,6 +26,7 @@ from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
 from poolgrad_lowering.model.facts.shape_rules import NEW_SIZES, is_opaque, shape_rule
 from poolgrad_lowering.model.facts.stated import (
     MAX_CONSTANT,
+    PLAIN_CONSTANTS,
     all_bits_clear,
     bits_clear,
     default_tensor,
@@ -47,12 +48,6 @@ T = TypeVar("T")
 VIEW_OPS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
 """Operators whose output has the input's elements in the same row-major order."""
 
-_PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
-    ("value_int", np.int64),
-    ("value_ints", np.int64),
-    ("value_float", np.float32),
-    ("value_floats", np.float32),
-)
 _MAX_TABLE = 1 << 23
 _MAX_NESTED = 8
 """The number of shapes that are derived one from another before those behind them are derived in order."""
@@ -363,7 +358,7 @@ class Facts(Memo):
             return self._read(origin, lambda: small_array(tensor, self._external, limit))
         if node is None or not node.is_a("Constant"):
             return None
-        for name, dtype in _PLAIN_CONSTANTS:
+        for name, dtype in PLAIN_CONSTANTS.items():
             stored = attribute(node, name)
             if isinstance(stored, (int, float, list)):
                 return np.asarray(stored, dtype)

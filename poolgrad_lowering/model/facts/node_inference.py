@@ -20,7 +20,7 @@ from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.facts.shape_rules import Known, opaque
 from poolgrad_lowering.model.ir.attributes import ONNX_DOMAINS
 from poolgrad_lowering.model.ir.dims import Dim, Shape, size
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs, with_inner
 from poolgrad_lowering.model.ir.scopes import LOCAL, Node, Value, canonical_domain
 
 _MOST_FUNCTIONS = 1 << 11
@@ -238,15 +238,6 @@ class Hiding:
 def refers(node: NodeProto) -> bool:
     """Whether an attribute of the node comes from the caller of its function."""
     return any(attribute.ref_attr_name for attribute in node.attribute)
-
-
-def with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """The nodes, and those in their subgraphs."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for _, graph in subgraphs(attribute):
-                yield from with_inner(graph.node)
 
 
 def sizes_in(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:

@@ -18,6 +18,11 @@ from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Scope, Value
 
 MAX_CONSTANT = 1 << 16
+PLAIN_CONSTANTS: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("value_int", "value_ints"), np.int64),
+    **dict.fromkeys(("value_float", "value_floats"), np.float32),
+}
+"""The attributes of Constant with numbers in place of a tensor, and the element type that they give."""
 
 
 def stored_tensor(value: Value) -> TensorProto | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import onnx
 from onnx import AttributeProto
@@ -14,6 +14,8 @@ from onnx.defs import OpSchema
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.ir.scopes import Node
+
+T = TypeVar("T")
 
 ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN)
 """The domains of ONNX itself: the process may have registered operators of others."""
@@ -63,18 +65,13 @@ def attribute(node: Node, name: str) -> Any:
 
 def integers(node: Node, name: str, absent: list[int] | None = None) -> list[int] | None:
     """The value of a list of integers; `absent` if there is no attribute and no default, None for any other type."""
-    value = attribute(node, name)
-    if value is None:
-        return absent
-    return value if isinstance(value, list) and {*map(type, value)} <= {int} else None
+    value: list[int] | None = _typed(node, name, absent, list)
+    return value if value is None or {*map(type, value)} <= {int} else None
 
 
 def integer(node: Node, name: str, absent: int | None = None) -> int | None:
     """The value of an integer; `absent` if there is no attribute and no default, None for any other type."""
-    value = attribute(node, name)
-    if value is None:
-        return absent
-    return value if isinstance(value, int) else None
+    return _typed(node, name, absent, int)
 
 
 def boolean(node: Node, name: str) -> bool | None:
@@ -85,10 +82,14 @@ def boolean(node: Node, name: str) -> bool | None:
 
 def text(node: Node, name: str, absent: str | None = None) -> str | None:
     """The value of a string; `absent` if there is no attribute and no default, None for any other type."""
+    return _typed(node, name, absent, str)
+
+
+def _typed(node: Node, name: str, absent: T | None, kind: type[T]) -> T | None:
     value = attribute(node, name)
     if value is None:
         return absent
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, kind) else None
 
 
 @lru_cache(maxsize=256)

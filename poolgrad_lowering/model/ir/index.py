@@ -246,6 +246,15 @@ def subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProto]
         yield f"{attribute.name}[{number}]", graph
 
 
+def with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes, and those in their subgraphs."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for _, graph in subgraphs(attribute):
+                yield from with_inner(graph.node)
+
+
 def value_infos_of(scope: Scope, names: Collection[str]) -> list[int]:
     """The positions of a scope's value_infos with these names; a model may have several for one value."""
     entries = scope.proto.value_info
