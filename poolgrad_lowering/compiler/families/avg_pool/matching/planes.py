@@ -9,9 +9,9 @@ gradient is divided by constants, one for each window.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,7 @@ from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes, poo
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Scale:
+class Scale(NamedTuple):
     """What tensors are divided by, one number for each window, and the other numbers that they are multiplied with."""
 
     divisors: Array
@@ -83,8 +82,7 @@ class Scale:
             return bool((numbers == self.divisors).all())
 
 
-@dataclass(frozen=True, eq=False)
-class Quotient:
+class Quotient(NamedTuple):
     """A tensor as the quotient of a gradient and constants.
 
     `dividends` are the values that have the gradient, nearest first; some of them perhaps in another shape, or in a
