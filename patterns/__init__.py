@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How each producer spells a pool gradient: one module per form, each with a `FORM`.
+"""How each producer spells a pool gradient: one module per form, each with a `match` under `@form`.
 
 A form is added by adding its module; nothing here names it. Forms of other packages, registered under the entry point
 group `poolgrad_lowering.patterns`, come after them. An entry point names a `Form`, or a module with a `FORM`. An
@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from typing import NamedTuple
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import OWN_FORMS, Form
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,9 @@ def broken_plugins() -> tuple[BrokenPlugin, ...]:
 def own_forms() -> tuple[Form, ...]:
     """The forms of this package."""
     names = sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-    return tuple(import_module(f"{__name__}.{name}").FORM for name in names)
+    for name in names:
+        import_module(f"{__name__}.{name}")
+    return tuple(map(OWN_FORMS.__getitem__, names))
 
 
 @lru_cache(maxsize=1)

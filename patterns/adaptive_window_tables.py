@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from poolgrad_lowering.compiler.analysis.evaluation import static_shape
-from poolgrad_lowering.compiler.families.gradient import Form, Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum, window_tables
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
@@ -37,6 +37,11 @@ from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import factorisations
 
 
+@form(
+    ("", "ScatterElements"),
+    summary="AdaptiveMaxPool written out: ScatterElements(reduction=add) by an ArgMax over windows gathered by a table",
+    priority=10,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where no table is read."""
     scatter = Scatter.read(node)
@@ -84,12 +89,3 @@ def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple
             yield source, found
     if len(shape) == 3:
         yield from ((rows, shape[:2] + sizes) for sizes in factorisations(shape[-1], 2))
-
-
-FORM = Form(
-    name="adaptive_window_tables",
-    anchors=(("", "ScatterElements"),),
-    summary="AdaptiveMaxPool written out: ScatterElements(reduction=add) by an ArgMax over windows gathered by a table",
-    match=match,
-    priority=10,
-)

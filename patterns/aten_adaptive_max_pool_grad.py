@@ -15,7 +15,7 @@ What must hold: the indices come from such a node and count inside planes, and x
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, aten_operator
@@ -31,6 +31,11 @@ _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
 _OPERANDS = (0, 1, 2)
 
 
+@form(
+    *aten_anchors(*_RANKS),
+    summary="PyTorch operators in ONNX: adaptive_max_pool2d_backward and adaptive_max_pool3d_backward",
+    priority=10,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     rank = _RANKS.get(aten_operator(facts, node) or "")
@@ -49,12 +54,3 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     if len(sizes) != rank or min(sizes) < 1:
         raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has output_size {}", node.label, sizes)
     return ForwardOp(node, x, Windows(AdaptiveWindows(), static_dims(sizes)))
-
-
-FORM = Form(
-    name="aten_adaptive_max_pool_grad",
-    anchors=aten_anchors(*_RANKS),
-    summary="PyTorch operators in ONNX: adaptive_max_pool2d_backward and adaptive_max_pool3d_backward",
-    match=match,
-    priority=10,
-)

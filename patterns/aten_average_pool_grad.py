@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
-from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
+from poolgrad_lowering.compiler.families.gradient import Operand, View, form
 from poolgrad_lowering.compiler.families.shared import matching
 from poolgrad_lowering.compiler.families.shared.checks import pooled_input_shape, stated_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
@@ -32,6 +32,11 @@ _RANKS = _WINDOWED | _ADAPTIVE
 _GRAD, _X, _ARGUMENTS, _COUNTS, _DIVISOR = 0, 1, 2, 6, 7
 
 
+@form(
+    *matching.aten_anchors(*_RANKS),
+    summary="PyTorch operators in ONNX: avg_pool2d_backward, _adaptive_avg_pool2d_backward and those of 3-D pools",
+    priority=40,
+)
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     operator = matching.aten_operator(facts, node) or ""
@@ -80,12 +85,3 @@ def _divisor(facts: Facts, node: Node) -> int | None:
         return 0
     given = static_integers(facts, node, _DIVISOR)
     return given[0] if given is not None and len(given) == 1 and given[0] > 0 else None
-
-
-FORM = Form(
-    name="aten_average_pool_grad",
-    anchors=matching.aten_anchors(*_RANKS),
-    summary="PyTorch operators in ONNX: avg_pool2d_backward, _adaptive_avg_pool2d_backward and those of 3-D pools",
-    match=match,
-    priority=40,
-)

@@ -17,7 +17,7 @@ of its example into the graph.
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, aten_operator, pool_arguments
@@ -30,6 +30,11 @@ _GRAD, _X, _ARGUMENTS, _INDICES = 0, 1, 2, 7
 _FORWARD_ARGUMENTS = 1
 
 
+@form(
+    *aten_anchors(*_RANKS),
+    summary="PyTorch operators in ONNX: max_pool2d_with_indices_backward and max_pool3d_with_indices_backward",
+    priority=20,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     rank = _RANKS.get(aten_operator(facts, node) or "")
@@ -44,12 +49,3 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     if rank is None or x is None:
         return None
     return ForwardOp(node, x, pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank))
-
-
-FORM = Form(
-    name="aten_max_pool_grad",
-    anchors=aten_anchors(*_RANKS),
-    summary="PyTorch operators in ONNX: max_pool2d_with_indices_backward and max_pool3d_with_indices_backward",
-    match=match,
-    priority=20,
-)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, of_no_pool
-from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
+from poolgrad_lowering.compiler.families.gradient import Operand, View, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import check_not_constant
@@ -49,6 +49,11 @@ class _Reduction(NamedTuple):
     keepdims: bool | None
 
 
+@form(
+    *aten_anchors(_OPERATOR),
+    summary="PyTorch operators in ONNX: value_selecting_reduction_backward of a maximum over one axis",
+    priority=30,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     if aten_operator(facts, node) != _OPERATOR:
@@ -105,12 +110,3 @@ def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
 def _number(facts: Facts, node: Node, position: int) -> int | None:
     numbers = static_integers(facts, node, position)
     return numbers[0] if numbers is not None and len(numbers) == 1 else None
-
-
-FORM = Form(
-    name="aten_value_selecting_grad",
-    anchors=aten_anchors(_OPERATOR),
-    summary="PyTorch operators in ONNX: value_selecting_reduction_backward of a maximum over one axis",
-    match=match,
-    priority=30,
-)

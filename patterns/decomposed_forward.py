@@ -24,7 +24,7 @@ import numpy as np
 
 from poolgrad_lowering.compiler.analysis.constant_values import ARITHMETIC_RULES, constant_value
 from poolgrad_lowering.compiler.analysis.evaluation import Array, static_shape
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum, window_tables
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
@@ -50,6 +50,11 @@ class _Gathered(NamedTuple):
     coordinates: Array
 
 
+@form(
+    ("", "ScatterElements"),
+    summary="MaxPool written out: ScatterElements(reduction=add) by arithmetic on an ArgMax over GatherND's windows",
+    priority=20,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where nothing was computed."""
     scatter = Scatter.read(node)
@@ -132,12 +137,3 @@ def _pooled(
     shapes = static_dims(sizes), static_dims(sizes[:2] + counts)
     pooled = Pooled(gathered.x, element_type, *shapes, PoolAttributes.of(windows))
     return pooled, np.array_equal(table, window_tables.adaptive_table(sizes[2:], counts))
-
-
-FORM = Form(
-    name="decomposed_forward",
-    anchors=(("", "ScatterElements"),),
-    summary="MaxPool written out: ScatterElements(reduction=add) by arithmetic on an ArgMax over GatherND's windows",
-    match=match,
-    priority=20,
-)

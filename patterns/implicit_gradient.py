@@ -11,13 +11,18 @@ What must hold to be reported: `y` is computed from a MaxPool. Without one the n
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import text
 from poolgrad_lowering.model.ir.scopes import Node
 
 
+@form(
+    ("ai.onnx.preview.training", "Gradient"),
+    summary="ONNX's preview operator Gradient over a graph with a MaxPool: refused",
+    priority=10,
+)
 def match(facts: Facts, node: Node) -> None:
     """Why a Gradient node is not lowered; None where no MaxPool is in front of what is differentiated."""
     if facts.is_function(node):
@@ -29,12 +34,3 @@ def match(facts: Facts, node: Node) -> None:
         if pool is not None and pool.is_a("MaxPool"):
             what = "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that"
             raise Refuse(Code.IMPLICIT_GRADIENT, what, node.label, name, pool.label)
-
-
-FORM = Form(
-    name="implicit_gradient",
-    anchors=(("ai.onnx.preview.training", "Gradient"),),
-    summary="ONNX's preview operator Gradient over a graph with a MaxPool: refused",
-    match=match,
-    priority=10,
-)

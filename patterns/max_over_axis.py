@@ -19,7 +19,7 @@ gets one index, so a scatter that overwrites, as PyTorch exports it, is the same
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering
-from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
+from poolgrad_lowering.compiler.families.gradient import Operand, View, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching import axis_maximum
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
@@ -37,6 +37,11 @@ from poolgrad_lowering.model.ir.dims import Shown, size
 from poolgrad_lowering.model.ir.scopes import Node
 
 
+@form(
+    ("", "ScatterElements"),
+    summary="The maximum over one axis: ScatterElements onto zeros by an ArgMax along it",
+    priority=30,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where it is no ArgMax's.
 
@@ -78,12 +83,3 @@ def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -
         return True
     what = "{} onto {} is not proven to go along axis {} of {}"
     raise Refuse(Code.ROWS_NOT_PLANES, what, Shown(recorded), Shown(base), axis, Shown(pooled.x_shape))
-
-
-FORM = Form(
-    name="max_over_axis",
-    anchors=(("", "ScatterElements"),),
-    summary="The maximum over one axis: ScatterElements onto zeros by an ArgMax along it",
-    match=match,
-    priority=30,
-)

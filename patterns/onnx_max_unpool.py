@@ -16,7 +16,7 @@ One bit differs: −0.0 is written as it is, where a gradient adds it to zero.
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, indices
-from poolgrad_lowering.compiler.families.gradient import Form, Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.compiler.families.shared.checks import check_shape
@@ -27,6 +27,11 @@ from poolgrad_lowering.model.ir.scopes import Node
 from poolgrad_lowering.model.windows import PoolAttributes
 
 
+@form(
+    ("", "MaxUnpool"),
+    summary="ONNX's MaxUnpool(dY, Indices) with the Indices of a MaxPool whose windows do not overlap",
+    priority=10,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient:
     """The gradient that a MaxUnpool node computes; raises `Refuse` where it cannot be lowered."""
     grad, recorded, dx = node.input(0), node.input(1), node.output(0)
@@ -71,12 +76,3 @@ def _unpooled_shape(node: Node, pooled: Shape) -> Shape | None:
             return None
         sizes.append(Dim(count.coefficient * window.stride + beyond, count.symbols))
     return (*pooled[:2], *sizes)
-
-
-FORM = Form(
-    name="onnx_max_unpool",
-    anchors=(("", "MaxUnpool"),),
-    summary="ONNX's MaxUnpool(dY, Indices) with the Indices of a MaxPool whose windows do not overlap",
-    match=match,
-    priority=10,
-)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
-from poolgrad_lowering.compiler.families.gradient import Form, Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, form
 from poolgrad_lowering.compiler.families.shared.checks import check_windows, known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
@@ -27,6 +27,11 @@ from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes
 
 
+@form(
+    ("", "AveragePoolGrad"),
+    summary="onnxruntime training: AveragePoolGrad(dY) with the attributes of an AveragePool, 1-D to 3-D",
+    priority=10,
+)
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that an AveragePoolGrad node computes; raises `Refuse` where it cannot be lowered."""
     grad, dx = node.input(0), node.output(0)
@@ -66,12 +71,3 @@ def _x_shape(facts: Facts, dx: Value, x: Value | None) -> Shape:
     if known is None:
         raise Refuse(Code.UNKNOWN_SHAPE, "neither the shape of '{}' nor that of its pool's input is known", dx.name)
     return known
-
-
-FORM = Form(
-    name="ort_average_pool_grad",
-    anchors=(("", "AveragePoolGrad"),),
-    summary="onnxruntime training: AveragePoolGrad(dY) with the attributes of an AveragePool, 1-D to 3-D",
-    match=match,
-    priority=10,
-)

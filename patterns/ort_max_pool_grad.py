@@ -14,7 +14,7 @@ MaxPoolGrad contradicts that MaxPool. Older releases copy no attributes.
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, indices
-from poolgrad_lowering.compiler.families.gradient import Form, Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.compiler.families.shared.checks import check_shape
@@ -24,6 +24,11 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.scopes import Node
 
 
+@form(
+    ("", "MaxPoolGrad"),
+    summary="onnxruntime training: MaxPoolGrad(dY, Indices) with the Indices of a MaxPool, 1-D to 3-D",
+    priority=10,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a MaxPoolGrad node computes; raises `Refuse` where it cannot be lowered.
 
@@ -60,12 +65,3 @@ def _check_attributes(node: Node, forward: ForwardPool) -> None:
         if name in node.attributes and (found := attribute(node, name)) != expected:
             what = "{} is {} here and {} on MaxPool '{}'"
             raise Refuse(Code.ATTRIBUTE_MISMATCH, what, name, found, expected, forward.node.label)
-
-
-FORM = Form(
-    name="ort_max_pool_grad",
-    anchors=(("", "MaxPoolGrad"),),
-    summary="onnxruntime training: MaxPoolGrad(dY, Indices) with the Indices of a MaxPool, 1-D to 3-D",
-    match=match,
-    priority=10,
-)

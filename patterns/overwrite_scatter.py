@@ -16,7 +16,7 @@ is one window. Where windows share an element, the last one wins, which is no gr
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import find_indices
-from poolgrad_lowering.compiler.families.gradient import Form, Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
@@ -30,6 +30,12 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.scopes import Node
 
 
+@form(
+    ("", "ScatterElements"),
+    ("", "ScatterND"),
+    summary="PyTorch scatter and index_put, max-unpool: overwriting by a MaxPool's Indices where no windows overlap",
+    priority=40,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that an overwriting scatter computes; raises `Refuse` where it cannot be lowered.
 
@@ -46,12 +52,3 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     check_adds_to_zeros(facts, scatter, ("none",))
     check_positions(facts, scatter, forward, found.numbering)
     return scattered_gradient(facts, scatter, forward, Operand(found.argmax), numbering=found.argmax_numbering)
-
-
-FORM = Form(
-    name="overwrite_scatter",
-    anchors=(("", "ScatterElements"), ("", "ScatterND")),
-    summary="PyTorch scatter and index_put, max-unpool: overwriting by a MaxPool's Indices where no windows overlap",
-    match=match,
-    priority=40,
-)

@@ -20,7 +20,7 @@ from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import Scale, quotients
 from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread, average, results, scaled, stages
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import attribute, text
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, static_dims
@@ -37,6 +37,11 @@ _EXACT = {
 """The coordinates and rounding that repeat each element alike: any whole number of times (0), or at most this many."""
 
 
+@form(
+    *(("", op_type) for op_type in ("Resize", "Upsample", "Expand", "Tile")),
+    summary="Average pools whose windows do not overlap: a divided gradient, repeated by Resize, Expand or Tile",
+    priority=50,
+)
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that repeats a divided value. None for everything else: most such nodes enlarge or broadcast."""
     is_resized = node.is_a("Resize", "Upsample")
@@ -125,12 +130,3 @@ def _expanded(facts: Facts, node: Node, joined: Shape | None) -> tuple[int, ...]
     is_joined = 0 < len(kernel) <= 3 and is_static(joined[-len(kernel) :])
     of_ones = all(one in (dim, Dim(1)) for one, dim in zip(shape, result, strict=True))
     return tuple(kernel) if is_joined and of_ones and not any(is_repeated for _, is_repeated in axes) else None
-
-
-FORM = Form(
-    name="repeated_average_pool_grad",
-    anchors=tuple(("", op_type) for op_type in ("Resize", "Upsample", "Expand", "Tile")),
-    summary="Average pools whose windows do not overlap: a divided gradient, repeated by Resize, Expand or Tile",
-    match=match,
-    priority=50,
-)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import pooled_shape
-from poolgrad_lowering.compiler.families.gradient import Form, Operand, View
+from poolgrad_lowering.compiler.families.gradient import Operand, View, form
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.compiler.families.shared.matching import gradient_operator
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
@@ -26,6 +26,11 @@ from poolgrad_lowering.model.ir.scopes import Node
 _OPERATORS = ("AvgPoolGrad", "AvgPool3DGrad")
 
 
+@form(
+    *((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in _OPERATORS),
+    summary="TensorFlow through tf2onnx: AvgPoolGrad and AvgPool3DGrad with the shape of x",
+    priority=20,
+)
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered.
 
@@ -54,12 +59,3 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
         x_shape=x_shape,
         pooled_shape=pooled_shape(facts, grad, operator.windows, x_shape, view),
     )
-
-
-FORM = Form(
-    name="tensorflow_average_pool_grad",
-    anchors=tuple((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in _OPERATORS),
-    summary="TensorFlow through tf2onnx: AvgPoolGrad and AvgPool3DGrad with the shape of x",
-    match=match,
-    priority=20,
-)

@@ -18,7 +18,7 @@ the one without; for other values y keeps its bits.
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import tensorflow_gradient
 from poolgrad_lowering.compiler.families.shared.matching import arranged, gradient_operator
@@ -31,6 +31,11 @@ _INPUTS = {"MaxPoolGrad": 3, "MaxPoolGradV2": 5, "MaxPool3DGrad": 3}
 """The operators, and how many inputs each one has."""
 
 
+@form(
+    *((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in _INPUTS),
+    summary="TensorFlow through tf2onnx: MaxPoolGrad, MaxPoolGradV2 and MaxPool3DGrad with the MaxPool that made y",
+    priority=20,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that one of TensorFlow's nodes computes; raises `Refuse` where it cannot be lowered.
 
@@ -48,12 +53,3 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if pool is None or not pool.is_a("MaxPool") or not is_its_output:
         raise Refuse(Code.NO_FORWARD_POOL, "'{}' is not the output of a MaxPool", pooled.name)
     return tensorflow_gradient(facts, operator, pool, x, grad)
-
-
-FORM = Form(
-    name="tensorflow_max_pool_grad",
-    anchors=tuple((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in _INPUTS),
-    summary="TensorFlow through tf2onnx: MaxPoolGrad, MaxPoolGradV2 and MaxPool3DGrad with the MaxPool that made y",
-    match=match,
-    priority=20,
-)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import behind_casts, tensorflow_gradient
 from poolgrad_lowering.compiler.families.shared.matching import Arranged, arranged, gradient_operator
@@ -42,6 +42,11 @@ Coefficients = dict[str, Dim]
 """An index as a sum: the factors of the position in the plane, of the channel and of the batch, by the term's name."""
 
 
+@form(
+    *((domain, "MaxPoolGradWithArgmax") for domain in TENSORFLOW_DOMAINS),
+    summary="TensorFlow through tf2onnx: MaxPoolGradWithArgmax (x, dy, argmax), argmax made from a MaxPool's Indices",
+    priority=30,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a MaxPoolGradWithArgmax node computes; raises `Refuse` where it cannot be lowered.
 
@@ -172,12 +177,3 @@ def _is_range(facts: Facts, value: Value, count: Dim) -> bool:
         return False
     bounds = [facts.integers(node.input(position)) for position in range(3)]
     return bounds == [(Dim(0),), (count,), (Dim(1),)]
-
-
-FORM = Form(
-    name="tensorflow_max_pool_grad_with_argmax",
-    anchors=tuple((domain, "MaxPoolGradWithArgmax") for domain in TENSORFLOW_DOMAINS),
-    summary="TensorFlow through tf2onnx: MaxPoolGradWithArgmax (x, dy, argmax), argmax made from a MaxPool's Indices",
-    match=match,
-    priority=30,
-)

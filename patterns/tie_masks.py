@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import VIEW_OPS, Facts
 from poolgrad_lowering.model.ir.scopes import Node, Value
@@ -29,6 +29,11 @@ _LAYOUT = (*VIEW_OPS, "Transpose")
 _SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile")
 
 
+@form(
+    ("", "Equal"),
+    summary="Equality with the own maximum (amax, jnp.max, tf.reduce_max, upsampled pools): recognised, never lowered",
+    priority=10,
+)
 def match(facts: Facts, node: Node) -> None:
     """The reason why an Equal node is no pool's gradient; None if it does not compare a value with its maximum."""
     left, right = node.input(0), node.input(1)
@@ -65,12 +70,3 @@ def _is_around_each_element(facts: Facts, maximum: Node, values: Sequence[Value]
 def _upstream(value: Value, through: tuple[str, ...]) -> Iterator[Value]:
     """The value, and those that it comes from through the first inputs of some operators, nearest first."""
     return value.sources(lambda node: node.is_a(*through))
-
-
-FORM = Form(
-    name="tie_masks",
-    anchors=(("", "Equal"),),
-    summary="Equality with the own maximum (amax, jnp.max, tf.reduce_max, upsampled pools): recognised, never lowered",
-    match=match,
-    priority=10,
-)

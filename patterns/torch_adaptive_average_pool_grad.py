@@ -30,7 +30,7 @@ from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.planes import Quotient, quotients, written_gradient
 from poolgrad_lowering.compiler.families.avg_pool.matching.spread import results
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import static_integers
@@ -51,6 +51,11 @@ class _Tables(NamedTuple):
     mask: npt.NDArray[Any]
 
 
+@form(
+    ("", "ReduceSum"),
+    summary="PyTorch through poolgrad_lowering.torch: a sum over gathered windows of adaptive pooling",
+    priority=60,
+)
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that the sum computes; raises `Refuse` where it cannot be lowered. None for any other sum."""
     tables = _tables(facts, node)
@@ -132,12 +137,3 @@ def _are_windows(quotient: Quotient, tables: _Tables, sizes: Sizes, counts: Size
         if not np.array_equal(row[shown], numbers[np.ix_(*along)].reshape(-1)):
             return False
     return True
-
-
-FORM = Form(
-    name="torch_adaptive_average_pool_grad",
-    anchors=(("", "ReduceSum"),),
-    summary="PyTorch through poolgrad_lowering.torch: a sum over gathered windows of adaptive pooling",
-    match=match,
-    priority=60,
-)

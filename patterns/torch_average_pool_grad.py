@@ -31,7 +31,7 @@ import numpy.typing as npt
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.avg_pool.matching import planes, spread
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.attributes import integer
@@ -42,6 +42,11 @@ from poolgrad_lowering.model.windows import PoolAttributes
 Weight = npt.NDArray[np.generic]
 
 
+@form(
+    ("", "ConvTranspose"),
+    summary="PyTorch through poolgrad_lowering.torch: ConvTranspose with a kernel of ones of a divided gradient",
+    priority=50,
+)
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that a ConvTranspose with equal weights computes; raises `Refuse` where it cannot be lowered.
 
@@ -125,12 +130,3 @@ def _is_scaled(facts: Facts, source: Value) -> bool:
     """Whether a constant scales the planes."""
     producer = planes.held(facts, source)[-1].producer
     return producer is not None and any(planes.scaled_operands(facts, producer))
-
-
-FORM = Form(
-    name="torch_average_pool_grad",
-    anchors=(("", "ConvTranspose"),),
-    summary="PyTorch through poolgrad_lowering.torch: ConvTranspose with a kernel of ones of a divided gradient",
-    match=match,
-    priority=50,
-)

@@ -14,7 +14,7 @@ overwrites is the same as one that adds, but for a gradient of −0.0, which the
 
 from __future__ import annotations
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum, with_whole_reduction
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import Pooled
@@ -25,6 +25,12 @@ from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.scopes import Node
 
 
+@form(
+    ("", "ScatterElements"),
+    ("", "ScatterND"),
+    summary="PyTorch AdaptiveMaxPool(1): ScatterElements or ScatterND onto zeros by the ArgMax of a flattened plane",
+    priority=50,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a scatter computes, None where no plane was flattened."""
     scatter = Scatter.read(node)
@@ -39,12 +45,3 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     pooled = Pooled(x, known_element_type(facts, x), shape, one_window)
     gradient = plane_gradient(facts, scatter, pooled, ("add", "none"))
     return with_whole_reduction(facts, gradient, reducer)
-
-
-FORM = Form(
-    name="torch_global_max",
-    anchors=(("", "ScatterElements"), ("", "ScatterND")),
-    summary="PyTorch AdaptiveMaxPool(1): ScatterElements or ScatterND onto zeros by the ArgMax of a flattened plane",
-    match=match,
-    priority=50,
-)

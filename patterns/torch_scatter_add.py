@@ -25,7 +25,7 @@ The order of the checks is the order of the refusals: a later refusal means that
 from __future__ import annotations
 
 from poolgrad_lowering.compiler.analysis.provenance import Indices, indices
-from poolgrad_lowering.compiler.families.gradient import Form, Operand
+from poolgrad_lowering.compiler.families.gradient import Operand, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import (
@@ -40,6 +40,12 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.scopes import Node
 
 
+@form(
+    ("", "ScatterElements"),
+    ("", "ScatterND"),
+    summary="PyTorch joint graphs: a scatter that adds dY onto zeros by a MaxPool's Indices",
+    priority=60,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient:
     """The gradient that a scatter computes; raises `Refuse` where it cannot be lowered."""
     scatter = Scatter.read(node)
@@ -57,12 +63,3 @@ def _indices(facts: Facts, scatter: Scatter) -> Indices:
         if refused.refusal.code is Code.INDICES_SOURCE:
             check_can_be_of_a_pool(facts, scatter)
         raise
-
-
-FORM = Form(
-    name="torch_scatter_add",
-    anchors=(("", "ScatterElements"), ("", "ScatterND")),
-    summary="PyTorch joint graphs: a scatter that adds dY onto zeros by a MaxPool's Indices",
-    match=match,
-    priority=60,
-)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
@@ -36,6 +36,11 @@ _LISTS = ("kernel_size", "stride", "padding", "dilation")
 _OPERANDS = (0, 1, 2)
 
 
+@form(
+    *_RANKS,
+    summary="A user's symbolic function: npu::NPUMaxPool2dWithIndicesBackward and NPUMaxPool3dWithIndicesBackward",
+    priority=40,
+)
 def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     if facts.is_function(node):
@@ -60,12 +65,3 @@ def _windows(node: Node, rank: int) -> Windows:
     if attributes is None:
         raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has attributes that are malformed or out of range", node.label)
     return Windows(attributes)
-
-
-FORM = Form(
-    name="user_symbolic_grad",
-    anchors=tuple(_RANKS),
-    summary="A user's symbolic function: npu::NPUMaxPool2dWithIndicesBackward and NPUMaxPool3dWithIndicesBackward",
-    match=match,
-    priority=40,
-)

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.dims import Shape
@@ -100,3 +100,20 @@ class Form(NamedTuple):
     def order(self) -> tuple[int, str]:
         """The sort key of the order in which forms are tried."""
         return self.priority, self.name
+
+
+OWN_FORMS: dict[str, Form] = {}
+"""The forms of this package by their names, as far as the modules of `patterns` were imported."""
+
+Match = TypeVar("Match", bound=Callable[[Facts, Node], Gradient | None])
+
+
+def form(*anchors: tuple[str, str], summary: str, priority: int) -> Callable[[Match], Match]:
+    """Make the decorated function the `match` of a form of this package, which has the name of its module."""
+
+    def add(match: Match) -> Match:
+        name = match.__module__.rpartition(".")[2]
+        OWN_FORMS[name] = Form(name, anchors, summary, match, priority)
+        return match
+
+    return add
