@@ -8,7 +8,6 @@ The site is the gradient of LeNet's first pool, as PyTorch writes it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -83,8 +82,8 @@ def _graphs() -> tuple[Graph, Graph]:
 def _without_node_names(graph: Graph) -> Graph:
     """The graph without the first line below each operator, which is the long name of its node."""
     values = (Kind.OUTSIDE, Kind.RESULT)
-    boxes = (box if box.kind in values else replace(box, lines=box.lines[1:]) for box in graph.boxes)
-    return replace(graph, boxes=tuple(boxes))
+    boxes = (box if box.kind in values else box._replace(lines=box.lines[1:]) for box in graph.boxes)
+    return graph._replace(boxes=tuple(boxes))
 
 
 def _size(drawing: str) -> tuple[float, float]:

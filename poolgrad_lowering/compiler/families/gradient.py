@@ -105,13 +105,13 @@ class Form(NamedTuple):
 OWN_FORMS: dict[str, Form] = {}
 """The forms of this package by their names, as far as the modules of `patterns` were imported."""
 
-Match = TypeVar("Match", bound=Callable[[Facts, Node], Gradient | None])
+M = TypeVar("M", bound=Callable[[Facts, Node], Gradient | None])
 
 
-def form(*anchors: tuple[str, str], summary: str, priority: int) -> Callable[[Match], Match]:
+def form(*anchors: tuple[str, str], summary: str, priority: int) -> Callable[[M], M]:
     """Make the decorated function the `match` of a form of this package, which has the name of its module."""
 
-    def add(match: Match) -> Match:
+    def add(match: M) -> M:
         name = match.__module__.rpartition(".")[2]
         OWN_FORMS[name] = Form(name, anchors, summary, match, priority)
         return match

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Options:
     """The parameters of `lower` of the same names, with their defaults.
 
-    Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
+    Without a target it is that of the plan, without both the default. Raises `UnknownTargetError`, and `PlanError` if
+    the plan is for another product.
     """
 
     target: str | None = None
@@ -33,7 +34,12 @@ class Options:
     """The target to lower for."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "product", _resolve_target(self.target, self.plan))  # as a frozen dataclass sets it
+        name, plan = self.target, self.plan
+        otherwise = DEFAULT_TARGET if plan is None else plan.target
+        product = find_target(otherwise if name is None else name)
+        if plan is not None and find_target(plan.target) != product:
+            raise PlanError(plan.where.get("target", ""), f"the plan is for {plan.target}, not for {name}")
+        object.__setattr__(self, "product", product)  # as a frozen dataclass sets it
 
     def keeps_onnx(self, operator: str) -> bool:
         """Whether a gradient that is written in operators of ONNX does not become this operator."""
@@ -43,16 +49,3 @@ class Options:
     def trusts_defaults(self) -> bool:
         """Whether defaults of graph inputs are constants, by the option or by the plan."""
         return self.trust_defaults or (self.plan is not None and self.plan.trust_defaults)
-
-
-def _resolve_target(name: str | None, plan: LoweringPlan | None) -> Target:
-    """The target of this name; without a name the target of the plan; without both the default.
-
-    Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
-    """
-    if plan is None:
-        return find_target(DEFAULT_TARGET if name is None else name)
-    target = find_target(plan.target)
-    if name is not None and find_target(name) != target:
-        raise PlanError(plan.where.get("target", ""), f"the plan is for {plan.target}, not for {name}")
-    return target
