@@ -16,6 +16,7 @@ from onnx import FunctionProto, NodeProto, TensorProto, parser
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Maximum, Op, default_proto
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
+from poolgrad_lowering.model.ir.graphs import remove_entries
 
 
 class NoFunctionBodyError(PoolgradError):
@@ -101,9 +102,7 @@ def body_bytes(function: FunctionProto) -> bytes:
     kept = FunctionProto()
     kept.CopyFrom(function)
     defaults = [default_proto(attribute) for attribute in OPS[function.name].attributes if not attribute.required]
-    others = [attribute for attribute in kept.attribute_proto if attribute not in defaults]
-    del kept.attribute_proto[:]
-    kept.attribute_proto.extend(others)
+    remove_entries(kept.attribute_proto, defaults.__contains__)
     _clear_empty_strings(kept)
     return kept.SerializeToString(deterministic=True)
 

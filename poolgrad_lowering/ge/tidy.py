@@ -74,9 +74,7 @@ def drop_stale_value_infos(model: ModelProto) -> None:
         made = {name for node in graph.node for name in node.output}
         made.update(tensor.name for tensor in graph.initializer)
         made.update(value.name for value in graph.input)
-        kept = [value for value in graph.value_info if value.name in made]
-        del graph.value_info[:]
-        graph.value_info.extend(kept)
+        remove_entries(graph.value_info, lambda value: value.name not in made)  # noqa: B023 - called at once
 
 
 def drop_unused_import(model: ModelProto) -> None:

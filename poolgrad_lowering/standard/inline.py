@@ -15,7 +15,7 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
-from poolgrad_lowering.model.ir.graphs import fresh
+from poolgrad_lowering.model.ir.graphs import fresh, remove_entries
 from poolgrad_lowering.standard.nodes import Array, BodyNode, Tensor
 
 OPSET = 18
@@ -133,9 +133,7 @@ def _spelled(node: NodeProto, opset: int, numbers: Callable[[str], Sequence[int]
         _to_attributes(node, names, numbers)
     first, name = _NEW_ATTRIBUTES.get(node.op_type, (0, ""))
     if opset < first:
-        kept = [attribute for attribute in node.attribute if attribute.name != name]
-        del node.attribute[:]
-        node.attribute.extend(kept)
+        remove_entries(node.attribute, lambda attribute: attribute.name == name)
     _require(node, opset)
     return node
 

@@ -184,7 +184,6 @@ def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProt
 def _node(node: FlatNode, free: Collection[str]) -> NodeProto:
     """Return the node with the flat names of its values. Outputs that are free values of the cut are renamed."""
     proto = deepcopy(node.proto)
-    del proto.input[:], proto.output[:]
-    proto.input.extend(node.inputs)
-    proto.output.extend(f"{value} (not read)" if value in free else value for value in node.outputs)
+    proto.input[:] = node.inputs
+    proto.output[:] = [f"{value} (not read)" if value in free else value for value in node.outputs]
     return proto
