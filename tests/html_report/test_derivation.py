@@ -9,8 +9,7 @@ import re
 
 import pytest
 
-from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Step
-from poolgrad_lowering.report.html.record import Lowering
+from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Derivation, Step
 from poolgrad_lowering.report.report import AnchorReport
 from tests.html_report.pages import observed
 from tests.pool_graphs import ort_gradient, parse
@@ -35,10 +34,10 @@ def check(step: Step) -> None:
         assert evaluated(step.numbers) == (True if step.value == HOLDS else int(step.value)), step
 
 
-def lowering(shape: list[int], **attributes: object) -> tuple[AnchorReport, Lowering] | None:
+def derived(shape: list[int], **attributes: object) -> tuple[AnchorReport, Derivation] | None:
     report, recorder = observed(ort_gradient(shape, **attributes), "ascend950")
     [anchor], [record] = report.anchors, recorder.anchors
-    return None if record.lowering is None else (anchor, record.lowering)
+    return None if record.derivation is None else (anchor, record.derivation)
 
 
 def last(axis: AxisDerivation, *whats: str) -> int:
@@ -57,13 +56,13 @@ def test_every_window() -> None:
     """All steps are true, and the last kernel, padding and size are those of the node and the graph."""
     canvases = lowered = 0
     for attributes in WINDOWS:
-        found = lowering([1, 1, 7], **attributes)
+        found = derived([1, 1, 7], **attributes)
         if found is None:
             continue
         anchor, how = found
         assert anchor.attributes is not None
-        [axis] = how.derivation.axes
-        for step in (*axis.steps, *(step for forward in how.derivation.forward_axes for step in forward.steps)):
+        [axis] = how.axes
+        for step in (*axis.steps, *(step for forward in how.forward_axes for step in forward.steps)):
             check(step)
         assert last(axis, "kernel k″", "kernel") == anchor.attributes["ksize"][-1]
         assert last(axis, "padding p", "padding") == anchor.attributes["pads"][-1]
@@ -88,16 +87,16 @@ def test_every_window_of_an_average_pool() -> None:
         )
         report, recorder = observed(model, "ascend950")
         [anchor], [record] = report.anchors, recorder.anchors
-        if record.lowering is None:
+        if record.derivation is None:
             continue
         assert anchor.attributes is not None
-        [axis] = record.lowering.derivation.axes
+        [axis] = record.derivation.axes
         for step in axis.steps:
             check(step)
         assert last(axis, "kernel", "effective kernel k′") == anchor.attributes["ksize"][-1]
         assert last(axis, "padding p", "padding") == anchor.attributes["pads"][-1]
         assert axis.steps[-1].what.startswith("output size")
-        assert record.lowering.derivation.windows.endswith("the padding not counted")
+        assert record.derivation.windows.endswith("the padding not counted")
         lowered += 1
         canvases += any(step.what == "canvas C" for step in axis.steps)
     assert lowered > 30
@@ -119,8 +118,8 @@ def test_auto_pad(auto_pad: str, stride: int, size: int) -> None:
     )
     _, recorder = observed(model)
     [record] = recorder.anchors
-    assert record.lowering is not None, attributes
-    [axis] = record.lowering.derivation.axes
+    assert record.derivation is not None, attributes
+    [axis] = record.derivation.axes
     for step in axis.steps:
         check(step)
     total = next(step for step in axis.steps if step.what.startswith("pads of"))
@@ -136,7 +135,7 @@ def test_a_symbolic_size_has_formulas_without_numbers() -> None:
     )
     _, recorder = observed(model)
     [record] = recorder.anchors
-    assert record.lowering is not None
-    [axis] = record.lowering.derivation.axes
+    assert record.derivation is not None
+    [axis] = record.derivation.axes
     assert axis.steps[-1].numbers is None
     assert axis.steps[-1].value.endswith("for every size")

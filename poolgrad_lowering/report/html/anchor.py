@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Step
+from poolgrad_lowering.compiler.families.shared.derivation import HOLDS, AxisDerivation, Derivation, Step
+from poolgrad_lowering.dialect.targets import aclnn_function
 from poolgrad_lowering.model.diagnostics.codes import Code
 from poolgrad_lowering.model.diagnostics.diagnostic import Status
 from poolgrad_lowering.model.diagnostics.text import operator_text
@@ -15,7 +16,7 @@ from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.report.drawing.graph import Graph
 from poolgrad_lowering.report.drawing.markup import Markup, element, joined, shown
 from poolgrad_lowering.report.drawing.svg import in_words, svg
-from poolgrad_lowering.report.html.record import AnchorRecord, Lowering
+from poolgrad_lowering.report.html.record import AnchorRecord
 from poolgrad_lowering.report.html.tables import code, name, scrolled, table
 from poolgrad_lowering.report.report import AnchorReport
 
@@ -111,10 +112,10 @@ def _not_lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]
 
 
 def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
-    if record.lowering is None:
-        raise AssertionError(f"the lowered anchor '{anchor.name}' has no record of its lowering")
+    if record.derivation is None:
+        raise AssertionError(f"the lowered anchor '{anchor.name}' has no derivation")
     yield element("h3", "What it becomes")
-    yield from _becomes(anchor, record.lowering)
+    yield from _becomes(anchor, record.derivation)
     if anchor.trusted_defaults:
         names = shown(", ".join(anchor.trusted_defaults), _MAX_REASON)
         yield element("p", "It is right if no caller overrides the defaults of these graph inputs: ", code(names), ".")
@@ -122,16 +123,15 @@ def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
         before, after = _figure("Before", record.before), _figure("After", record.after)
         yield element("div", before, after, class_="pair")
         yield element("p", *(element("span", text, class_=kind) for kind, text in KEY), class_="key")
-    yield from _arithmetic(anchor, record.lowering)
+    yield from _arithmetic(anchor, record.derivation)
 
 
-def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
+def _becomes(anchor: AnchorReport, derivation: Derivation) -> Iterator[Markup]:
     form = element("a", code(shown(anchor.pattern or "")), href=f"#form-{anchor.pattern}")
-    yield element("p", "Form ", form, ", ", lowering.derivation.windows, ".")
-    yield element("p", code(f"npu.{anchor.op}"), ", run by ", code(lowering.function), ".")
-    if anchor.forward_op and lowering.forward_function:
-        pool = (code(f"npu.{anchor.forward_op}"), ", run by ", code(lowering.forward_function), ".")
-        yield element("p", "Its forward pool becomes ", *pool)
+    yield element("p", "Form ", form, ", ", derivation.windows, ".")
+    yield element("p", *_run(anchor.op or "", derivation))
+    if anchor.forward_op:
+        yield element("p", "Its forward pool becomes ", *_run(anchor.forward_op, derivation))
     elif anchor.forward_code:
         stays = Code(anchor.forward_code)
         why = shown(anchor.forward_reason or "", _MAX_REASON)
@@ -140,7 +140,12 @@ def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         )
 
 
-def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
+def _run(op: str, derivation: Derivation) -> tuple[Markup | str, ...]:
+    """A dialect operator, and the function of aclnn that runs it."""
+    return code(f"npu.{op}"), ", run by ", code(aclnn_function(op, derivation.rank)), "."
+
+
+def _arithmetic(anchor: AnchorReport, derivation: Derivation) -> Iterator[Markup]:
     yield element("h3", "Attributes and their derivation")
     if anchor.attributes:
         values = [
@@ -150,11 +155,11 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values], stacked=False)
     else:
         yield element("p", code(f"npu.{anchor.op}"), " has no attributes: its windows follow from the shapes.")
-    yield from _steps("The gradient, axis by axis", lowering.derivation.axes)
-    yield from _steps("The forward pool, axis by axis", lowering.derivation.forward_axes)
+    yield from _steps("The gradient, axis by axis", derivation.axes)
+    yield from _steps("The forward pool, axis by axis", derivation.forward_axes)
     operands = [
         (role.what, name(role.name), code(shown(f"{type_name(role.element_type)} {Shown(role.shape)}")))
-        for role in lowering.derivation.roles
+        for role in derivation.roles
     ]
     yield table("Operands", ("operand", "value", "type and shape"), operands, stacked=False)
 

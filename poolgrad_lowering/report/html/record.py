@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from poolgrad_lowering.compiler.families.registry import family_of
 from poolgrad_lowering.compiler.families.shared.derivation import Derivation
-from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp, Refused
+from poolgrad_lowering.compiler.families.verdicts import Refused
 from poolgrad_lowering.compiler.lowering.pipeline import Decisions
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dialect.targets import aclnn_function
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.model.diagnostics.diagnostic import reading_order
 from poolgrad_lowering.report.drawing.graph import Graph
@@ -22,21 +21,10 @@ MAX_DRAWN = 200
 """The number of anchors whose graphs are drawn, the first ones of the page; the others are shown without drawings."""
 
 
-class Lowering(NamedTuple):
-    """The lowering of a site: the derivation of its attributes, and the aclnn functions.
-
-    `forward_function` is None if the forward pool is not lowered.
-    """
-
-    derivation: Derivation
-    function: str
-    forward_function: str | None = None
-
-
 class AnchorRecord(NamedTuple):
-    """An anchor: its position in the node list of its graph, the names of its values, its drawings, and its lowering.
+    """An anchor: its position in the node list of its graph, the names of its values, its drawings, and its derivation.
 
-    `before` and `after` are None if they are not drawn, `lowering` is None if the anchor was not lowered.
+    `before` and `after` are None if they are not drawn, `derivation` is None if the anchor was not lowered.
     """
 
     position: int
@@ -44,7 +32,7 @@ class AnchorRecord(NamedTuple):
     outputs: tuple[str, ...]
     before: Graph | None
     after: Graph | None
-    lowering: Lowering | None
+    derivation: Derivation | None
 
 
 class Recorder:
@@ -68,24 +56,14 @@ class Recorder:
         numbers = sorted(range(len(verdicts)), key=lambda number: reading_order(verdicts[number].status))
         first = frozenset(numbers[:MAX_DRAWN])
         for number, verdict in enumerate(verdicts):
-            before = after = lowering = None
+            before = after = derivation = None
             if isinstance(verdict, Refused):
                 before = parts.around(verdict.anchor) if number in first else None
             else:
-                lowering = _lowering(verdict)
+                derivation = family_of(verdict.gradient).derivation(verdict)
                 if number in first:
                     replacement = of_sites[verdict.site]
                     before, after = parts.before(verdict, replacement), parts.after(verdict, replacement)
             anchor = verdict.anchor
             inputs, outputs = (tuple(value.name for value in ends if value) for ends in (anchor.inputs, anchor.outputs))
-            self.anchors.append(AnchorRecord(anchor.position, inputs, outputs, before, after, lowering))
-
-
-def _lowering(site: Lowered[Any]) -> Lowering:
-    derivation = family_of(site.gradient).derivation(site)
-    forward = site.forward if isinstance(site.forward, LoweredOp) else None
-    return Lowering(
-        derivation,
-        aclnn_function(site.op.name, derivation.rank),
-        aclnn_function(forward.name, derivation.rank) if forward else None,
-    )
+            self.anchors.append(AnchorRecord(anchor.position, inputs, outputs, before, after, derivation))
