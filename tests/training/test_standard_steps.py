@@ -206,6 +206,31 @@ def test_zeros_that_are_exchanged_or_not_read_are_found() -> None:
         assert [found.status for found in verify(original, damaged).operators] == ["differs"]
 
 
+OTHER_KERNELS = {
+    "ConvGrad": "g (float[2,2,5,6] x, float[2,3,5,6] dY, float[3,2,3,2] w) => (float[2,2,5,6] dX, float[3,2,3,2] dW)"
+    ' { y = Conv <auto_pad = "SAME_UPPER"> (x, w) d = Add(y, dY)'
+    ' dX, dW = com.microsoft.ConvGrad <auto_pad = "SAME_UPPER", strides = [1,1], kernel_shape = [3,2]> (d, x, w) }',
+    "BroadcastGradientArgs": "g (float[N,3,4] x, float[1,4] y) => (int64[p] a, int64[q] b)"
+    " { s = Shape(y) t = Shape(x) a, b = com.microsoft.BroadcastGradientArgs(s, t) }",
+}
+"""The kernel of the first ignores `auto_pad`, that of the second returns the last axis first."""
+
+
+@pytest.mark.parametrize("operator", OTHER_KERNELS)
+def test_a_right_definition_is_proven_where_the_kernel_computes_otherwise(operator: str) -> None:
+    original = onnx.parser.parse_model(f"{TRAINING} {OTHER_KERNELS[operator]}")
+    lowered = lower(original, standard=True).model
+    [found] = verify(original, lowered, whole_model=False).operators
+    assert (found.operator, found.status) == (f"com.microsoft.{operator}", "proven")
+    for node in lowered.graph.node:
+        if node.op_type == "ConvTranspose":
+            [pads] = [attribute for attribute in node.attribute if attribute.name == "pads"]
+            pads.ints[:] = [1, 1, 1, 0]
+        elif node.op_type == "Not":
+            node.op_type = "Identity"
+    assert [each.status for each in verify(original, lowered, whole_model=False).operators] == ["differs"]
+
+
 def test_nothing_is_written_that_is_not_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from poolgrad_lowering.standard import table
 

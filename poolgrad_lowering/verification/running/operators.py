@@ -5,9 +5,10 @@
 The lowered model is run once, in any onnxruntime, which gives the operands of each operator and its results. Each
 operator is then run alone on these operands, by onnxruntime's own kernel where the onnxruntime that is installed has
 one: that is onnxruntime-training. Its kernel of `AveragePoolGrad` is wrong for dilations, `auto_pad` and three axes, so
-that operator runs in onnx's evaluator. Operator and nodes are run once more alone, on other operands: smaller numbers,
-for which an epsilon counts, opposite flags, and labels of other classes. Where the results are 0 in the lowered model,
-they run alone both times, with random numbers for the operands that are 0.
+that operator runs in onnx's evaluator; that of `ConvGrad` ignores `auto_pad`, so the node gets pads. Operator and nodes
+are run once more alone, on other operands: smaller numbers, for which an epsilon counts, opposite flags, and labels of
+other classes. Where the results are 0 in the lowered model, they run alone both times, with random numbers for the
+operands that are 0.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.exports.restored import DecomposedNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
+from poolgrad_lowering.verification.graph.protos import attribute_values
+from poolgrad_lowering.verification.operators.pooling import onnx_windows
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.compare import ERRORS, largest, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line, reference_runner
@@ -47,6 +50,9 @@ _SMALLER, _SMALLER_HALF = 2.0**-6, 0.5
 
 _MASKED = ("DropoutGrad",)
 """Operators whose flags depend on each other: outside of training a mask is set everywhere."""
+
+_UNORDERED = ("BroadcastGradientArgs",)
+"""Operators whose results are sets of axes: onnxruntime's kernel returns the last one first."""
 
 _LABELS: dict[str, tuple[int, int, int | None]] = {
     "SoftmaxCrossEntropyLoss": (0, 1, None),
@@ -208,6 +214,8 @@ class _Comparison:
     def _judged(self, feeds: NamedArrays, expected: Sequence[AnyArray], found: NamedArrays) -> OperatorResult:
         """Compare the results of the operator and of its body, by name, on the same operands."""
         worst = 0.0
+        if self._node.op_type in _UNORDERED:
+            expected, found = [*map(np.sort, expected)], {name: np.sort(array) for name, array in found.items()}
         for value, before, error in zip(found, expected, self._errors(feeds, expected, found), strict=True):
             worst = max(worst, error)
             if not error <= ERRORS.get(str(before.dtype), 0.0):
@@ -247,10 +255,23 @@ class _Comparison:
         copy.CopyFrom(self._node)
         if copy.op_type in _SECOND_OUTPUT:
             copy.output[:] = ["(updated)", copy.output[0]]
+        if copy.op_type == "ConvGrad":
+            _give_pads(copy, *(feeds[name].shape[2:] for name in copy.input[1:3]))
         model = _model([copy], feeds, results, self._original, {})
         if copy.op_type == AVERAGE_POOL_GRADIENT:
             return [*reference_runner(model)(feeds).values()]
         return run_model(model, LEVELS[0], list(results), dict(feeds))
+
+
+def _give_pads(node: NodeProto, sizes: Sequence[int], kernel: Sequence[int]) -> None:
+    """Write the padding of `auto_pad` into a node as pads."""
+    held = attribute_values(node)
+    given = {name: held[name] for name in ("strides", "pads", "dilations") if name in held}
+    auto_pad = held.get("auto_pad", b"NOTSET").decode(errors="replace")
+    _, _, (begins, ends) = onnx_windows(sizes, kernel, auto_pad=auto_pad, **given)
+    kept = [attribute for attribute in node.attribute if attribute.name not in ("auto_pad", "pads")]
+    del node.attribute[:]
+    node.attribute.extend([*kept, helper.make_attribute("pads", [*begins, *ends])])
 
 
 def _other_operands(node: NodeProto, varied: NamedArrays, given: NamedArrays) -> dict[str, AnyArray]:
