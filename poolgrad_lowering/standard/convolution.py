@@ -24,6 +24,9 @@ from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, joined
 
+_VOLUME = 3
+"""Spatial axes of a volume."""
+
 
 class Windows(NamedTuple):
     """What a convolution moves over an image: `windows` are those of each axis.
@@ -147,13 +150,25 @@ def input_gradient(windows: Windows, outputs: Tensor, weight: Tensor, image: Ten
     if windows.sizes is not None and windows.counts is not None:
         axes = zip(windows.windows, windows.sizes, windows.counts, strict=True)
         left_over = [window.end - window.overhang(size, count) for window, size, count in axes]
-        return outputs.op("ConvTranspose", weight, **_attributes(windows), output_padding=left_over)
+        return _transposed(outputs, weight, _attributes(windows), left_over)
     if max(strides) == 1 or image is None:
         return outputs.op("ConvTranspose", weight, **_attributes(windows))
     # The windows may end before the image's padding does: as many rows as there may be, cut to the image.
     most = [stride - 1 for stride in strides]
-    whole = outputs.op("ConvTranspose", weight, **_attributes(windows, cut=False), output_padding=most)
+    whole = _transposed(outputs, weight, _attributes(windows, cut=False), most)
     return whole.op("Slice", [0] * (2 + len(strides)), image.op("Shape"))
+
+
+def _transposed(outputs: Tensor, weight: Tensor, attributes: dict[str, Any], left_over: list[int]) -> Tensor:
+    """The transposed convolution with rows that no window reaches at the end, which are zeros.
+
+    Over three axes CANN has no more output_padding than padding.
+    """
+    axes = len(left_over)
+    kept = list(map(min, left_over, attributes["pads"][axes:])) if axes == _VOLUME else left_over
+    result = outputs.op("ConvTranspose", weight, **attributes, output_padding=kept)
+    rest = [more - less for more, less in zip(left_over, kept, strict=True)]
+    return result.op("Pad", [0] * (axes + 4) + rest) if any(rest) else result
 
 
 def _turned_round(windows: Windows, outputs: Tensor, weight: Tensor) -> Tensor:

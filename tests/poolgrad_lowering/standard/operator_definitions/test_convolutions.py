@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,12 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
     "dilations": {"x": (2, 2, 9, 8), "w": (3, 2, 3, 2), "dilations": [2, 3], "pads": [2, 0, 1, 1]},
     "rows left over": {"x": (2, 2, 8, 9), "w": (3, 2, 3, 2), "strides": [3, 4]},
     "rows left over in the padding": {"x": (2, 2, 7), "w": (3, 2, 2), "strides": [3], "pads": [1, 2]},
+    "rows left over, 3-D": {
+        "x": (1, 2, 6, 6, 5),
+        "w": (3, 2, 3, 3, 2),
+        "strides": [2, 2, 3],
+        "pads": [0, 1, 0, 0, 2, 1],
+    },
     "gaps": {"x": (2, 2, 11), "w": (3, 2, 2), "strides": [4]},
     "unequal pads": {"x": (2, 2, 5, 6), "w": (3, 2, 3, 3), "pads": [0, 2, 1, 0], "strides": [2, 2]},
     "one window": {"x": (2, 2, 3, 3), "w": (3, 2, 3, 3)},
@@ -96,6 +103,19 @@ def test_conv_grad_with_symbolic_sizes(row: dict[str, Any]) -> None:
         "dY": ["N", row["w"][0], *"hwd"[:rank]],
     }
     check("ConvGrad", feeds, expected, shapes=shapes, **attributes)
+
+
+def test_volumes_have_no_more_output_padding_than_padding() -> None:
+    """CANN refuses it."""
+    row = CONVOLUTIONS["rows left over, 3-D"]
+    feeds, expected, attributes = conv_case(row)
+    results = {name: array.astype(F32) for name, array in expected.items()}
+    for sizes in ([6, 6, 5], ["H", "W", "D"]):
+        shapes = {"X": [1, 2, *sizes], "dX": [1, 2, *sizes]}
+        nodes = prepared(one_node("ConvGrad", feeds, results, shapes=shapes, **attributes)).graph.node
+        [node] = [node for node in nodes if node.op_type == "ConvTranspose"]
+        held = {attribute.name: attribute.ints for attribute in node.attribute}
+        assert all(map(operator.le, held["output_padding"], held["pads"][3:]))
 
 
 @pytest.mark.parametrize("wanted", [["dX"], ["dW"], ["dB"], ["dX", "dB"], ["dW", "dB"]], ids="-".join)
