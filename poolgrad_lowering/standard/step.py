@@ -22,7 +22,7 @@ from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.shape_rules import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
-from poolgrad_lowering.model.ir.dims import differ, is_static
+from poolgrad_lowering.model.ir.dims import Shown, differ, is_static, size
 from poolgrad_lowering.model.ir.graphs import names_read, opset_of, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
@@ -193,6 +193,9 @@ def join_step(
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
     inliner = Inliner(graph, opset_of(model), taken)
     for name, known in of_gradients.items():
+        if known is not None and size(known).static not in (None, math.prod(shapes[name])):
+            why = "generate_artifacts leaves out the parts of a Split that nothing reads: use Slice, or read them all"
+            raise FileError(f"the gradient of '{name}' has shape {Shown(known)}, its weight {shapes[name]}; {why}")
         if known is None or not is_static(known):  # a graph engine has to know the ranks of operands
             gradient, found[name] = _tensors({"": found[name]})[""], f"update/{name}/known"
             graph.node.extend(inliner.nodes(f"update/{name}", {found[name]: gradient.reshape(shapes[name])}))

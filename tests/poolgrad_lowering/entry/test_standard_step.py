@@ -305,6 +305,12 @@ def accumulating(change: Any) -> Any:
     return lambda model: change(next(n for n in model.graph.node if n.op_type == "InPlaceAccumulatorV2"))
 
 
+def exchange_gradients(model: onnx.ModelProto) -> None:
+    """Each bias gets the gradient of another one, of another size."""
+    biases = [node for node in model.graph.node if "bias_grad.accumulation.buffer" in node.input[0]]
+    biases[0].input[1], biases[1].input[1] = biases[1].input[1], biases[0].input[1]
+
+
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
@@ -329,6 +335,7 @@ def accumulating(change: Any) -> Any:
             lambda model: [entries.pop() for entries in (model.graph.node, model.graph.output) for _ in range(5)],
             "training_model.onnx' is no training model of generate_artifacts: it has no InPlaceAccumulatorV2",
         ),
+        ("training_model.onnx", exchange_gradients, "has shape [5], its weight [8]; generate_artifacts leaves out"),
     ],
 )
 def test_other_artifacts(
