@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from onnx import TypeProto
 
-from poolgrad_lowering.model.ir.attributes import boolean, integer, integers
+from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
@@ -314,8 +314,13 @@ def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _resize(known: Known, node: Node, value: Value) -> Shape | None:
-    """Of a Resize or Upsample by constant scales of all axes; a symbolic size is known behind a whole one."""
+    """Of a Resize or Upsample of all axes: to sizes, or by constant scales, a symbolic size by a whole one."""
     source = known.shape(node.input(0))
+    if node.input(3) is not None and source is not None:
+        sizes, policy = known.integers(node.input(3)), attribute(node, "keep_aspect_ratio_policy") or "stretch"
+        if sizes is None or len(sizes) != len(source) or any(dim.coefficient < 1 for dim in sizes):
+            return None
+        return sizes if attribute(node, "axes") is None and policy == "stretch" else None
     is_old = node.is_a("Upsample") or node.scope.opset < 11
     scales = known.constant(node.input(1 if is_old else 2))
     if source is None or scales is None or scales.shape != (len(source),) or len(node.inputs) > 3:

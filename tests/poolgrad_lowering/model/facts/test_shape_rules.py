@@ -114,6 +114,12 @@ CASES = [
     ("Reshape", "s = Constant<value_ints = [1, 1]>() Y = Reshape(X, s)", [()], 16),
     ("Resize", 's = Constant<value_floats = [1.0, 2.5]>() Y = Resize<mode = "nearest">(X, , s)', [(2, 3)], 18),
     ("Resize", 's = Constant<value_floats = [3.0, 2.0]>() Y = Resize<mode = "nearest">(X, , s)', [(2, 3)], 18),
+    (
+        "Resize",
+        "n = Shape<end = 1>(X) h = Constant<value_ints = [5]>() s = Concat<axis = 0>(n, h) Y = Resize(X, , , s)",
+        [(2, 3)],
+        18,
+    ),
     ("Tile", "s = Constant<value_ints = [1, 4]>() Y = Tile(X, s)", [(2, 3)], 16),
     ("Upsample", 's = Constant<value = float[2] {1.0, 2.0}>() Y = Upsample<mode = "nearest">(X, s)', [(2, 3)], 9),
     (
@@ -216,6 +222,11 @@ NOTHING = [
     *(f"Y = ArgMax<keepdims = {kept}>(X)" for kept in ("[1]", "2", "-1")),
     "Y = ArgMax(nobody)",
     "s = Constant<value = float[3] {1.0, inf, 1.0}>() Y = Resize(X, , s)",
+    *(
+        f"s = Constant<value_ints = [2, 3, {size}]>() Y = Resize{attributes}(X, , , s)"
+        for size, attributes in ((-4, ""), (7, "<axes = [0, 1, 2]>"), (7, '<keep_aspect_ratio_policy = "not_larger">'))
+    ),
+    "s = Constant<value_ints = [2, 3]>() Y = Resize(X, , , s)",
     "Y = ArgMax()",
     *(f"Y = Flatten<axis = {axis}>(X)" for axis in ("-4", "4", '"1"')),
     "Y = Flatten(nobody)",
