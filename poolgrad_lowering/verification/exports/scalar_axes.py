@@ -151,7 +151,10 @@ class AxisRemoval:
                 self._scalars[result] = scalar
             return []
         if scalar is not None:
-            return self._view(str(scalar), result, len(shape))
+            found = self._view(str(scalar), result, len(shape))
+            if found is None and len(shape) == 1 and (found := self._view(str(scalar), None, 0)) is not None:
+                self._with_axis[result] = found[0].output[0]  # a view of one value of rank 0 as another
+            return found
         if len(shape) == 1 and value in self._unreduced:
             self._with_axis[result] = self._unreduced[value]
             return []
