@@ -89,10 +89,16 @@ def _gather_grad(call: Call) -> Tensor:
     sizes = [None] * rank if known is None else [dim.static for dim in known]
     if 0 in sizes:
         return call.narrowed(base, "dY")
-    if call.rank("indices") != 1:
-        # -1 stands for the number of indices, unless another size may be 0, which leaves it open.
-        are_known = all(size for number, size in enumerate(sizes) if number != axis)
-        counts = not are_known and call.node.scope.opset >= RESHAPE_TO_ZERO
+    row = [1 if number == axis else size for number, size in enumerate(sizes)]
+    fixed = [size for size in row if size is not None]
+    is_fixed = len(fixed) == rank
+    if call.rank("indices") == 0:
+        rows = rows.unsqueeze([axis])
+    elif is_fixed and call.rank("indices") > 1:
+        rows = rows.reshape([*fixed[:axis], -1, *fixed[axis + 1 :]])
+    elif call.rank("indices") > 1:
+        # -1 stands for the number of indices, but another size may be 0, which leaves it open.
+        counts = call.node.scope.opset >= RESHAPE_TO_ZERO
         before, after = shape.op("Slice", [0], [axis]), shape.op("Slice", [axis + 1], [rank])
         count = indices.op("Size").reshape([1]) if counts else call.constant([-1])
         rows_shape = joined([before, count, after], 0)
@@ -100,11 +106,10 @@ def _gather_grad(call: Call) -> Tensor:
     if call.node.scope.opset < SCATTER_THAT_ADDS:
         return call.narrowed(_by_one_hot(call, rows, rank, axis), "dY")
     column = indices.reshape([1 if number != axis else -1 for number in range(rank)])
-    shape_of_rows = rows.op("Shape")
-    if None in sizes:  # onnxruntime does not expand 1 to 0
-        positions = column + zeros(shape_of_rows, call.element_type("indices"))
-    else:
-        positions = column.op("Expand", shape_of_rows)
+    if is_fixed:
+        positions = column.op("Expand", fixed)
+    else:  # onnxruntime does not expand 1 to 0
+        positions = column + zeros(rows.op("Shape"), call.element_type("indices"))
     return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, reduction="add"), "dY")
 
 
