@@ -76,6 +76,10 @@ def rank_of(value: str, types: TensorTypes) -> int | None:
     return None if known is None or known.dims is None else len(known.dims)
 
 
+_OPEN = "unk__"
+"""What the names begin with that inference gives to sizes: for others than these, it finds better ones."""
+
+
 def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     """Return the types of the values of the main graph and its subgraphs, by their names in `main_unit`.
 
@@ -115,8 +119,15 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
 
 
 def _without_weights(model: ModelProto) -> ModelProto:
-    """Return a copy without what makes inference slow: weights, and functions beyond a number."""
+    """Return a copy without what makes inference slow or know less.
+
+    These are weights, functions beyond a number, and sizes that an inference before this one could not name.
+    """
     made = protos.without_weights(model)
+    for value in (*made.graph.value_info, *made.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param.startswith(_OPEN):
+                dim.Clear()
     functions = sorted(model.functions, key=lambda function: not is_of_onnx(function.domain, function.name))
     made.functions.extend(functions[:_MOST_FUNCTIONS])
     return made

@@ -31,6 +31,17 @@ def test_a_false_claim_about_what_is_computed(claimed: list[Any]) -> None:
     assert dims(model) == dict.fromkeys("xyz", (2, 3))
 
 
+def test_a_name_that_only_stands_for_an_unknown_size() -> None:
+    """onnxruntime's artifacts declare those that its inference made."""
+    model = parse(
+        """g (float[N,3] x) => (float[unk__0,unk__1] z) <int64[1] two = {2}> {
+            s = Shape<end = 1>(x) t = Concat<axis = 0>(s, two) y = ConstantOfShape(t) z = Neg(y)
+        }"""
+    )
+    found = dims(declaring(model, y=["unk__0", "unk__1"]))
+    assert (found["y"], found["z"]) == (("N", 2), ("N", 2))
+
+
 def test_an_operator_that_the_model_defines_anew() -> None:
     model = parse(
         "g (float[2,3] x) => (float[6] z) { y = Relu(x) z = Neg(y) }",
