@@ -10,30 +10,82 @@ With ⊙ the product of elements, σ the sigmoid, one bias b for both products, 
 
 A gradient walks back through the steps. What it multiplies a state's gradient with does not depend on that gradient,
 so it is computed for all steps at once. Sequences have the axes (steps, batch, elements) here; states have one step.
-As in onnxruntime-training's kernels, there is one direction, and the activations are those above.
+As in onnxruntime-training's kernels, the activations are those above. A direction that is reversed reads its operands
+from the last step to the first; each direction is written for itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, joined
 
 MOST_STEPS = 4096
 """With more steps, the nodes of a sequence would be too many."""
+_OF_STEPS = ("X", "HAll", "CAll", "gates", "dHAll", "dX")
+"""Sequences; all others but X and dX have directions as second axis, and states, weights and biases as first one."""
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """A direction of a node: which one of how many it is, and whether it goes from the last step to the first."""
+
+    number: int
+    count: int
+    is_reversed: bool
+
+    def operand(self, call: Call, name: str) -> Tensor:
+        """Return the part of an operand, in the order in which the direction reads it."""
+        value = call.tensor(name)
+        if self.count > 1 and name != "X":
+            value = value.part(int(name in _OF_STEPS), self.number, self.number + 1)
+        return self.ordered(value, name)
+
+    def ordered(self, value: Tensor, name: str) -> Tensor:
+        """Return a value with its steps in the order of the direction, or back in that of X."""
+        is_turned = self.is_reversed and name in _OF_STEPS
+        return value.op("Slice", [-1], [-MOST_STEPS - 1], [0], [-1]) if is_turned else value
+
+
+_DIRECTIONS = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+
+
+def _in_each_direction(
+    write: Callable[[Call, _Direction], Mapping[str, Tensor]],
+) -> Callable[[Call], dict[str, Tensor]]:
+    """Return a definition that joins the results of all directions; the gradients of X are added."""
+
+    def written(call: Call) -> dict[str, Tensor]:
+        reversals = _DIRECTIONS.get(call.attribute("direction", "forward"))
+        if reversals is None:
+            raise call.refuse(f"direction {call.attribute('direction')}")
+        directions = [_Direction(number, len(reversals), each) for number, each in enumerate(reversals)]
+        parts = [
+            {name: direction.ordered(value, name) for name, value in write(call, direction).items()}
+            for direction in directions
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        first, second = parts
+        dx = {"dX": first.pop("dX") + second.pop("dX")} if "dX" in first else {}
+        return dx | {name: joined([first[name], second[name]], int(name in _OF_STEPS)) for name in first}
+
+    return written
 
 
 class _Sequence:
     """A node, its number of steps and the size of its states, W and R as matrices, and the biases of both products."""
 
-    def __init__(self, call: Call, activations: Sequence[str]) -> None:
+    def __init__(self, call: Call, direction: _Direction, activations: Sequence[str]) -> None:
         """Raise `Refuse` for what onnxruntime-training's kernels do not have either."""
-        found = [str(name).lower() for name in call.attribute("activations") or activations]
-        if found != list(activations) or call.attribute("activation_alpha") or call.attribute("activation_beta"):
+        only = [*activations] * direction.count
+        found = [str(name).lower() for name in call.attribute("activations") or only]
+        if found != only or call.attribute("activation_alpha") or call.attribute("activation_beta"):
             raise call.refuse(f"activations {found}")
-        for name, only in (("direction", "forward"), ("input_forget", 0), ("layout", 0)):
-            if (value := call.attribute(name, only)) != only:
+        for name in ("input_forget", "layout"):
+            if value := call.attribute(name, 0):
                 raise call.refuse(f"{name} {value}")
         if call.attribute("clip") is not None:
             raise call.refuse("clip")
@@ -41,15 +93,22 @@ class _Sequence:
             if call.has(name):
                 raise call.refuse(f"an input {name}")
         steps, (directions, width, hidden) = call.count("X", 0), call.sizes("R")
-        if not 0 < steps <= MOST_STEPS or directions != 1 or not hidden or width % hidden:
+        if not 0 < steps <= MOST_STEPS or directions != direction.count or not hidden or width % hidden:
             what = f"{steps} steps, of which at most {MOST_STEPS} are written out, with R of {call.shape('R')}"
             raise call.refuse(what)
         self.call, self.steps, self.hidden, self.width = call, steps, hidden, width
-        self.weight = call.tensor("W").reshape([width, call.count("W", 2)])
-        self.recurrence = call.tensor("R").reshape([width, hidden])
+        self._direction = direction
+        self.x = self.operand("X")
+        self.weight = self.operand("W").reshape([width, call.count("W", 2)])
+        self.recurrence = self.operand("R").reshape([width, hidden])
         self.biases: Sequence[Tensor | None] = (None, None)
         if call.has("B"):
-            self.biases = [call.tensor("B").part(1, start, start + width) for start in (0, width)]
+            biases = self.operand("B")
+            self.biases = [biases.part(1, start, start + width) for start in (0, width)]
+
+    def operand(self, name: str) -> Tensor:
+        """Return an input, of this direction."""
+        return self._direction.operand(self.call, name)
 
     def split(self, *sources: Tensor) -> list[tuple[Tensor, ...]]:
         """Return the parts of sequences for each step."""
@@ -57,11 +116,11 @@ class _Sequence:
 
     def state(self, name: str, like: Tensor) -> Tensor:
         """Return a state that is an operand, or zeros of the shape of `like`."""
-        return self.call.tensor(name) if self.call.has(name) else like.op("Shape").op("ConstantOfShape")
+        return self.operand(name) if self.call.has(name) else like.op("Shape").op("ConstantOfShape")
 
     def inputs(self, bias: Tensor | None) -> tuple[list[Tensor], Tensor]:
         """Return what the gates of each step get from X, and a value that has a state's shape."""
-        product = _plus(self.call.tensor("X") @ self.weight.transpose([1, 0]), bias)
+        product = _plus(self.x @ self.weight.transpose([1, 0]), bias)
         steps = [step for (step,) in self.split(product)]
         return steps, steps[0].part(2, 0, self.hidden)
 
@@ -76,8 +135,9 @@ def _results(hidden: Sequence[Tensor], gates: Sequence[Tensor]) -> dict[str, Ten
 
 
 @defines("LSTMTraining", "an LSTM, its cells and its gates")
-def _lstm(call: Call) -> dict[str, Tensor]:
-    sequence = _Sequence(call, ("sigmoid", "tanh", "tanh"))
+@_in_each_direction
+def _lstm(call: Call, direction: _Direction) -> dict[str, Tensor]:
+    sequence = _Sequence(call, direction, ("sigmoid", "tanh", "tanh"))
     size, rt, (bw, br) = sequence.hidden, sequence.recurrence.transpose([1, 0]), sequence.biases
     inputs, like = sequence.inputs(None if bw is None else _plus(bw, br))
     h, c = sequence.state("H0", like), sequence.state("C0", like)
@@ -95,8 +155,9 @@ def _lstm(call: Call) -> dict[str, Tensor]:
 
 
 @defines("GRUTraining", "a GRU, and its gates")
-def _gru(call: Call) -> dict[str, Tensor]:
-    sequence = _Sequence(call, ("sigmoid", "tanh"))
+@_in_each_direction
+def _gru(call: Call, direction: _Direction) -> dict[str, Tensor]:
+    sequence = _Sequence(call, direction, ("sigmoid", "tanh"))
     size, rt, (bw, br) = sequence.hidden, sequence.recurrence.transpose([1, 0]), sequence.biases
     rt_zr, rt_n = rt.part(1, 0, 2 * size), rt.part(1, 2 * size, 3 * size)
     first = call.attribute("linear_before_reset", 0)
@@ -125,8 +186,8 @@ class _Saved(_Sequence):
     `gradients` are those of the last states.
     """
 
-    def __init__(self, call: Call, activations: Sequence[str], states: str) -> None:
-        super().__init__(call, activations)
+    def __init__(self, call: Call, direction: _Direction, activations: Sequence[str], states: str) -> None:
+        super().__init__(call, direction, activations)
         self.gates = self._squeezed("gates")
         self.after = {state: self._squeezed(f"{state}All") for state in states}
         like = self.after["H"].part(0, 0, 1)
@@ -138,7 +199,8 @@ class _Saved(_Sequence):
         self._arriving = self.split(self._squeezed("dHAll")) if call.has("dHAll") else [(None,)] * self.steps
 
     def _squeezed(self, name: str) -> Tensor:
-        return self.call.typed(name).op("Squeeze", [1])
+        self.call.element_type(name)
+        return self.operand(name).op("Squeeze", [1])
 
     def backwards(self, *sources: Tensor) -> Iterator[tuple[Tensor | None, tuple[Tensor, ...]]]:
         """Yield for each step, from the last one on, the gradient that its hidden state has as an output, and parts."""
@@ -148,7 +210,7 @@ class _Saved(_Sequence):
     def of_weights(self, da: Tensor, recurrent: Tensor) -> dict[str, Tensor]:
         """Return dX, dW and dB, from the gradients of the gates, and of the recurrent products."""
         biases = [each.reduced("ReduceSum", [0, 1]).unsqueeze([0]) for each in (da, recurrent)]
-        d_w = _product(da, self.width, self.call.tensor("X"), self.call.count("W", 2))
+        d_w = _product(da, self.width, self.x, self.call.count("W", 2))
         return {"dX": da @ self.weight, "dW": d_w, "dB": joined(biases, 1)}
 
 
@@ -167,9 +229,10 @@ def _product(gradients: Tensor, width: int, factors: Tensor, size: int) -> Tenso
 
 
 @defines("LSTMGrad", "the gradient of an LSTM")
-def _lstm_grad(call: Call) -> dict[str, Tensor]:
+@_in_each_direction
+def _lstm_grad(call: Call, direction: _Direction) -> dict[str, Tensor]:
     """With e and s the gradients of h' and c': s += e⊙o⊙(1 − tanh²(c')), and each gate's is s or e by a factor."""
-    saved = _Saved(call, ("sigmoid", "tanh", "tanh"), "HC")
+    saved = _Saved(call, direction, ("sigmoid", "tanh", "tanh"), "HC")
     i, o, f, g = saved.gates.split(2, [saved.hidden] * 4)
     t = saved.after["C"].op("Tanh")
     factors = joined([g * _of_sigmoid(i), t * _of_sigmoid(o), saved.before["C"] * _of_sigmoid(f), i * _of_tanh(g)], 2)
@@ -186,8 +249,9 @@ def _lstm_grad(call: Call) -> dict[str, Tensor]:
 
 
 @defines("GRUGrad", "the gradient of a GRU")
-def _gru_grad(call: Call) -> dict[str, Tensor]:
-    saved = _Saved(call, ("sigmoid", "tanh"), "H")
+@_in_each_direction
+def _gru_grad(call: Call, direction: _Direction) -> dict[str, Tensor]:
+    saved = _Saved(call, direction, ("sigmoid", "tanh"), "H")
     z, r, n = saved.gates.split(2, [saved.hidden] * 3)
     z_factor = (saved.before["H"] - n) * _of_sigmoid(z)
     n_factor = (1 - z) * _of_tanh(n)

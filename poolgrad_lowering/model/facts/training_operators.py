@@ -242,13 +242,13 @@ def _loss(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _recurrent(axes: str) -> Rule:
-    """The results of an LSTM or a GRU by their axes: the steps S and the batch N of X, a state H, all gates G, 1."""
+    """The results of an LSTM or a GRU by their axes: the steps S, the batch N, directions D, a state H, all gates G."""
 
     def rule(known: Known, node: Node, _: Value) -> Shape | None:
         x, recurrence = known.shape(node.input(0)), known.shape(node.input(2))
         if x is None or recurrence is None or not len(x) == len(recurrence) == 3:
             return None
-        sizes = {"S": x[0], "N": x[1], "H": recurrence[2], "G": recurrence[1], "1": Dim(1)}
+        sizes = {"S": x[0], "N": x[1], "H": recurrence[2], "G": recurrence[1], "D": recurrence[0]}
         return tuple(sizes[axis] for axis in axes)
 
     return rule
@@ -256,7 +256,7 @@ def _recurrent(axes: str) -> Rule:
 
 def _bias_of_gates(known: Known, node: Node, _: Value) -> Shape | None:
     recurrence = known.shape(node.input(2))
-    return None if recurrence is None or len(recurrence) != 3 else (Dim(1), size((Dim(2), recurrence[1])))
+    return None if recurrence is None or len(recurrence) != 3 else (recurrence[0], size((Dim(2), recurrence[1])))
 
 
 def _average_pooled(known: Known, node: Node, _: Value) -> Shape | None:
@@ -318,10 +318,10 @@ _OF_ONNXRUNTIME = {
     "GRUGrad": _row(
         "X W R B sequence_lengths H0 HAll gates dHAll dHFinal",
         "dX dW dR dB dH0",
-        ("X", "W", "R", _bias_of_gates, _recurrent("1NH")),
+        ("X", "W", "R", _bias_of_gates, _recurrent("DNH")),
     ),
     "GRUTraining": _row(
-        "X W R B sequence_lengths H0", "HAll HFinal gates", tuple(map(_recurrent, ("S1NH", "1NH", "S1NG")))
+        "X W R B sequence_lengths H0", "HAll HFinal gates", tuple(map(_recurrent, ("SDNH", "DNH", "SDNG")))
     ),
     # The definition has the new buffer in the place of the flag that the operator returns first.
     "InPlaceAccumulatorV2": _row("buffer value reset", "new_buffer", (lambda *_: (Dim(1),), "buffer"), "BOOL buffer"),
@@ -333,12 +333,12 @@ _OF_ONNXRUNTIME = {
     "LSTMGrad": _row(
         "X W R sequence_lengths H0 C0 HAll CAll gates dHAll dHFinal dCFinal",
         "dX dW dR dB dH0 dC0",
-        ("X", "W", "R", _bias_of_gates, *map(_recurrent, ("1NH", "1NH"))),
+        ("X", "W", "R", _bias_of_gates, *map(_recurrent, ("DNH", "DNH"))),
     ),
     "LSTMTraining": _row(
         "X W R B sequence_lengths H0 C0 P",
         "HAll HFinal CFinal CAll gates",
-        tuple(map(_recurrent, ("S1NH", "1NH", "1NH", "S1NH", "S1NG"))),
+        tuple(map(_recurrent, ("SDNH", "DNH", "DNH", "SDNH", "SDNG"))),
     ),
     "PadAndUnflatten": _row("X indices unflatten_dims", "Y", (_padded,)),
     "ReduceAllL2": _row("X*", "Y", (lambda *_: (),), "FLOAT"),
