@@ -19,7 +19,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
 from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
-from poolgrad_lowering.verification.graph.types import AxisSize, factors_of
+from poolgrad_lowering.verification.graph.types import AxisSize, factors_of, is_open, multiple_of
 from poolgrad_lowering.verification.operators.pool import same_pads
 
 _FAR = 2**63 - 1
@@ -283,6 +283,7 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     shape: list[AxisSize] = list(result.dims)
     zeros = False
     if node.op_type == "Reshape":
+        shape = _counted(shape, own or ())
         unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
         if len(unknown) > 1:  # 0 is the size of the input on the same axis
             known = [axis for axis in unknown if shape[axis] is not None]
@@ -303,6 +304,13 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         yield rewrite.same(
             node, *node.input[:position], np.array(shape, np.int64), *node.input[position + 1 :], **changes
         )
+
+
+def _counted(shape: Sequence[AxisSize], own: Sequence[AxisSize]) -> list[AxisSize]:
+    """Return the shape of a Reshape with its one size that inference does not name, which all the others leave."""
+    whole, rest = ("*".join(map(str, sizes)) for sizes in (own, [size for size in shape if not is_open(size)]))
+    left = None if None in own or sum(map(is_open, shape)) != 1 else multiple_of(whole, rest)
+    return [left if left is not None and is_open(size) else size for size in shape]
 
 
 def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]) -> Iterator[NodeRewrite]:

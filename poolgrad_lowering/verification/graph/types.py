@@ -51,6 +51,11 @@ def known_sizes(dims: Sequence[AxisSize]) -> list[int] | None:
     return sizes if len(sizes) == len(dims) else None
 
 
+def is_open(size: AxisSize) -> bool:
+    """Whether a size is not known, or has only a name that inference made for it."""
+    return size is None or (isinstance(size, str) and size.startswith(_OPEN))
+
+
 def factors_of(size: AxisSize) -> list[AxisSize]:
     """Return the number and the names that a size such as 4*N is the product of; a size that is no product alone."""
     parts = str(size).split("*")

@@ -74,7 +74,6 @@ DECLARED: dict[str, dict[str, list[str | int]]] = {
     "sizes on other axes of the input, beside one that follows": {"C": ["2*N", "M", 2], "Y": ["N", 2, "M", 2]},
     "a size before a Pad that a Slice takes away": {"A": ["N", "M", 4]},
     "a size that a Slice takes whole": {"A": ["N", "M", 4]},
-    "sizes beside one that follows": {"Y": ["N", 2, 3]},
     "a product": {"Y": [2, "3*N"]},
     "a product beside sizes of the value": {"Y": ["3*N", 3]},
     "a product beside a size that the shape leaves to the value": {"Y": [3, "3*N"]},
