@@ -177,8 +177,11 @@ def _softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
     rows, done = (writer.name(f"{result}/{part}") for part in ("rows", "normalised"))
     writer.add("Flatten", [value], rows, axis=axis)
     writer.change(node, {"axis": 1}, inputs=[rows], outputs=[done])
-    shape = writer.add("Shape", [value], writer.name(f"{result}/shape"))
-    writer.add("Reshape", [done, shape], result)
+    sizes = writer.types.sizes(value)
+    if sizes and 0 not in sizes:
+        writer.reshape(done, sizes, result)
+    else:
+        writer.add("Reshape", [done, writer.add("Shape", [value], writer.name(f"{result}/shape"))], result)
     return True
 
 

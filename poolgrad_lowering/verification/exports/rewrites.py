@@ -92,9 +92,10 @@ def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         return
     axis = held.get("axis", 1)
     yield NodeRewrite().same(node, axis=axis)
-    rewrite = NodeRewrite()
-    done = rewrite.inner(0, node, rewrite.add("Flatten", *node.input, axis=axis), axis=1)
-    yield rewrite.into(node.output[0], "Reshape", done, rewrite.add("Shape", *node.input))
+    for with_numbers in (False, True):
+        rewrite, sizes = NodeRewrite(), context.sizes(node.input[0]) if with_numbers else None
+        done = rewrite.inner(0, node, rewrite.add("Flatten", *node.input, axis=axis), axis=1)
+        yield rewrite.into(node.output[0], "Reshape", done, sizes or rewrite.add("Shape", *node.input))
 
 
 def _is_nan(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[NodeRewrite]:

@@ -45,8 +45,10 @@ a global pool over three axes: ReduceMax
     g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }
 a global pool over three axes at opset 18: ReduceMax
     g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }
-a softmax of columns, opset 11: Flatten Softmax Shape Reshape
+a softmax of columns, opset 11: Flatten Softmax Reshape
     g (float[2,3,4] X) => (Y) { Y = Softmax<axis = 1>(X) }
+a softmax of columns of any number, opset 11: Flatten Softmax Shape Reshape
+    g (float[N,3,4] X) => (Y) { Y = Softmax<axis = 1>(X) }
 a softmax without an axis, opset 12: LogSoftmax
     g (float[2,3] X) => (Y) { Y = LogSoftmax(X) }
 a clip without bounds: Identity
