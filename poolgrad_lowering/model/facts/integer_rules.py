@@ -21,13 +21,36 @@ _INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 
 
 
 def _int_reshape(known: Known, node: Node) -> Shape | None:
-    target = known.integers(node.input(1))
-    return known.integers(node.input(0)) if target is not None and len(target) <= 1 else None
+    target, data = known.integers(node.input(1)), node.input(0)
+    if target is None or len(target) > 1:
+        return None
+    elements = known.integers(data)
+    return _int_columns(known, data) if elements is None else elements
+
+
+def _int_columns(known: Known, value: Value | None) -> Shape | None:
+    """Return the elements of vectors side by side, row by row, as of the gradient of Tile: repeats and sizes."""
+    concat = None if value is None else value.producer
+    if concat is None or not concat.is_a("Concat") or integer(concat, "axis") not in (1, -1):
+        return None
+    columns = [None if operand is None else operand.producer for operand in concat.inputs]
+    vectors = [
+        known.integers(column.input(0))
+        for column in columns
+        if column is not None and column.is_a("Unsqueeze") and _axes(known, column) in ([1], [-1])
+    ]
+    found = [vector for vector in vectors if vector is not None]
+    if len(found) < len(columns) or len({len(vector) for vector in found}) != 1:
+        return None
+    return tuple(dim for row in zip(*found, strict=True) for dim in row)
+
+
+def _axes(known: Known, node: Node) -> list[int]:
+    return list(integers(node, "axes") or static_integers(known, node, 1) or ())
 
 
 def _int_unsqueeze(known: Known, node: Node) -> Shape | None:
-    axes = integers(node, "axes") or static_integers(known, node, 1)
-    is_vector = known.shape(node.input(0)) == () and axes is not None and len(axes) == 1
+    is_vector = known.shape(node.input(0)) == () and len(_axes(known, node)) == 1
     return known.integers(node.input(0)) if is_vector else None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
+import numpy as np
 import onnx
 from google.protobuf.message import EncodeError
 from onnx import AttributeProto, ModelProto, TensorProto, ValueInfoProto
@@ -145,10 +146,49 @@ def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
 
     Where the model defines an operator of ONNX anew, the last is left out: onnx takes its own.
     """
+    anew = any(is_of_onnx(function.domain, function.name) for function in model.functions)
+    if not anew:
+        _flatten_columns(model)
     declared = (model, _inferred(model))
-    if any(is_of_onnx(function.domain, function.name) for function in model.functions):
+    if anew:
         return declared
     return *declared, _inferred(_with_counted_windows(without_claims(model)))
+
+
+def _flatten_columns(model: ModelProto) -> None:
+    """Replace Reshapes that flatten vectors side by side by Gathers, in place.
+
+    onnx does not follow sizes through matrices. onnxruntime's gradient of Tile has repeats and sizes in one.
+    """
+    made = {name: node for node in model.graph.node for name in node.output if is_of_onnx(node.domain, node.op_type)}
+    given = {value.name for value in model.graph.input}
+    whole = {t.name for t in model.graph.initializer if t.name not in given and protos.integers(t) == [-1]}
+    matrices: dict[str, list[str]] = {}
+    for node in made.values():
+        matrix = made.get(node.input[0]) if node.op_type == "Reshape" and whole.intersection(node.input[1:]) else None
+        if matrix is not None and matrix.op_type == "Concat" and protos.attribute_values(matrix).get("axis") in (1, -1):
+            columns = [made.get(name) for name in matrix.input]
+            unsqueezed = [column for column in columns if column is not None and column.op_type == "Unsqueeze"]
+            vectors = [name for column in unsqueezed for name in column.input[:1]]
+            if len(vectors) == len(columns):
+                matrices[node.output[0]] = vectors
+    if not matrices:
+        return
+    inferred = _inferred(without_claims(model)).graph.value_info
+    shapes = {value.name: [_dim(dim) for dim in value.type.tensor_type.shape.dim] for value in inferred}
+    nodes: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        vectors = matrices.get(next(iter(node.output), ""), [])
+        sizes = known_sizes(shapes.get(node.input[0], [])) if vectors else None
+        if sizes is None or sizes[1:] != [len(vectors)]:
+            nodes.append(node)
+            continue
+        flat, order = (f"{node.output[0]} ({part})" for part in ("columns", "order"))
+        places = np.arange(math.prod(sizes)).reshape(sizes[::-1]).T.reshape(-1)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(places, order))
+        nodes.append(onnx.helper.make_node("Concat", vectors, [flat], axis=0))
+        nodes.append(onnx.helper.make_node("Gather", [flat, order], node.output))
+    protos.replace_entries(model.graph, "node", nodes)
 
 
 def value_info(name: str, found: TensorType | None) -> ValueInfoProto:

@@ -44,6 +44,10 @@ FORMS: dict[str, tuple[str, list[str]]] = {
     "a size that a Slice takes whole": (
         f"{M} A = Slice(Z, zero, M, one, one) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
         ["Slice", *ZERO, *ZERO, "Sub", "Sub", "Expand", "Add"]),
+    "sizes beside repeats, as in onnxruntime's gradient of Tile": (
+        "H = Neg(X) T = Tile(H, repeats) G = Neg(T) S = Shape(H) U = Unsqueeze(repeats, one) V = Unsqueeze(S, one)"
+        " C = Concat<axis = 1>(U, V) F = Reshape(C, last) R = Reshape(G, F) Y = ReduceSum<keepdims = 0>(R, pairs)",
+        ["Neg", "Tile", "Neg", "Reshape", "ReduceSum"]),
     "sizes beside one that follows": (
         f"{N} S = Concat<axis = 0>(N, two, last) Y = Reshape<allowzero = 1>(X, S)", ["Reshape"]),
     "a number": (f"{N} S = Concat<axis = 0>(N, three) Y = Expand(c, S)", [*ZERO, "Sub", "Expand"]),
@@ -84,8 +88,8 @@ DECLARED: dict[str, dict[str, list[str | int]]] = {
 def model_of(nodes: str) -> ModelProto:
     numbers = (
         "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1},"
-        " int64[4] halves = {0, 0, 2, 2}, int64[1] zero = {0},"
-        " int64[1] far = {9223372036854775807}, int64[6] pads = {0, 0, 0, 0, 1, 0}"
+        " int64[4] halves = {0, 0, 2, 2}, int64[3] repeats = {1, 2, 2}, int64[3] pairs = {0, 2, 4},"
+        " int64[1] zero = {0}, int64[1] far = {9223372036854775807}, int64[6] pads = {0, 0, 0, 0, 1, 0}"
     )
     values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)

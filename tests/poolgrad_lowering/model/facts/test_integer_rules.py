@@ -38,6 +38,12 @@ CASES = [
     ("ReduceProd", "s = Shape(X) Y = ReduceProd(s)", 18),
     ("Reshape", "s = Shape<end = 1>(X) c = Constant<value = int64[0] {}>() Y = Reshape(s, c)", 16),
     ("Reshape", "s = Shape(X) c = Constant<value_ints = [-1]>() Y = Reshape(s, c)", 16),
+    (
+        "Reshape",
+        "s = Shape(X) a = Constant<value_ints = [1]>() b = Constant<value_ints = [-1]>() c = Unsqueeze(s, a)"
+        " t = Mul(s, s) d = Unsqueeze(t, b) m = Concat<axis = 1>(c, d, c) Y = Reshape(m, b)",
+        16,
+    ),
     ("Shape", "Y = Shape(X)", 16),
     *(
         ("Shape", f"Y = Shape<start = {start}, end = {end}>(X)", 16)
