@@ -83,7 +83,7 @@ def rank_of(value: str, types: TensorTypes) -> int | None:
 
 
 _OPEN = "unk__"
-"""What the names begin with that inference gives to sizes: for others than these, it finds better ones."""
+"""What the names begin with that inference gives to sizes of which it does not know one."""
 
 
 def tensor_types(model: ModelProto) -> dict[str, TensorType]:
@@ -95,14 +95,18 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     """
     known: dict[str, TensorType] = {}
     unit = main_unit(model)
-    for source in _sources(_without_weights(model)):
+    named: dict[AxisSize, AxisSize] = {}
+    for number, source in enumerate(_sources(_without_weights(model))):
         graphs = [source.graph, *protos.graphs_below(source.graph.node)]
         for path, graph in zip(unit.scopes, graphs, strict=True):
             prefix = "" if path == MAIN else f"{path}: "
             for value in (*graph.input, *graph.output, *graph.value_info):
-                _learn(known, prefix + value.name, value)
+                _learn(known, named, prefix + value.name, value, number)
         for name, tensor in unit.constants.items():
             known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
+    for name, found in known.items():
+        if found.dims is not None and not named.keys().isdisjoint(found.dims):
+            known[name] = replace(found, dims=tuple(named.get(size, size) for size in found.dims))
     elements = {name: found.element for name, found in known.items()}
     anew = {function.name for function in model.functions if function.domain in _ONNX_DOMAINS}
     nodes = [node for node in unit.nodes if node.op[0] or node.op[1] not in anew]
@@ -125,15 +129,8 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
 
 
 def _without_weights(model: ModelProto) -> ModelProto:
-    """Return a copy without what makes inference slow or know less.
-
-    These are weights, functions beyond a number, and sizes that an inference before this one could not name.
-    """
+    """Return a copy without what makes inference slow: weights, and functions beyond a number."""
     made = protos.without_weights(model)
-    for value in (*made.graph.value_info, *made.graph.output):
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param.startswith(_OPEN):
-                dim.Clear()
     functions = sorted(model.functions, key=lambda function: not is_of_onnx(function.domain, function.name))
     made.functions.extend(functions[:_MOST_FUNCTIONS])
     return made
@@ -149,10 +146,24 @@ def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
     anew = any(is_of_onnx(function.domain, function.name) for function in model.functions)
     if not anew:
         _flatten_columns(model)
-    declared = (model, _inferred(model))
+    declared = (model, _inferred(model), *map(_inferred, _without_open_sizes(model)))
     if anew:
         return declared
     return *declared, _inferred(_with_counted_windows(without_claims(model)))
+
+
+def _without_open_sizes(model: ModelProto) -> list[ModelProto]:
+    """Return a copy without the names that an inference before made for sizes; none if there are no such names."""
+    copied = deepcopy(model)
+    dims = [
+        dim
+        for value in (*copied.graph.value_info, *copied.graph.output)
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_param.startswith(_OPEN)
+    ]
+    for dim in dims:
+        dim.Clear()
+    return [copied] if dims else []
 
 
 def _flatten_columns(model: ModelProto) -> None:
@@ -198,17 +209,24 @@ def value_info(name: str, found: TensorType | None) -> ValueInfoProto:
     return onnx.helper.make_tensor_value_info(name, found.element, found.dims)
 
 
-def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> None:
+def _learn(
+    known: dict[str, TensorType], named: dict[AxisSize, AxisSize], name: str, value: ValueInfoProto, source: int
+) -> None:
+    """Add what a source has of a value. `named` gets a name in the model for each that an inference has made."""
     tensor = value.type.tensor_type
     if not tensor.elem_type:
         return
     dims = tuple(_dim(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
+    if dims is not None and source > 1:  # they stand for other sizes than those of the first two
+        dims = tuple(f"{size}_{source}" if size is not None and is_open(size) else size for size in dims)
     before = known.get(name)
     if before is not None and before.dims is not None:
         if dims is None:
             return
         if len(dims) == len(before.dims):
-            pairs = zip(before.dims, dims, strict=True)
+            pairs = list(zip(before.dims, dims, strict=True))
+            both = [(one, truer) for one, truer in pairs if isinstance(one, str) and isinstance(truer, str)]
+            named.update((one, truer) for one, truer in both if is_open(one) and not is_open(truer))
             dims = tuple(truer if known is None or isinstance(truer, int) else known for known, truer in pairs)
     known[name] = TensorType(before.element if before else tensor.elem_type, dims)
 

@@ -42,6 +42,12 @@ def test_a_name_that_only_stands_for_an_unknown_size() -> None:
     assert (found["y"], found["z"]) == (("N", 2), ("N", 2))
 
 
+def test_such_a_name_is_one_size_wherever_the_model_declares_it() -> None:
+    """Of y the size is known; of z, whose operator ONNX does not have, it follows."""
+    model = parse("g (float[N,3] x) => (float[unk__0,3] z) { y = Neg(x) z = other.Op(y) }", imports='"other": 1')
+    assert dims(declaring(model, y=["unk__0", 3])) == dict.fromkeys("xyz", ("N", 3))
+
+
 def test_an_operator_that_the_model_defines_anew() -> None:
     model = parse(
         "g (float[2,3] x) => (float[6] z) { y = Relu(x) z = Neg(y) }",
