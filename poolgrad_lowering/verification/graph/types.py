@@ -106,7 +106,7 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
             known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
     for name, found in known.items():
         if found.dims is not None and not named.keys().isdisjoint(found.dims):
-            known[name] = replace(found, dims=tuple(named.get(size, size) for size in found.dims))
+            known[name] = found._replace(dims=tuple(named.get(size, size) for size in found.dims))
     elements = {name: found.element for name, found in known.items()}
     anew = {function.name for function in model.functions if function.domain in _ONNX_DOMAINS}
     nodes = [node for node in unit.nodes if node.op[0] or node.op[1] not in anew]
