@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_737,
     "dialect": 2_279,
     "entry": 3_722,
-    "ge": 3_298,
-    "model": 6_911,
+    "ge": 3_301,
+    "model": 6_939,
     "report": 1_949,
-    "standard": 2_935,
+    "standard": 3_022,
     "torch": 8_572,
-    "verification": 6_893,
+    "verification": 7_000,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
