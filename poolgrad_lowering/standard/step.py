@@ -189,7 +189,10 @@ def join_step(
     for name in found:
         tensor = declared[name].type.tensor_type
         if tensor.elem_type != TensorProto.FLOAT or not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
-            raise FileError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
+            raise FileError(
+                f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs: keep weights in "
+                "float32, and let the model cast them to 16 bits"
+            )
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
     inliner = Inliner(graph, opset_of(model), taken)
     for name, known in of_gradients.items():

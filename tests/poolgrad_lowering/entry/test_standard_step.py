@@ -292,6 +292,11 @@ def with_huge_parameter(model: onnx.ModelProto) -> None:
     weight.type.tensor_type.shape.dim[0].dim_value = 1 << 40
 
 
+def with_weight_in_16_bits(model: onnx.ModelProto) -> None:
+    [weight] = [value for value in model.graph.input if value.name == "0.weight"]
+    weight.type.tensor_type.elem_type = TensorProto.FLOAT16
+
+
 def at_opset_9(model: onnx.ModelProto) -> None:
     """With a third input for each Gemm, which this opset requires."""
     [entry] = [entry for entry in model.opset_import if entry.domain == ""]
@@ -320,6 +325,7 @@ def exchange_gradients(model: onnx.ModelProto) -> None:
         ("optimizer_model.onnx", with_attribute("epsilon", [1.0, 2.0]), "has an attribute epsilon that the operator"),
         ("training_model.onnx", with_inner_loss, "has the name 'loss', which a step has for itself"),
         ("training_model.onnx", with_huge_parameter, "has '0.weight' as [4, 1, 3, 3], the training model as [1099511"),
+        ("training_model.onnx", with_weight_in_16_bits, "'0.weight' is no float32 tensor of known sizes, which"),
         ("training_model.onnx", at_opset_9, "export the forward graph at opset 18, and make the artifacts again"),
         ("training_model.onnx", accumulating(lambda node: node.input.append("labels")), "which is no buffer of"),
         ("training_model.onnx", lambda model: model.graph.output.pop(0), "its first output is no loss"),
