@@ -31,6 +31,24 @@ _NEWER_THAN_ALL = "onnx has operator sets up to 30 or so, and takes the newest f
 _ONLY_A_LIMIT = "the most nodes that a search visits or bytes that are read at once; none of the limits is exact"
 _OTHER_SPELLING = "at opset 15 the older spelling of the body computes the same"
 
+_PRIORITIES = {
+    "adaptive_window_tables": 10,
+    "aten_adaptive_max_pool_grad": 10,
+    "aten_max_pool_grad": 20,
+    "aten_value_selecting_grad": 30,
+    "decomposed_forward": 20,
+    "implicit_gradient": 10,
+    "max_over_axis": 30,
+    "onnx_max_unpool": 10,
+    "ort_max_pool_grad": 10,
+    "overwrite_scatter": 40,
+    "tensorflow_max_pool_grad": 20,
+    "tensorflow_max_pool_grad_with_argmax": 30,
+    "tie_masks": 10,
+    "torch_global_max": 50,
+    "torch_scatter_add": 60,
+    "user_symbolic_grad": 40,
+}
 _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
 """Operators whose inferred shapes are taken before the rules derive the same."""
 
@@ -185,6 +203,7 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
     "model.windows.factorisations": [("1", "2 #3", _ONLY_FOR_SPEED)],
     "model.windows.PoolAttributes.of": [("0", "1", _ONLY_OF_NODES)],
     "patterns.decomposed_forward._pooled": [("1", "2", _ODD_LENGTH)],
+    **{f"patterns.{form}.match": [(f"{at}", f"{at + 1}", _ONLY_THE_ORDER)] for form, at in _PRIORITIES.items()},
     "patterns.tensorflow_max_pool_grad_with_argmax": [
         ("'batch'", "'batch_'", _ONLY_A_NAME),
         ("'channel'", "'channel_'", _ONLY_A_NAME),

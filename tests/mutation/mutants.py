@@ -15,7 +15,9 @@ from types import CodeType
 from tests.mutation.modules import modules
 from tests.mutation.operators import STRICT, replacements
 
-_NOT_LOGIC = ("decorator_list", "annotation", "returns")
+_NOT_LOGIC = ("annotation", "returns")
+_ROWS = ("defines", "form")
+"""Decorators whose arguments are a row of a table. All others are no logic."""
 _DEFAULTS = ("defaults", "kw_defaults")
 
 
@@ -111,14 +113,16 @@ class _Around:
 
 
 def _nodes(parent: ast.AST, around: _Around) -> Iterator[tuple[Place, ast.AST, _Around]]:
-    """The nodes below one, each with what it is in; not the idle ones, annotations and decorators."""
+    """The nodes below one, each with what it is in; not the idle ones and annotations."""
     for name, value in ast.iter_fields(parent):
         if name in _NOT_LOGIC:
             continue
         for number, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(node, ast.AST) and not _is_idle(node):
                 inside = around.inside(node)
-                if name in _DEFAULTS and around.function == around.names:
+                if name == "decorator_list" and not (isinstance(node, ast.Call) and ast.unparse(node.func) in _ROWS):
+                    continue
+                if name in (*_DEFAULTS, "decorator_list") and around.function == around.names:
                     inside = replace(inside, function=())
                 yield Place(parent, name, number), node, inside
                 yield from _nodes(node, inside)
