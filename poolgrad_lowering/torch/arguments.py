@@ -12,8 +12,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes, symbolic_sizes
 from poolgrad_lowering.torch.internals.trees import Structure, flatten, unflatten
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import DynamicShapes, SymbolicSizes, symbolic_sizes
 
 Examples = Sequence[Any] | Mapping[str, Any]
 """Arguments of forward, by position or by name."""

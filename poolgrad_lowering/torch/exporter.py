@@ -24,11 +24,12 @@ from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explained, sentence
 from poolgrad_lowering.torch.internals.exporter import onnx_program
 from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import SymbolicSizes
+from poolgrad_lowering.torch.operators.indexing import OF_VIEWS
 
 OLDEST_OPSET = 18
 """What torch exports without a conversion, which fails for most steps."""
@@ -86,7 +87,7 @@ def translated(
         torch.no_grad(),
     ):
         warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
-        program = onnx_program(_with_copies(function), inputs, outputs, opset, sizes or {})
+        program = onnx_program(_with_copies(function), inputs, outputs, opset, sizes or {}, OF_VIEWS)
     scopes.write(program.model, program.exported_program)
     # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which
     # takes most of the time of a large export.

@@ -17,6 +17,7 @@ from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.arguments import Arguments, Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array
+from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes
 from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.exporter import finish, translated
 from poolgrad_lowering.torch.internals.graphs import run_annotated
@@ -28,7 +29,6 @@ from poolgrad_lowering.torch.model_state import replace, restored
 from poolgrad_lowering.torch.operators.decompositions import decompositions
 from poolgrad_lowering.torch.operators.functions import Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import DynamicShapes
 
 
 @dataclass(frozen=True)

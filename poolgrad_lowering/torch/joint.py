@@ -20,6 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.arguments import Arguments
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.internals.graphs import (
@@ -42,7 +43,6 @@ from poolgrad_lowering.torch.operators.decompositions import Decompositions
 from poolgrad_lowering.torch.operators.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.second_pass import check_second_pass
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import expand_by_tensors
 from poolgrad_lowering.torch.symbolic.symbolic_slices import select_by_positions

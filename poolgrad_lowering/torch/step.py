@@ -26,6 +26,7 @@ from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.checking.check import StepCheck, check_step
+from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes, SymbolicSizes
 from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
@@ -40,7 +41,6 @@ from poolgrad_lowering.torch.operators.decompositions import decompositions
 from poolgrad_lowering.torch.operators.functions import Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.progress import Progress
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import DynamicShapes, SymbolicSizes
 from poolgrad_lowering.torch.updates import write_updates
 
 

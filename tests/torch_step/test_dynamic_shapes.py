@@ -19,7 +19,7 @@ from torch.nn import functional
 from poolgrad_lowering import export_cann, lower, verify
 from poolgrad_lowering.torch import TorchExportError, TrainingStep, export_forward, export_training_step
 from poolgrad_lowering.torch.arguments import find_arguments
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import Symbol, SymbolicSize
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
 from tests.torch_step.networks import NETWORKS
 from tests.torch_step.symbolic_steps import Function, check_for
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from poolgrad_lowering.torch import export_training_step, exporter
 from poolgrad_lowering.torch.internals.exporter import onnx_program
-from poolgrad_lowering.torch.operators.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 from tests.torch_step.networks import NETWORKS
 
 
@@ -78,7 +78,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def by_torch(function: Any, inputs: Any, outputs: Any, opset: int, _: Any) -> Any:
+def by_torch(function: Any, inputs: Any, outputs: Any, opset: int, *_: Any) -> Any:
     """What torch's own exporter writes of a function of tensors."""
 
     class Module(nn.Module):
@@ -126,7 +126,7 @@ def test_what_no_output_reads_is_left_out() -> None:
 def test_unusual_results(opset: int) -> None:
     """An input, a constant, and one result twice."""
     held = torch.arange(3.0)
-    program = onnx_program(lambda x: (x, held, y := x * 2, y), {"x": torch.ones(2)}, list("abcd"), opset, {})
+    program = onnx_program(lambda x: (x, held, y := x * 2, y), {"x": torch.ones(2)}, list("abcd"), opset, {}, {})
     session = ort.InferenceSession(program.model_proto.SerializeToString(), providers=["CPUExecutionProvider"])
     found = [array.tolist() for array in session.run(None, {"x": np.ones(2, np.float32)})]
     assert found == [[1, 1], [0, 1, 2], [2, 2], [2, 2]]

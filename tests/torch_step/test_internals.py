@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 import poolgrad_lowering.torch
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize
 from poolgrad_lowering.torch.internals.graphs import run_annotated
 from poolgrad_lowering.torch.internals.modes import Draws, InWiderType
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.operators.random_numbers import OF_RANDOM_NUMBERS
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import Symbol, SymbolicSize
 
 ROOM = Path(str(poolgrad_lowering.torch.__file__)).parent
 PRIVATE = re.compile(r"torch\.(\w+\.)*_|torch\.fx\.experimental|torch\._")

@@ -39,10 +39,9 @@ from torch.onnx._internal.fx.passes.type_promotion import (
 )
 from torch.utils._pytree import tree_structure
 
+from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.internals.tracing import trace
-from poolgrad_lowering.torch.operators.indexing import diagonal_scatter
-from poolgrad_lowering.torch.operators.own_operators import TRANSLATIONS
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import SymbolicSizes
+from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
 
 @functools.cache
@@ -52,9 +51,7 @@ def _translation() -> tuple[ONNXRegistry, Mapping[Any, Callable[..., Any]]]:
     for operator, write in TRANSLATIONS.items():
         registry.register_op(operator, write, is_complex=False)
     translated = set(_decomp.get_onnx_implemented_overloads(registry))
-    decompositions = _decomp.create_onnx_friendly_decomposition_table(translated)
-    # Only here are writes to a view of a tensor operators of their own.
-    return registry, {**decompositions, torch.ops.aten.diagonal_scatter.default: diagonal_scatter}
+    return registry, _decomp.create_onnx_friendly_decomposition_table(translated)
 
 
 def onnx_program(
@@ -63,15 +60,17 @@ def onnx_program(
     outputs: Sequence[str],
     opset: int,
     sizes: SymbolicSizes,
+    of_views: Mapping[Any, Callable[..., Any]],
 ) -> ONNXProgram:
     """Return what `torch.onnx.export` returns, without its optimizer. Raises what the trace and the translation raise.
 
     Symbolic sizes are read of tensors that have them (`sizes`), and not computed. What no output reads is left out:
-    asserts, and what the function writes to its inputs.
+    asserts, and what the function writes to its inputs. `of_views` are decompositions of writes to views of tensors,
+    which are operators of their own only here.
     """
     registry, decompositions = _translation()
     functional = torch.func.functionalize(function, remove="mutations")
-    graph = trace(functional, inputs, sizes, decompositions, {})
+    graph = trace(functional, inputs, sizes, {**decompositions, **of_views}, {})
     _compute_results(graph.graph)
     graph.graph.eliminate_dead_code(_stays)
     promotion = InsertTypePromotion(graph)

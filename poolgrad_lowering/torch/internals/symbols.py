@@ -16,9 +16,9 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StrictMi
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from poolgrad_lowering.torch.dynamic_shapes import Symbol as SizeSymbol
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import function_of, is_of_a_model
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import Symbol as SizeSymbol
 
 _TRIED = 100
 """So many other sizes must fulfil a condition."""

@@ -44,10 +44,10 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import resolve_name
 
+from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize, SymbolicSizes
 from poolgrad_lowering.torch.internals.modes import without_one_dnn
 from poolgrad_lowering.torch.internals.sizes import read_sizes
 from poolgrad_lowering.torch.internals.symbols import Symbols
-from poolgrad_lowering.torch.symbolic.dynamic_shapes import Symbol, SymbolicSize, SymbolicSizes
 
 
 def trace(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.operators.normalization import wide_type
-from poolgrad_lowering.torch.operators.own_operators import product
+from poolgrad_lowering.torch.own_operators import product
 
 Matrix: TypeAlias = np.ndarray | Tensor
 """New size by old size: a constant, or what a symbolic size makes."""

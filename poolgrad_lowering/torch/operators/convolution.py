@@ -23,7 +23,7 @@ from torch.nn import functional
 from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.internals.tracing import is_number
-from poolgrad_lowering.torch.operators.own_operators import part, turn_round
+from poolgrad_lowering.torch.own_operators import part, turn_round
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import positions_along
 
 WeightGradient = Literal["by_shape", "matmul", "convolution"]

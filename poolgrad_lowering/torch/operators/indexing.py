@@ -180,10 +180,13 @@ def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, 
     return found.movedim((-2, -1), (dim1, dim2))
 
 
+OF_VIEWS: dict[Any, Callable[..., Tensor]] = {aten.diagonal_scatter.default: diagonal_scatter}
+"""Writes to views of tensors, which only a trace without writes has as operators."""
+
 INDEXING: dict[Any, Callable[..., Tensor]] = {
+    **OF_VIEWS,
     aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - the name of an operator
     aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
-    aten.diagonal_scatter.default: diagonal_scatter,
     aten.embedding_renorm_.default: embedding_renorm,
     aten.index_put.default: index_put,
     aten.masked_scatter_backward.default: masked_scatter_backward,

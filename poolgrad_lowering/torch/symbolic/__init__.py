@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sizes that are symbolic: as a caller names them, and where a graph computes with them."""
+"""Graphs that compute with symbolic sizes: such that they say how large each tensor is, and keep axes apart."""

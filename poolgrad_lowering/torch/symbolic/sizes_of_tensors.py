@@ -14,7 +14,7 @@ from torch import Tensor, fx
 
 from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
 from poolgrad_lowering.torch.internals.tracing import is_number
-from poolgrad_lowering.torch.operators.own_operators import zeros_along
+from poolgrad_lowering.torch.own_operators import zeros_along
 
 aten = torch.ops.aten
 _ZEROS_ALONG = torch.ops.poolgrad_lowering.zeros_along.default
