@@ -138,6 +138,41 @@ def test_what_is_wrong_in_16_bits_alone_is_found() -> None:
         step.check()
 
 
+def angles(x: Tensor) -> Tensor:
+    """Positions to 300 are no numbers of bfloat16."""
+    return torch.outer(torch.arange(300, dtype=x.dtype), torch.arange(1, 5, dtype=x.dtype) / 4).cos()
+
+
+def hidden(x: Tensor) -> Tensor:
+    """A row of which all is hidden: float16 rounds what is added to its least number, float32 does not."""
+    return torch.full_like(x, torch.finfo(x.dtype).min)
+
+
+CONSTANTS: dict[str, Any] = {
+    "angles": (torch.bfloat16, lambda x: x * angles(x).sum(0)),
+    "an epsilon": (torch.float16, lambda x: (x.relu() + 1e-8).log().clamp(-30, 30)),
+    "a mask": (torch.float16, lambda x: (x + hidden(x)).softmax(-1) * x),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_in_16_bits_are_right(name: str) -> None:
+    """Where eager PyTorch computes in float32 they would be others. A wrong sign is found nevertheless."""
+    dtype, function = CONSTANTS[name]
+
+    class Model(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return function(super().forward(x))  # type: ignore[no-any-return]
+
+    torch.manual_seed(0)
+    examples = (torch.randn(4, 5).to(dtype), torch.randn(4, 4))
+    step = export_training_step(Model(5, 4).to(dtype), lambda y, target: (y.float() * target).mean(), examples)
+    step.check()
+    followed(step, "grad.weight", "Neg")
+    with pytest.raises(StepMismatchError, match=r"grad\.weight differs"):
+        step.check()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
 def test_an_invalid_model_does_not_pass(dtype: Any) -> None:
     """Nor if the comparison itself, which is in float32, would not see the fault. The message names the node."""

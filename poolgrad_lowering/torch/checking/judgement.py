@@ -96,6 +96,15 @@ def judged_output(
     return error / largest, allowed / largest
 
 
+def is_near(result: np.ndarray, own: np.ndarray, start: np.ndarray, tolerance: float) -> bool:
+    """Whether a result is off that of eager PyTorch by a part of its change at most, and has the same NaN."""
+    result, own, start = (value.astype(np.float64) for value in (result, own, start))
+    with np.errstate(all="ignore"):
+        apart = np.where((result == own) | (np.isnan(result) & np.isnan(own)), 0, np.abs(result - own))
+        change = largest_finite(own - start)
+    return change > 0 and _largest(apart) <= tolerance * change
+
+
 def part(error: float, allowed: float) -> float:
     """Return an error as a part of what is allowed; infinite for a NaN."""
     return 0.0 if error == 0 else float(np.nan_to_num(np.divide(error, allowed), nan=np.inf))
