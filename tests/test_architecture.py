@@ -28,7 +28,7 @@ LINES = {
     "model": 6_939,
     "report": 1_949,
     "standard": 3_025,
-    "torch": 8_575,
+    "torch": 8_601,
     "verification": 7_000,
 }
 """The most lines of each room's Python."""

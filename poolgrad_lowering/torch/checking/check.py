@@ -74,9 +74,9 @@ def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> St
         expected, draws = eager_step(step, before)
         _check_all_changes(step, before, expected)
         truth, _ = eager_step(step, before, draws, wide=torch.float64)
-        pairs: list[tuple[Arrays, Arrays]] = []
+        rounded: tuple[Arrays, Arrays] = ({}, {})
         for comparison in comparisons:
-            pairs.append(comparison.compare(before, draws, truth, pairs))
+            rounded = comparison.compare(before, draws, truth, rounded)
         values |= {name: expected[output] for output, name in step.carried.items()}
     return [comparison.result() for comparison in reversed(comparisons)][-1]
 
@@ -101,11 +101,11 @@ class _ComparedModel:
         self._judged: dict[str, Judgement] = {}
 
     def compare(
-        self, before: Arrays, draws: Sequence[Tensor], truth: Arrays, rounded: Sequence[tuple[Arrays, Arrays]]
+        self, before: Arrays, draws: Sequence[Tensor], truth: Arrays, rounded: tuple[Arrays, Arrays]
     ) -> tuple[Arrays, Arrays]:
         """Compare one step, of which `truth` are the outputs in float64, and return its results and eager PyTorch's.
 
-        `rounded` are those of the comparison that rounds, if there was one: what is near there is right here too.
+        `rounded` are those of the comparison before, which rounds: what is near there is right here too.
         """
         if self._wide is not None:
             before = {name: in_float32(value) for name, value in before.items()}
@@ -127,12 +127,12 @@ class _ComparedModel:
             for near, far in zip(moved_at_random(movable, unit), moved_at_random(movable, FACTOR * unit), strict=True)
         )
         starts = {output: before[name] for output, name in step.carried.items()}
-        near = [
+        one, other = rounded
+        near = (
             name
-            for found, own in rounded
-            for name in found.keys() & own.keys()
-            if is_near(found[name], own[name], starts.get(name, np.zeros(())), self._tolerance)
-        ]
+            for name in one.keys() & other.keys()
+            if is_near(one[name], other[name], starts.get(name, np.zeros(())), self._tolerance)
+        )
         compared = results | {name: eagers[0][name] for name in near}
         found = judged(compared, eagers, further, truth, starts=starts, tolerance=self._tolerance)
         for name, pair in found.items():
