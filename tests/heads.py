@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The heads of test models in ONNX's text syntax."""
+"""The heads and edges of test models in ONNX's text syntax."""
 
 from __future__ import annotations
 
@@ -12,3 +12,9 @@ def head(opset: int, *domains: str, ir: int = 8, imports: str = "") -> str:
     """
     sets = ", ".join(filter(None, [f'"": {opset}', *(f'"{domain}": 1' for domain in domains), imports]))
     return f"<ir_version: {ir}, opset_import: [{sets}]>"
+
+
+def edges(x: str, y: str, element: str = "float", more: str = "") -> tuple[str, str]:
+    """Return the inputs and outputs of a pool with its gradient, for x and y of these sizes: x, dy, `more`; y, dx."""
+    inputs = f"{element}[{x}] x, {element}[{y}] dy"
+    return f"{inputs}, {more}" if more else inputs, f"{element}[{y}] y, {element}[{x}] dx"

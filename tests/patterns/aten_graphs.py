@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from tests.heads import head
+from tests.heads import edges, head
 
-SIZES = "float[2,3,9,12] x, float[2,3,5,6] dy", "float[2,3,5,6] y, float[2,3,9,12] dx"
+SIZES = edges("2,3,9,12", "2,3,5,6")
 ARGUMENTS = "k, s, p, d, ceil"
 CONSTANTS = """k = Constant <value = int64[2] {3,3}> ()
     s = Constant <value = int64[2] {2,2}> ()
@@ -41,14 +41,19 @@ def max_pool_gradient(
     between: str = "",
     backward: str = 'dx = org.pytorch.aten.ATen <operator="max_pool2d_with_indices_backward">',
     operands: str = f"dy, x, {ARGUMENTS}, i",
-    inputs: str = SIZES[0],
-    outputs: str = SIZES[1],
+    x: str = "2,3,9,12",
+    y: str = "2,3,5,6",
+    element: str = "float",
+    more: str = "",
+    inputs: str = "",
+    outputs: str = "",
     opset: int = 17,
     types: str = "",
 ) -> str:
     """Return the text of a 3×3 pool with stride 2 and padding 1, and its gradient, as ORTModule writes them."""
     body = "\n".join(filter(None, (constants, forward, between, f"{backward} ({operands})")))
-    return model(body, inputs, outputs, opset=opset, types=types)
+    given, results = edges(x, y, element, more)
+    return model(body, inputs or given, outputs or results, opset=opset, types=types)
 
 
 def adaptive_gradient(
@@ -79,10 +84,15 @@ def axis_gradient(
     between: str = "",
     backward: str = 'dx = org.pytorch.aten.ATen <operator="value_selecting_reduction_backward">',
     operands: str = "dy, dim, i, sizes, keep",
-    inputs: str = "float[2,3,9,12] x, float[2,3,12] dy",
-    outputs: str = "float[2,3,12] y, float[2,3,9,12] dx",
+    x: str = "2,3,9,12",
+    y: str = "2,3,12",
+    element: str = "float",
+    more: str = "",
+    inputs: str = "",
+    outputs: str = "",
 ) -> str:
     """Return the text of a maximum over one axis, by default the first spatial one, and its gradient."""
+    given, results = edges(x, y, element, more)
     return model(
         f"""dim = Constant <value = int64 {{{dim}}}> ()
             keep = Constant <value = bool {{{keepdim}}}> ()
@@ -90,8 +100,8 @@ def axis_gradient(
             {sizes}
             {between}
             {backward} ({operands})""",
-        inputs,
-        outputs,
+        inputs or given,
+        outputs or results,
     )
 
 
@@ -100,10 +110,15 @@ def user_gradient(
     forward: str = PLANE_INDICES,
     attributes: str = "kernel_size=[3,3], stride=[2,2], padding=[1,1], dilation=[1,1], ceil_mode=0",
     operands: str = "dy, x, i",
-    inputs: str = SIZES[0],
-    outputs: str = SIZES[1],
+    x: str = "2,3,9,12",
+    y: str = "2,3,5,6",
+    element: str = "float",
+    more: str = "",
+    inputs: str = "",
+    outputs: str = "",
     types: str = "",
 ) -> str:
     """Return the text of a pool and a user's backward node."""
     node = f"dx = npu.NPUMaxPool2dWithIndicesBackward <{attributes}> ({operands})"
-    return model(f"{forward}\n{node}", inputs, outputs, types=types)
+    given, results = edges(x, y, element, more)
+    return model(f"{forward}\n{node}", inputs or given, outputs or results, types=types)

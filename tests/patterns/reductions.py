@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
-from tests.heads import head
+from tests.patterns.lookalikes.scatter import written
 
 _GLOBAL = {
     "forward": "y = ReduceMax <keepdims=1> (x, axes)",
@@ -42,29 +42,11 @@ _AXIS_CONSTANTS = {
 }
 
 
-def global_max(
-    *,
-    inputs: str = "float[2,3,4,5] x, float[2,3,1,1] dy",
-    outputs: str = "float[2,3,1,1] y, float[2,3,4,5] dx",
-    constants: Mapping[str, str] | None = None,
-    **steps: str,
-) -> str:
-    """Return the gradient of AdaptiveMaxPool2d(1) over x float[2,3,4,5], with some steps or constants replaced."""
-    return _text(inputs, outputs, _GLOBAL_CONSTANTS | dict(constants or {}), _GLOBAL | steps)
+def global_max(x: str = "2,3,4,5", y: str = "2,3,1,1", **changes: Any) -> str:
+    """Return the gradient of AdaptiveMaxPool2d(1), changed as `written` says."""
+    return written(x, y, _GLOBAL_CONSTANTS, _GLOBAL, **changes)
 
 
-def axis_max(
-    *,
-    inputs: str = "float[2,3,4,5] x, float[2,3,4] dy",
-    outputs: str = "float[2,3,4] y, float[2,3,4,5] dx",
-    constants: Mapping[str, str] | None = None,
-    **steps: str,
-) -> str:
-    """Return the gradient of torch.max(x, 3) over x float[2,3,4,5], with some steps or constants replaced."""
-    return _text(inputs, outputs, _AXIS_CONSTANTS | dict(constants or {}), _AXIS | steps)
-
-
-def _text(inputs: str, outputs: str, constants: Mapping[str, str], steps: Mapping[str, str]) -> str:
-    nodes, initializers = "\n".join(steps.values()), ", ".join(constants.values())
-    return f"""{head(18)}
-        g ({inputs}) => ({outputs}) <{initializers}> {{ {nodes} }}"""
+def axis_max(x: str = "2,3,4,5", y: str = "2,3,4", **changes: Any) -> str:
+    """Return the gradient of torch.max(x, 3), changed as `written` says."""
+    return written(x, y, _AXIS_CONSTANTS, _AXIS, **changes)

@@ -28,9 +28,7 @@ SPELLINGS = {
         backward=f"dx = org.pytorch.aten.{OPERATOR}",
     ),
     "every_size_symbolic": max_pool_gradient(inputs=SYMBOLIC[0], outputs=SYMBOLIC[1]),
-    "half_precision": max_pool_gradient(
-        inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx"
-    ),
+    "half_precision": max_pool_gradient(element="float16"),
     # as the TorchScript exporter writes the forward pool where only the backward call falls back
     "plane_local_indices_of_a_max_pool": max_pool_gradient(forward=PLANE_INDICES),
     "indices_seen_through_copies_and_casts": max_pool_gradient(
@@ -73,23 +71,24 @@ def from_outside(name: str) -> dict[str, str]:
 NEAR_MISSES: NearMisses = {
     # the indices
     (Code.CONSTANT_INDICES, "traced_indices"): max_pool_gradient(
+        x="1,1,2,2",
+        y="1,1,1,1",
         forward="""y = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             i = Constant <value = int64[1,1,1,1] {0}> ()""",
-        inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
-        outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
     ),
     (Code.DTYPE_MIX, "indices_as_the_incoming_gradient"): max_pool_gradient(operands="i, x, k, s, p, d, ceil, i"),
     (Code.CONSTANT_INDICES, "traced_indices_as_an_initializer"): max_pool_gradient(
+        x="1,1,2,2",
+        y="1,1,1,1",
         forward="""y = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             i = Identity (j)""",
-        inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
-        outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
         types="int64[1,1,1,1] j = {0}",
     ),
     (Code.INDICES_SOURCE, "indices_with_a_default_that_a_caller_can_override"): max_pool_gradient(
+        x="1,1,2,2",
+        y="1,1,1,1",
+        more="int64[1,1,1,1] j",
         forward="y = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
-        inputs="float[1,1,2,2] x, float[1,1,1,1] dy, int64[1,1,1,1] j",
-        outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
         operands="dy, x, k, s, p, d, ceil, j",
         types="int64[1,1,1,1] j = {0}",
     ),
@@ -99,7 +98,7 @@ NEAR_MISSES: NearMisses = {
         operands="dy, x, k, s, p, d, ceil, r",
     ),
     (Code.INDICES_SOURCE, "indices_from_outside"): max_pool_gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", operands="dy, x, k, s, p, d, ceil, given"
+        more="int64[2,3,5,6] given", operands="dy, x, k, s, p, d, ceil, given"
     ),
     (Code.INDICES_SOURCE, "pooled_values_as_indices"): max_pool_gradient(operands="dy, x, k, s, p, d, ceil, y"),
     (Code.INDICES_SOURCE, "indices_of_another_operator"): max_pool_gradient(
@@ -126,7 +125,7 @@ NEAR_MISSES: NearMisses = {
         forward=PLANE_INDICES.replace("[1,1,1,1]", "[1,1,1,0]")
     ),
     (Code.POOL_ATTRIBUTES, "forward_kernel_from_outside"): max_pool_gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2] given", forward=FORWARD.replace("k,", "given,")
+        more="int64[2] given", forward=FORWARD.replace("k,", "given,")
     ),
     (Code.POOL_ATTRIBUTES, "no_kernel"): max_pool_gradient(operands='dy, x, "", s, p, d, ceil, i'),
     (Code.POOL_ATTRIBUTES, "stride_zero"): max_pool_gradient(constants=CONSTANTS.replace("{2,2}", "{2,0}")),
@@ -159,8 +158,8 @@ NEAR_MISSES: NearMisses = {
     (Code.POOL_ATTRIBUTES, "stride_from_outside"): max_pool_gradient(**from_outside("s")),
     (Code.POOL_ATTRIBUTES, "padding_from_outside"): max_pool_gradient(**from_outside("p")),
     (Code.POOL_ATTRIBUTES, "kernel_from_outside_as_the_stride"): max_pool_gradient(
+        more="int64[n] given",
         constants=CONSTANTS.replace("{1,1}", "{0,0}", 1),
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] given",
         operands="dy, x, given, given, p, d, ceil, i",
     ),
     (Code.POOL_ATTRIBUTES, "less_than_no_padding"): max_pool_gradient(
@@ -202,18 +201,14 @@ NEAR_MISSES: NearMisses = {
     (Code.DX_SHAPE, "another_x"): max_pool_gradient(
         inputs="float[2,3,9,12] x, float[2,3,9,N] z, float[2,3,5,6] dy", operands="dy, z, k, s, p, d, ceil, i"
     ),
-    (Code.UNBATCHED, "no_batch"): max_pool_gradient(
-        inputs="float[3,9,12] x, float[3,5,6] dy", outputs="float[3,5,6] y, float[3,9,12] dx"
-    ),
+    (Code.UNBATCHED, "no_batch"): max_pool_gradient(x="3,9,12", y="3,5,6"),
     (Code.SPATIAL_RANK, "another_rank"): max_pool_gradient(
         inputs="float[2,3,9,12,7] x, float[2,3,5,6] dy", outputs="float[2,3,5,6] y, float dx"
     ),
     (Code.GRAD_SHAPE, "gradient_of_another_shape"): max_pool_gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy"),
     (Code.DX_SHAPE, "result_of_another_shape"): max_pool_gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
     (Code.DTYPE_MIX, "gradient_of_another_type"): max_pool_gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy"),
-    (Code.DTYPE, "double"): max_pool_gradient(
-        inputs="double[2,3,9,12] x, double[2,3,5,6] dy", outputs="double[2,3,5,6] y, double[2,3,9,12] dx"
-    ),
+    (Code.DTYPE, "double"): max_pool_gradient(element="double"),
     (Code.UNKNOWN_SHAPE, "unknown_shape"): max_pool_gradient(
         forward=f'x = org.pytorch.aten.ATen <operator="silu"> (w)\n{FORWARD}',
         inputs="float[2,3,9,12] w, float[2,3,5,6] dy",

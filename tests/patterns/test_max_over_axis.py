@@ -49,27 +49,26 @@ SPELLINGS = {
     .replace('"": 18', '"": 13')
     .replace("ReduceMax <keepdims=0> (x, axes)", "ReduceMax <keepdims=0, axes=[3]> (x)"),
     "kept_axis": axis_max(
-        inputs="float[2,3,4,5] x, float[2,3,4,1] dy",
-        outputs="float[2,3,4,1] y, float[2,3,4,5] dx",
+        y="2,3,4,1",
         forward="y = ReduceMax (x, axes)",
         maximum="r = ArgMax <axis=-1> (x)",
         indices="",
         updates="u = Identity (dy)",
     ),
     "an_axis_that_is_not_the_last": axis_max(
-        inputs="float[2,3,4,5] x, float[2,3,5] dy",
-        outputs="float[2,3,5] y, float[2,3,4,5] dx",
+        y="2,3,5",
+        axes=[2],
         maximum="a = ArgMax <axis=2, keepdims=0> (x)",
         scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)',
-        constants={"axes": "int64[1] axes = {2}"},
     ),
     "the_only_axis_of_symbolic_size": axis_max(
-        inputs="float[N,3,W] x, float[N,3] dy",
-        outputs="float[N,3] y, float[N,3,W] dx",
+        x="N,3,W",
+        y="N,3",
+        axes=[2],
+        constants={"x_shape": "float unused = {0}"},
         maximum="a = ArgMax <axis=2, keepdims=0> (x)",
         canvas="shape = Shape (x)\nz = Expand (zero, shape)",
         scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)',
-        constants={"axes": "int64[1] axes = {2}", "x_shape": "float unused = {0}"},
     ),
 }
 
@@ -138,12 +137,7 @@ def over_axis(axis: int, shape: str, *, element: str = "float", dropped: str | N
 def test_a_view_that_is_reduced() -> None:
     """Channels flattened with their batch: the maximum is one over axis 1 of the view."""
     source = global_max(
-        constants={
-            "flat_shape": "int64[2] flat_shape = {2, 60}",
-            "row_shape": "int64[2] row_shape = {2, 1}",
-            "canvas_shape": "int64[2] canvas_shape = {2, 60}",
-        },
-        inputs="float[2,3,4,5] x, float[2,1] dy",
+        flat_shape=[2, 60], row_shape=[2, 1], canvas_shape=[2, 60], inputs="float[2,3,4,5] x, float[2,1] dy"
     )
     model = parse_model(source)
     lowered = lower(model)
@@ -203,12 +197,10 @@ NEAR_MISSES: NearMisses = {
         canvas="z = Expand (zero, canvas_shape)",
     ),
     (Code.UNKNOWN_SHAPE, "along_two_axes_of_which_one_is_symbolic"): axis_max(
-        inputs="float[2,3,H,5] x, float[2,3,H] dy",
-        outputs="float[2,3,H] y, float[2,3,H,5] dx",
-        canvas="shape = Shape (x)\nz = Expand (zero, shape)",
+        x="2,3,H,5", y="2,3,H", canvas="shape = Shape (x)\nz = Expand (zero, shape)"
     ),
     (Code.UNKNOWN_SHAPE, "base_of_unknown_shape"): axis_max(
-        inputs="float[2,3,4,5] x, float[2,3,4] dy, int64[k] shape", canvas="z = ConstantOfShape (shape)"
+        more="int64[k] shape", canvas="z = ConstantOfShape (shape)"
     ),
 }
 

@@ -124,11 +124,7 @@ def test_proven_on_the_cpu_and_the_host_library() -> None:
 
 @pytest.mark.refusal("forward-source")
 def test_axes_that_are_computed() -> None:
-    text = axis_max(
-        forward="y = ReduceMax <keepdims=0> (x, chosen)",
-        inputs="float[2,3,4,5] x, float[2,3,4] dy, int64[1] chosen",
-        scatter=ADDED.format(3),
-    )
+    text = axis_max(more="int64[1] chosen", forward="y = ReduceMax <keepdims=0> (x, chosen)", scatter=ADDED.format(3))
     [anchor] = lower(parse_model(text)).report.lowered
     assert (anchor.forward_op, anchor.forward_code) == (None, "forward-source")
 
@@ -177,13 +173,14 @@ def test_indices_with_another_reader(read: Any, says: Says) -> None:
 @pytest.mark.refusal("unknown-shape")
 def test_a_view_of_the_maxima_that_cannot_be_written(says: Says) -> None:
     text = axis_max(
-        inputs="float[N,C,W] x, float[N,C] dy",
-        outputs="float[N,C] y, float[N,C,W] dx",
+        x="N,C,W",
+        y="N,C",
+        axes=[2],
+        constants={"x_shape": "float unused = {0}"},
         forward="y = ReduceMax <keepdims=0> (x, axes)",
         maximum="a = ArgMax <axis=2, keepdims=0> (x)",
         canvas="shape = Shape (x)\nz = Expand (zero, shape)",
         scatter=ADDED.format(2),
-        constants={"axes": "int64[1] axes = {2}", "x_shape": "float unused = {0}"},
     )
     [anchor] = lower(parse_model(text)).report.lowered
     assert anchor.forward_code == "unknown-shape"

@@ -10,6 +10,7 @@ import pytest
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.graphs import Written
+from tests.heads import edges
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 from tests.texts import Says
 
@@ -24,12 +25,17 @@ def gradient(
     before: str = "t = Transpose <perm=[0,3,1,2]> (x)",
     after: str = "y = Transpose <perm=[0,2,3,1]> (m)",
     gradient: str = "dx = MaxPoolGrad <{}> (x, y, dy)",
-    inputs: str = "float[2,9,11,3] x, float[2,5,6,3] dy",
-    outputs: str = "float[2,5,6,3] y, float[2,9,11,3] dx",
+    x: str = "2,9,11,3",
+    y: str = "2,5,6,3",
+    element: str = "float",
+    more: str = "",
+    inputs: str = "",
+    outputs: str = "",
     imports: str = '"" : 17',
 ) -> str:
     """Return the text of the form over a 3×3 window with stride 2, some of its parts replaced."""
-    return f"""<ir_version: 8, opset_import: [{imports}]> g ({inputs}) => ({outputs}) {{
+    given, results = edges(x, y, element, more)
+    return f"""<ir_version: 8, opset_import: [{imports}]> g ({inputs or given}) => ({outputs or results}) {{
         {before}
         {pool}
         {after}
@@ -53,22 +59,19 @@ VARIANTS: dict[str, str | onnx.ModelProto] = {
         attributes='ksize=[1,3,3,1], strides=[1,2,2,1], padding="EXPLICIT", explicit_paddings=[0,0,1,1,1,1,0,0]'
     ),
     "valid": gradient(
+        y="2,4,5,3",
         attributes='ksize=[1,3,2,1], strides=[1,2,2,1], padding="VALID"',
         pool="m = MaxPool <kernel_shape=[3,2], strides=[2,2]> (t)",
-        inputs="float[2,9,11,3] x, float[2,4,5,3] dy",
-        outputs="float[2,4,5,3] y, float[2,9,11,3] dx",
     ),
     "padded_before_but_not_after": gradient(
+        y="2,4,6,3",
         attributes=SAME.replace('"SAME"', '"EXPLICIT", explicit_paddings=[0,0,1,0,2,0,0,0]'),
         pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,2,0,0]> (t)",
-        inputs="float[2,9,11,3] x, float[2,4,6,3] dy",
-        outputs="float[2,4,6,3] y, float[2,9,11,3] dx",
     ),
     "window_of_one_element": gradient(
+        y="2,9,6,3",
         attributes='ksize=[1,1,3,1], strides=[1,1,2,1], padding="SAME"',
         pool="m = MaxPool <kernel_shape=[1,3], strides=[1,2], pads=[0,1,0,1]> (t)",
-        inputs="float[2,9,11,3] x, float[2,9,6,3] dy",
-        outputs="float[2,9,6,3] y, float[2,9,11,3] dx",
     ),
     "x_was_channels_first": gradient(
         before="t = Relu (x0)\nx = Transpose <perm=[0,2,3,1]> (t)", inputs="float[2,3,9,11] x0, float[2,5,6,3] dy"
@@ -82,25 +85,23 @@ VARIANTS: dict[str, str | onnx.ModelProto] = {
         imports='"" : 17, "ai.onnx.converters.tensorflow" : 1',
     ),
     "channels_first": gradient(
+        x="2,3,9,11",
+        y="2,3,5,6",
         attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
         before="",
         pool=f"y = MaxPool {POOL} (x)",
         after="",
-        inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
-        outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
     ),
     "three_axes": gradient(
+        x="2,5,4,3,2",
+        y="2,3,2,2,2",
         attributes='ksize=[1,2,2,2,1], strides=[1,2,2,2,1], padding="SAME", data_format="NDHWC", TInput=1',
         before="t = Transpose <perm=[0,4,1,2,3]> (x)",
         pool="m = MaxPool <kernel_shape=[2,2,2], strides=[2,2,2], pads=[0,0,0,1,0,1]> (t)",
         after="y = Transpose <perm=[0,2,3,4,1]> (m)",
         gradient="dx = MaxPool3DGrad <{}> (x, y, dy)",
-        inputs="float[2,5,4,3,2] x, float[2,3,2,2,2] dy",
-        outputs="float[2,3,2,2,2] y, float[2,5,4,3,2] dx",
     ),
-    "symbolic_batch": gradient(
-        inputs="float[N,9,11,3] x, float[N,5,6,3] dy", outputs="float[N,5,6,3] y, float[N,9,11,3] dx"
-    ),
+    "symbolic_batch": gradient(x="N,9,11,3", y="N,5,6,3"),
 }
 
 
@@ -128,7 +129,7 @@ def test_windows_as_inputs(written: Written) -> None:
 
 
 WINDOWS_NOT_KNOWN = {
-    "an_input": second(WINDOWS.partition("\n")[2], inputs="float[2,9,11,3] x, float[2,5,6,3] dy, int64[4] k"),
+    "an_input": second(WINDOWS.partition("\n")[2], more="int64[4] k"),
     "of_the_size_of_a_batch": second(WINDOWS.replace("{1,3,3,1}", "{2,3,3,1}")),
     "two_numbers": second(WINDOWS.replace("int64[4] {1,3,3,1}", "int64[2] {3,3}")),
     "no_numbers": second("k = Shape (x)\ns32 = Shape (k)"),
@@ -172,9 +173,7 @@ NEAR_MISSES: NearMisses = {
         before="r = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (r)"
     ),
     (Code.NO_FORWARD_POOL, "pool_over_x_transposed_otherwise"): gradient(
-        before="t = Transpose <perm=[0,3,2,1]> (x)",
-        inputs="float[2,9,9,3] x, float[2,5,5,3] dy",
-        outputs="float[2,5,5,3] y, float[2,9,9,3] dx",
+        x="2,9,9,3", y="2,5,5,3", before="t = Transpose <perm=[0,3,2,1]> (x)"
     ),
     (Code.OPSET, "pool_before_there_were_indices"): gradient(imports='"" : 7'),
     (Code.OPSET, "pool_since_there_are_indices"): gradient(imports='"" : 8'),
@@ -185,38 +184,32 @@ NEAR_MISSES: NearMisses = {
     (Code.ATTRIBUTE_MISMATCH, "dilated_pool"): gradient(
         pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,2]> (t)"
     ),
-    (Code.ATTRIBUTE_MISMATCH, "pads_of_a_symbolic_size"): gradient(
-        inputs="float[2,H,11,3] x, float[2,h,6,3] dy", outputs="float[2,h,6,3] y, float[2,H,11,3] dx"
-    ),
+    (Code.ATTRIBUTE_MISMATCH, "pads_of_a_symbolic_size"): gradient(x="2,H,11,3", y="2,h,6,3"),
     (Code.AUTO_PAD_SYMBOLIC, "pads_unknown_to_both"): gradient(
-        pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)',
-        inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
-        outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
+        x="2,H,W,3", y="2,OH,OW,3", pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)'
     ),
     (Code.ATTRIBUTE_MISMATCH, "padded_at_the_other_end"): gradient(
-        pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_LOWER"> (t)',
-        inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
-        outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
+        x="2,H,W,3", y="2,OH,OW,3", pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_LOWER"> (t)'
     ),
     (Code.ATTRIBUTE_MISMATCH, "rounded_up"): gradient(
         attributes=SAME.replace("SAME", "VALID"),
         pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], ceil_mode=1> (t)",
     ),
     (Code.ATTRIBUTE_MISMATCH, "three_axes_of_two"): gradient(
+        x="2,3,9,11",
+        y="2,3,5,6",
         attributes='ksize=[1,1,3,3,3], strides=[1,1,2,2,2], padding="SAME", data_format="NCDHW"',
         before="",
         pool=f"y = MaxPool {POOL} (x)",
         after="",
-        inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
-        outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
     ),
     (Code.NO_FORWARD_POOL, "another_tensor_channels_first"): gradient(
+        x="2,3,9,11",
+        y="2,3,5,6",
         attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
         before="t = Relu (x)",
         pool=f"y = MaxPool {POOL} (t)",
         after="",
-        inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
-        outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
     ),
     (Code.POOL_ATTRIBUTES, "pools_over_channels"): gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]")),
     (Code.GRAD_SHAPE, "gradient_of_another_shape"): gradient(inputs="float[2,9,11,3] x, float[2,6,5,3] dy"),

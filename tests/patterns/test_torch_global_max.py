@@ -52,42 +52,38 @@ SPELLINGS = {
         constants={"last": "int64[1] unused = {0}", "flat_shape": "float other = {0}"},
     ),
     "symbolic_batch": global_max(
-        inputs="float[N,3,4,5] x, float[N,3,1,1] dy",
-        outputs="float[N,3,1,1] y, float[N,3,4,5] dx",
-        constants={
-            "flat_shape": "int64[3] flat_shape = {-1, 3, 20}",
-            "row_shape": "int64[3] row_shape = {-1, 3, 1}",
-            "x_shape": "int64[4] x_shape = {-1, 3, 4, 5}",
-        },
+        x="N,3,4,5",
+        y="N,3,1,1",
+        flat_shape=[-1, 3, 20],
+        row_shape=[-1, 3, 1],
+        x_shape=[-1, 3, 4, 5],
         canvas="shape = Shape (f)\nz = Expand (zero, shape)",
         scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)',
     ),
     # PyTorch writes 1-D pools so; the tensor in front of the wrapping is the pooled one.
     "one_axis_wrapped_in_two": global_max(
-        inputs="float[2,3,20] x, float[2,3,1] dy",
-        outputs="float[2,3,1] y, float[2,3,20] dx",
+        x="2,3,20",
+        y="2,3,1",
+        axes=[2],
+        two=[2],
+        constants={"x_shape": "int64[4] w_shape = {2, 3, 1, 20}"},
         forward="y = ReduceMax <keepdims=1> (x, axes)\nw = Unsqueeze (x, two)",
         flat="f = Reshape (w, flat_shape)",
         updates="dw = Unsqueeze (dy, two)\nu = Reshape (dw, row_shape)",
         result="d = Reshape (s, w_shape)\ndx = Squeeze (d, two)",
-        constants={
-            "axes": "int64[1] axes = {2}",
-            "two": "int64[1] two = {2}",
-            "x_shape": "int64[4] w_shape = {2, 3, 1, 20}",
-        },
     ),
     "three_axes": global_max(
-        inputs="float[2,3,2,2,5] x, float[2,3,1,1,1] dy",
-        outputs="float[2,3,1,1,1] y, float[2,3,2,2,5] dx",
-        constants={"axes": "int64[3] axes = {2, 3, 4}", "x_shape": "int64[5] x_shape = {2, 3, 2, 2, 5}"},
+        x="2,3,2,2,5",
+        y="2,3,1,1,1",
+        axes=[2, 3, 4],
+        x_shape=[2, 3, 2, 2, 5],
         indices="""a1 = Unsqueeze (a, last)
             a2 = Unsqueeze (a1, last)
             a3 = Unsqueeze (a2, last)
             r = Reshape (a3, row_shape)""",
     ),
     "half_types_between_casts": global_max(
-        inputs="float16[2,3,4,5] x, float16[2,3,1,1] dy",
-        outputs="float16[2,3,1,1] y, float16[2,3,4,5] dx",
+        element="float16",
         updates="w = Cast <to=1> (dy)\nu = Reshape (w, row_shape)",
         result="d = Reshape (s, x_shape)\ndx = Cast <to=10> (d)",
     ),
@@ -121,31 +117,20 @@ NEAR_MISSES: NearMisses = {
     (Code.ROWS_NOT_PLANES, "rows_exchanged"): by_rows("1, 0, 2, 3, 4, 5"),
     (Code.BASE_NOT_ZERO, "onto_ones"): global_max(constants={"zero": "float zero = {1}"}),
     (Code.ROWS_NOT_PLANES, "along_the_rows"): global_max(
-        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
-        constants={"canvas_shape": "int64[2] canvas_shape = {20, 6}"},
+        canvas_shape=[20, 6], scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'
     ),
     (Code.ROWS_NOT_PLANES, "one_row_for_all"): global_max(
-        constants={"row_shape": "int64[2] row_shape = {1, 6}", "canvas_shape": "int64[2] canvas_shape = {1, 20}"},
-        outputs="float[2,3,1,1] y, float[1,20] s",
-        result="",
+        row_shape=[1, 6], canvas_shape=[1, 20], outputs="float[2,3,1,1] y, float[1,20] s", result=""
     ),
     (Code.ROW_LENGTH, "wider_rows"): global_max(
-        constants={"canvas_shape": "int64[2] canvas_shape = {6, 21}"},
-        outputs="float[2,3,1,1] y, float[6,21] s",
-        result="",
+        canvas_shape=[6, 21], outputs="float[2,3,1,1] y, float[6,21] s", result=""
     ),
     (Code.DX_SHAPE, "result_in_another_shape"): global_max(
-        constants={"x_shape": "int64[4] x_shape = {3, 2, 4, 5}"}, outputs="float[2,3,1,1] y, float[3,2,4,5] dx"
+        x_shape=[3, 2, 4, 5], outputs="float[2,3,1,1] y, float[3,2,4,5] dx"
     ),
-    (Code.DTYPE, "double_precision"): global_max(
-        inputs="double[2,3,4,5] x, double[2,3,1,1] dy",
-        outputs="double[2,3,1,1] y, double[2,3,4,5] dx",
-        constants={"zero": "double zero = {0}"},
-    ),
+    (Code.DTYPE, "double_precision"): global_max(element="double", constants={"zero": "double zero = {0}"}),
     (Code.UNRELATED_INDICES, "minimum"): global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)"),
-    (Code.UNKNOWN_SHAPE, "unknown_shape"): global_max(
-        inputs="float[2,3,4,5] x, float[2,3,1,1] dy, int64[k] flat", flat="f = Reshape (x, flat)"
-    ),
+    (Code.UNKNOWN_SHAPE, "unknown_shape"): global_max(more="int64[k] flat", flat="f = Reshape (x, flat)"),
 }
 
 

@@ -29,35 +29,23 @@ SPELLINGS = {
     "cast": gradient(
         canvas="w = Expand (zero, canvas_shape)\nz = Cast <to=1> (w)", constants={"zero": "int64 zero = {0}"}
     ),
-    "reshape": gradient(
-        canvas="w = Expand (zero, long)\nz = Reshape (w, canvas_shape)",
-        constants={"long": "int64[1] long = {648}"},
-    ),
+    "reshape": gradient(long=[648], canvas="w = Expand (zero, long)\nz = Reshape (w, canvas_shape)"),
     # views
     "allowzero": gradient(result="dx = Reshape <allowzero=1> (s, x_shape)"),
-    "free_size": gradient(constants={"row_shape": "int64[2] row_shape = {-1, 30}"}),
-    "copied_sizes": gradient(
-        rows="r3 = Reshape (p, planes)\nr = Reshape (r3, row_shape)",
-        constants={"planes": "int64[3] planes = {0, 0, -1}"},
-    ),
+    "free_size": gradient(row_shape=[-1, 30]),
+    "copied_sizes": gradient(planes=[0, 0, -1], rows="r3 = Reshape (p, planes)\nr = Reshape (r3, row_shape)"),
     "flatten": gradient(rows="rn = Flatten <axis=2> (p)\nr = Identity (rn)", updates="u = Flatten <axis=-2> (dy)"),
     "three_axes": gradient(
+        row_shape=[2, 3, 30],
+        canvas_shape=[2, 3, 108],
         scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
-        constants={
-            "row_shape": "int64[3] row_shape = {2, 3, 30}",
-            "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
-        },
     ),
     "three_axes_from_the_end": gradient(
+        row_shape=[2, 3, 30],
+        canvas_shape=[2, 3, 108],
         scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)',
-        constants={
-            "row_shape": "int64[3] row_shape = {2, 3, 30}",
-            "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
-        },
     ),
-    "result_in_two_steps": gradient(
-        result="v = Reshape (s, rows)\ndx = Reshape (v, x_shape)", constants={"rows": "int64[2] rows = {54, 12}"}
-    ),
+    "result_in_two_steps": gradient(rows=[54, 12], result="v = Reshape (s, rows)\ndx = Reshape (v, x_shape)"),
     # An optimiser has merged the Reshape to the pooled shape and the one to rows: the node makes the shape anew.
     "updates_that_never_had_the_pooled_shape": gradient(
         inputs="float[2,3,9,12] x, float[6,30] dy", updates="u = Identity (dy)"
@@ -72,15 +60,15 @@ SPELLINGS = {
     ),
     # A layer over rows in front of the pool: the gradient goes back to rows in one Reshape.
     "result_in_the_shape_of_what_x_is_a_view_of": gradient(
+        as_rows=[54, 12],
         inputs="float[54,12] x_rows, float[2,3,5,6] dy",
         outputs="float[2,3,5,6] y, float[54,12] dx",
         pool="x = Reshape (x_rows, x_shape)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
         result="dx = Reshape (s, as_rows)",
-        constants={"as_rows": "int64[2] as_rows = {54, 12}"},
     ),
     # plane-local indices
     "remainder": gradient(**REMAINDER, constants={"plane": "int64 plane = {108}"}),
-    "remainder_of_a_vector": gradient(**REMAINDER, constants={"plane": "int64[1] plane = {108}"}),
+    "remainder_of_a_vector": gradient(plane=[108], **REMAINDER),
     "remainder_of_rows": gradient(
         companion="",
         first="",
@@ -89,24 +77,12 @@ SPELLINGS = {
         constants={"plane": "int64 plane = {108}"},
     ),
     "whole_tensor": gradient(
-        **WHOLE,
-        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
-        constants={"row_shape": "int64[1] row_shape = {-1}", "canvas_shape": "int64[1] canvas_shape = {648}"},
+        row_shape=[-1], canvas_shape=[648], **WHOLE, scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'
     ),
-    "whole_tensor_as_one_row": gradient(
-        **WHOLE,
-        constants={"row_shape": "int64[2] row_shape = {1, 180}", "canvas_shape": "int64[2] canvas_shape = {1, 648}"},
-    ),
+    "whole_tensor_as_one_row": gradient(row_shape=[1, 180], canvas_shape=[1, 648], **WHOLE),
     # With one plane the whole tensor's numbering is the plane's.
     "one_plane": gradient(
-        **WHOLE,
-        inputs="float[1,1,9,12] x, float[1,1,5,6] dy",
-        outputs="float[1,1,5,6] y, float[1,1,9,12] dx",
-        constants={
-            "row_shape": "int64[2] row_shape = {1, 30}",
-            "canvas_shape": "int64[2] canvas_shape = {1, 108}",
-            "x_shape": "int64[4] x_shape = {1, 1, 9, 12}",
-        },
+        x="1,1,9,12", y="1,1,5,6", row_shape=[1, 30], canvas_shape=[1, 108], x_shape=[1, 1, 9, 12], **WHOLE
     ),
     "int32_before_the_rows": gradient(rows="c = Cast <to=6> (p)\nr = Reshape (c, row_shape)"),
     "int32_after_the_rows": gradient(rows="q = Reshape (p, row_shape)\nr = Cast <to=6> (q)"),
@@ -114,21 +90,19 @@ SPELLINGS = {
         companion="y1, i1 = MaxPool <kernel_shape=[1,1], dilations=[2,2], ceil_mode=1> (x)"
     ),
     "batch_size_from_another_input": gradient(
-        inputs="float[N,3,9,12] x, float[N,3,5,6] dy, int64[N] labels",
-        outputs="float[N,3,5,6] y, float[N,3,9,12] dx",
+        x="N,3,9,12",
+        y="N,3,5,6",
+        more="int64[N] labels",
+        row_shape=[-1, 30],
+        x_shape=[-1, 3, 9, 12],
+        one=[1],
+        constants={"canvas_shape": "int64[1] plane = {108}", "channels": "int64 channels = {3}"},
         canvas="""n = Shape <start=0, end=1> (labels)
             n0 = Squeeze (n)
             planes = Mul (n0, channels)
             planes1 = Reshape (planes, one)
             canvas_shape = Concat <axis=0> (planes1, plane)
             z = Expand (zero, canvas_shape)""",
-        constants={
-            "row_shape": "int64[2] row_shape = {-1, 30}",
-            "x_shape": "int64[4] x_shape = {-1, 3, 9, 12}",
-            "canvas_shape": "int64[1] plane = {108}",
-            "channels": "int64 channels = {3}",
-            "one": "int64[1] one = {1}",
-        },
     ),
 }
 

@@ -65,30 +65,25 @@ NEAR_MISSES: NearMisses = {
         scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'
     ),
     (Code.ROWS_NOT_PLANES, "fewer_rows_than_the_base"): gradient(
-        outputs="float[2,3,5,6] y, float[7,108] dx",
-        result="dx = Identity (s)",
-        constants={"canvas_shape": "int64[2] canvas_shape = {7, 108}"},
+        canvas_shape=[7, 108], outputs="float[2,3,5,6] y, float[7,108] dx", result="dx = Identity (s)"
     ),
     (Code.ROWS_NOT_PLANES, "rows_in_another_arrangement"): gradient(
+        row_shape=[3, 2, 30],
+        canvas_shape=[2, 3, 108],
         scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
-        constants={
-            "row_shape": "int64[3] row_shape = {3, 2, 30}",
-            "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
-        },
     ),
     (Code.ROWS_NOT_PLANES, "batch_of_another_name"): gradient(
-        inputs="float[N,3,9,12] x, float[N,3,5,6] dy, float[M] other",
-        outputs="float[N,3,5,6] y, float[N,3,9,12] dx",
+        x="N,3,9,12",
+        y="N,3,5,6",
+        more="float[M] other",
+        row_shape=[-1, 30],
+        x_shape=[-1, 3, 9, 12],
+        constants={"canvas_shape": "int64[1] plane = {108}, int64[1] channels = {3}"},
         canvas="m = Shape (other)\nplanes = Mul (m, channels)\n"
         "canvas_shape = Concat <axis=0> (planes, plane)\nz = Expand (zero, canvas_shape)",
-        constants={
-            "row_shape": "int64[2] row_shape = {-1, 30}",
-            "canvas_shape": "int64[1] plane = {108}, int64[1] channels = {3}",
-            "x_shape": "int64[4] x_shape = {-1, 3, 9, 12}",
-        },
     ),
     (Code.UNKNOWN_SHAPE, "rows_of_unknown_shape"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[K] any_shape", canvas="z = ConstantOfShape (any_shape)"
+        more="int64[K] any_shape", canvas="z = ConstantOfShape (any_shape)"
     ),
     # the base
     (Code.BASE_NOT_ZERO, "onto_ones_stored"): onto(1.0),
@@ -98,8 +93,7 @@ NEAR_MISSES: NearMisses = {
     (Code.EXTERNAL_DATA, "onto_zeros_in_another_file"): external_base(),
     # the indices
     (Code.INDICES_SOURCE, "indices_from_outside"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] labels",
-        scatter='s = ScatterElements <axis=1, reduction="add"> (z, labels, u)',
+        more="int64[6,30] labels", scatter='s = ScatterElements <axis=1, reduction="add"> (z, labels, u)'
     ),
     (Code.UNRELATED_INDICES, "indices_of_another_operator"): gradient(
         rows="flat = Reshape (x, canvas_shape)\nr = ArgMin <axis=1> (flat)",
@@ -107,18 +101,17 @@ NEAR_MISSES: NearMisses = {
         constants={"row_shape": "int64[2] one_per_row = {6, 1}"},
     ),
     (Code.INDICES_SOURCE, "two_axes_of_an_index_of_more_axes"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,6,30] labels",
-        rows="zeroth = Constant <value = int64 {0}> ()\nr = Gather (labels, zeroth)",
+        more="int64[2,6,30] labels", rows="zeroth = Constant <value = int64 {0}> ()\nr = Gather (labels, zeroth)"
     ),
     (Code.UNRELATED_INDICES, "rows_of_an_index_of_two_axes"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,180] labels",
+        more="int64[2,180] labels",
         rows="zeroth = Constant <value = int64 {0}> ()\nf = Gather (labels, zeroth)\nr = Reshape (f, row_shape)",
     ),
     (Code.UNRELATED_INDICES, "one_index_for_all_planes"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[1,30] labels", rows="r = Expand (labels, row_shape)"
+        more="int64[1,30] labels", rows="r = Expand (labels, row_shape)"
     ),
     (Code.INDICES_SOURCE, "one_plane_expanded_to_itself"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] labels", rows="r = Expand (labels, row_shape)"
+        more="int64[6,30] labels", rows="r = Expand (labels, row_shape)"
     ),
     (Code.INDICES_ALTERED, "indices_transposed"): gradient(
         rows="t = Transpose <perm=[1,0,2,3]> (p)\nr = Reshape (t, row_shape)"
@@ -132,27 +125,22 @@ NEAR_MISSES: NearMisses = {
     (Code.INDICES_NUMBERING, "whole_tensor_indices_on_planes"): gradient(**WHOLE),
     # what makes them plane-local
     (Code.PLANE_BASE, "first_index_of_every_row"): gradient(
+        y="2,3,9,6",
+        starts=[0],
+        ends=[1],
+        axes=[3],
+        row_shape=[6, 54],
         pool="y, i = MaxPool <kernel_shape=[1,3], strides=[1,2], pads=[0,1,0,1]> (x)",
-        inputs="float[2,3,9,12] x, float[2,3,9,6] dy",
-        outputs="float[2,3,9,6] y, float[2,3,9,12] dx",
-        constants={
-            "starts": "int64[1] starts = {0}",
-            "ends": "int64[1] ends = {1}",
-            "axes": "int64[1] axes = {3}",
-            "row_shape": "int64[2] row_shape = {6, 54}",
-        },
     ),
     (Code.PLANE_BASE, "first_index_broadcast_over_other_planes"): gradient(
+        row_shape=[36, 30],
+        canvas_shape=[36, 108],
+        constants={"x_shape": "int64[4] planes_first = {6, 1, 5, 6}"},
         inputs="float[1,6,9,12] x, float[36,30] dy",
         outputs="float[1,6,5,6] y, float[36,108] dx",
         plane_local="q = Reshape (i, planes_first)\np = Sub (q, d)",
         updates="u = Identity (dy)",
         result="dx = Identity (s)",
-        constants={
-            "row_shape": "int64[2] row_shape = {36, 30}",
-            "canvas_shape": "int64[2] canvas_shape = {36, 108}",
-            "x_shape": "int64[4] planes_first = {6, 1, 5, 6}",
-        },
     ),
     (Code.PLANE_BASE, "companion_skips_elements"): gradient(
         companion="y1, i1 = MaxPool <kernel_shape=[2,2], strides=[1,1]> (x)"
@@ -171,17 +159,9 @@ NEAR_MISSES: NearMisses = {
         constants={"plane": "int64 plane = {108}"},
     ),
     # the forward pool
-    (Code.DTYPE, "double"): gradient(
-        inputs="double[2,3,9,12] x, double[2,3,5,6] dy",
-        outputs="double[2,3,5,6] y, double[2,3,9,12] dx",
-        constants={"zero": "double zero = {0}"},
-    ),
+    (Code.DTYPE, "double"): gradient(element="double", constants={"zero": "double zero = {0}"}),
     # the operands
-    (Code.DTYPE_MIX, "zeros_of_another_type"): gradient(
-        inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
-        outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx",
-        canvas="z = ConstantOfShape (canvas_shape)",
-    ),
+    (Code.DTYPE_MIX, "zeros_of_another_type"): gradient(element="float16", canvas="z = ConstantOfShape (canvas_shape)"),
     (Code.DTYPE_MIX, "summed_in_double"): gradient(
         updates="v = Reshape (dy, row_shape)\nu = Cast <to=11> (v)",
         result="w = Reshape (s, x_shape)\ndx = Cast <to=1> (w)",

@@ -40,10 +40,9 @@ SPELLINGS = {
     ),
     # those of PyTorch's operator: the kernel is the stride, no padding, no dilation, floor
     "attributes_left_to_their_defaults": user_gradient(
+        y="2,3,3,3",
         forward="y, t = MaxPool <kernel_shape=[3,4], strides=[3,4]> (x)\n" + PLANE_INDICES.split("\n", 1)[1],
         attributes="kernel_size=[3,4]",
-        inputs="float[2,3,9,12] x, float[2,3,3,3] dy",
-        outputs="float[2,3,3,3] y, float[2,3,9,12] dx",
     ),
 }
 
@@ -64,9 +63,7 @@ NEAR_MISSES: NearMisses = {
     (Code.INDICES_SOURCE, "indices_of_unknown_type"): user_gradient(forward=FORWARD),
     (Code.INDICES_SOURCE, "a_mask"): user_gradient(forward=FORWARD, types="uint8[2,3,9,64] i"),
     (Code.CONSTANT_INDICES, "traced_indices"): user_gradient(
-        forward="y = Relu (dy)\ni = Constant <value = int64[1,1,1,1] {0}> ()",
-        inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
-        outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
+        x="1,1,2,2", y="1,1,1,1", forward="y = Relu (dy)\ni = Constant <value = int64[1,1,1,1] {0}> ()"
     ),
     (Code.INDICES_NUMBERING, "indices_of_the_whole_tensor"): user_gradient(operands="dy, x, t"),
     (Code.PLANE_BASE, "indices_shifted"): user_gradient(

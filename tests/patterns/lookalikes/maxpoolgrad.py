@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
-from tests.heads import head
+from tests.heads import edges, head
 
 _WINDOW = "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"
 
 
 def gradient(
     *,
-    inputs: str = "float[2,3,9,12] x, float[2,3,5,6] dy",
-    outputs: str = "float[2,3,5,6] y, float[2,3,9,12] dx",
+    x: str = "2,3,9,12",
+    y: str = "2,3,5,6",
+    element: str = "float",
+    more: str = "",
+    inputs: str = "",
+    outputs: str = "",
     pool: str = _WINDOW,
     attributes: str = f"<{_WINDOW}>",
     indices: str = "i",
@@ -20,8 +24,9 @@ def gradient(
 ) -> str:
     """Return the text of a forward pool with attributes `pool`, nodes `between`, and MaxPoolGrad with
     `attributes` on the value `indices`."""
+    given, results = edges(x, y, element, more)
     return f"""{head(17)}
-        g ({inputs}) => ({outputs}) {{
+        g ({inputs or given}) => ({outputs or results}) {{
             y, i = MaxPool <{pool}> (x)
             {between}
             dx = MaxPoolGrad {attributes} (dy, {indices})

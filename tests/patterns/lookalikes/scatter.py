@@ -7,7 +7,10 @@ Each is the genuine gradient (`gradient()` unchanged) with one step replaced.
 
 from __future__ import annotations
 
-from tests.heads import head
+from collections.abc import Mapping
+from typing import Any
+
+from tests.heads import edges, head
 
 # The genuine form over x float[2,3,9,12] with a 3x3 window, stride 2, padding 1: step name -> node.
 _STEPS = {
@@ -33,19 +36,40 @@ _CONSTANTS = {
 }
 
 
-def gradient(
+def gradient(x: str = "2,3,9,12", y: str = "2,3,5,6", **changes: Any) -> str:
+    """Return the text of the genuine gradient, changed as `written` says."""
+    return written(x, y, _CONSTANTS, _STEPS, **changes)
+
+
+def written(
+    x: str,
+    y: str,
+    initializers: Mapping[str, str],
+    nodes: Mapping[str, str],
     *,
-    inputs: str = "float[2,3,9,12] x, float[2,3,5,6] dy",
-    outputs: str = "float[2,3,5,6] y, float[2,3,9,12] dx",
-    constants: dict[str, str] | None = None,
-    **steps: str,
+    element: str = "float",
+    more: str = "",
+    inputs: str = "",
+    outputs: str = "",
+    constants: Mapping[str, str] | None = None,
+    **steps: str | list[int],
 ) -> str:
-    """Return the text of the genuine gradient with some steps (several nodes in a step: one per line),
-    constants, inputs or outputs replaced; a step replaced by "" is left out."""
-    nodes = "\n".join((_STEPS | steps).values())
-    initializers = ", ".join((_CONSTANTS | (constants or {})).values())
+    """Return the text of a gradient over x and y of these sizes, with `more` inputs, or others, and with some steps
+    (several nodes in a step: one per line) or constants replaced.
+
+    A step replaced by "" is left out; one that is a list of integers is the constant of its name.
+    """
+    texts = {name: step for name, step in steps.items() if isinstance(step, str)}
+    lists = {
+        name: f"int64[{len(step)}] {name} = {{{', '.join(map(str, step))}}}"
+        for name, step in steps.items()
+        if isinstance(step, list)
+    }
+    body = "\n".join({**nodes, **texts}.values())
+    held = ", ".join({**initializers, **(constants or {}), **lists}.values())
+    given, results = edges(x, y, element, more)
     return f"""{head(18)}
-        g ({inputs}) => ({outputs}) <{initializers}> {{ {nodes} }}"""
+        g ({inputs or given}) => ({outputs or results}) <{held}> {{ {body} }}"""
 
 
 def constant_indices() -> str:

@@ -187,8 +187,7 @@ REFUSED = {
     "a_random_number": one_hot("q = RandomUniform <shape=[4,1]> () r = Cast <to=7> (q)"),
     "unknown_operator": one_hot("q = Unsqueeze (t, one) r = other.Op (q)"),
     "recorded_by_a_pool_of_another_model": gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] labels",
-        rows="r = Reshape (labels, row_shape)",
+        more="int64[2,3,5,6] labels", rows="r = Reshape (labels, row_shape)"
     ),
     "recorded_by_a_trace": one_hot("r = ConstantOfShape <value = int64[1] {2}> (column)", updates=COMPUTED),
     "other_elements_in_each_column": one_hot(

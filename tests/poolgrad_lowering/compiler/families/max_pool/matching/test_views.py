@@ -45,7 +45,7 @@ def test_what_reads_the_sums_otherwise_stays(constants: dict[str, str], operatio
 @pytest.mark.parametrize("shape", ["x_shape", "flat"])
 def test_several_views_share_the_sums(shape: str) -> None:
     text = gradient(
-        constants={"flat": "int64[1] flat = {-1}"},
+        flat=[-1],
         result=f"dx = Reshape (s, x_shape)\nother = Reshape (s, {shape})",
         outputs="float[2,3,5,6] y, float[2,3,9,12] dx, float other",
     ).replace("float other", "float[2,3,9,12] other" if shape == "x_shape" else "float[648] other")
@@ -132,26 +132,25 @@ NEAR_MISSES: NearMisses = {
         "Cast <to=1> (dy)", "com.microsoft.Cast <to=10> (s)", "float16[6,108] t"
     ),
     (Code.DX_SHAPE, "zeros_of_no_known_shape_added_to_a_view_of_none"): gradient(
-        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
+        more="int64[n] k",
         result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
     ),
     (Code.DX_SHAPE, "rows_that_leave_the_graph"): gradient(
         outputs="float[2,3,5,6] y, float[6,108] s, float[6,108] dx", result="dx = Neg (s)"
     ),
     (Code.DX_SHAPE, "rows_of_several_symbols"): gradient(
+        row_shape=[0, 0, 30],
+        constants={"canvas_shape": "int64[3] planes = {0, 0, 108}"},
         **SYMBOLIC,
-        constants={"row_shape": "int64[3] row_shape = {0, 0, 30}", "canvas_shape": "int64[3] planes = {0, 0, 108}"},
         scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
         result="dx = Neg (s)",
     ),
     (Code.DX_SHAPE, "x_is_a_view_of_several_symbols"): gradient(
+        row_shape=[-1, 30],
+        constants={"canvas_shape": "int64[2] planes = {-1, 108}, int64[4] images = {-1, 1, 9, 12}"},
         inputs="float[N,C,108] w, float[B,1,5,6] dy",
         outputs="float[B,1,5,6] y, float[N,C,108] dx",
         pool="x = Reshape (w, images)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
-        constants={
-            "row_shape": "int64[2] row_shape = {-1, 30}",
-            "canvas_shape": "int64[2] planes = {-1, 108}, int64[4] images = {-1, 1, 9, 12}",
-        },
         canvas=SYMBOLIC["canvas"],
         result="same = Shape (w)\ndx = Reshape (s, same)",
     ),
