@@ -19,6 +19,7 @@ from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_windows_grad
 from tests.patterns.average_checks import check_average
 from tests.patterns.lowering_checks import check_refused
+from tests.pool_graphs import parse
 from tests.texts import Says
 
 X, COUNTS = (2, 3, 7, 8), (3, 5)
@@ -68,23 +69,24 @@ def gradient(
         "last": np.array([axis]),
         "xs": np.array([-1 if batch == "N" else 2, 3, *sizes]),
     }
-    nodes = [
-        helper.make_node("Div", ["dy", "elements"], ["mean"]),
-        helper.make_node("Reshape", ["mean", "flat"], ["windows"]),
-        helper.make_node("Gather", ["windows", "table"], ["picked"], axis=-1),
-        helper.make_node("Reshape", ["picked", "rows"], ["gathered"]),
-        helper.make_node("Where", ["mask", "gathered", "zero"], ["kept"]),
-        helper.make_node("ReduceSum", ["kept", "last"], ["sums"], keepdims=0),
-        helper.make_node("Reshape", ["sums", "xs"], ["dx"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("dy", TensorProto.FLOAT, [batch, 3, *COUNTS])],
-        [helper.make_tensor_value_info("dx", TensorProto.FLOAT, [batch, 3, *sizes])],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    model = parse(
+        f"""g (float[{batch},3,{_text(COUNTS)}] dy) => (float[{batch},3,{_text(sizes)}] dx) {{
+            mean = Div (dy, elements)
+            windows = Reshape (mean, flat)
+            picked = Gather <axis = -1> (windows, table)
+            gathered = Reshape (picked, rows)
+            kept = Where (mask, gathered, zero)
+            sums = ReduceSum <keepdims = 0> (kept, last)
+            dx = Reshape (sums, xs)
+        }}""",
+        opset=18,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    return model
+
+
+def _text(sizes: tuple[int, ...]) -> str:
+    return ",".join(map(str, sizes))
 
 
 def expected(grad: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

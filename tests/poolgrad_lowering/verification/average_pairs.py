@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -14,10 +14,13 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN
 from tests.average_models import AVERAGE_2D, AverageCase
+from tests.pool_graphs import parse
 
 OPSET = 17
 _ATEN = "org.pytorch.aten"
 Pair = tuple[ModelProto, ModelProto]
+Original = tuple[str, dict[str, Any]]
+"""The text of nodes, and the constants that they read."""
 
 
 def pair(case: AverageCase, spelling: str, *, element: int = TensorProto.FLOAT, symbolic: bool = False) -> Pair:
@@ -31,26 +34,17 @@ def pair(case: AverageCase, spelling: str, *, element: int = TensorProto.FLOAT, 
     if symbolic and case.output_size:
         of_dy[2:] = case.output_size
     nodes, constants = ORIGINALS[spelling](case)
-    original = _model(nodes, constants, element, (shape, of_dy))
-    for opset in original.opset_import:
-        opset.version = OPSET if opset.domain == "" else 1
-    return original, lower(original, target="ascend950" if case.op == AVERAGE_2D else "atlas-a2", forward=False).model
-
-
-def _model(nodes: list[NodeProto], constants: Mapping[str, Any], element: int, shapes: tuple[Any, Any]) -> ModelProto:
-    shape, of_dy = shapes
-    last = any(attribute.name == "data_format" for node in nodes for attribute in node.attribute)
-    x, dy = (_last(list(each)) if last else list(each) for each in (shape, of_dy))
-    y = [helper.make_tensor_value_info("y", element, None)] if any(n.op_type == "AveragePool" for n in nodes) else []
-    graph = helper.make_graph(
-        nodes,
-        "average",
-        [helper.make_tensor_value_info("x", element, x), helper.make_tensor_value_info("dy", element, dy)],
-        [helper.make_tensor_value_info("dx", element, x), *y],
-        [numpy_helper.from_array(_of_type(value, element), name) for name, value in constants.items()],
+    x, dy = (",".join(map(str, _last(sizes) if "data_format" in nodes else sizes)) for sizes in (shape, of_dy))
+    kind = TensorProto.DataType.Name(element).lower()
+    y = f", {kind}[] y" if "AveragePool " in nodes else ""
+    original = parse(
+        f"average ({kind}[{x}] x, {kind}[{dy}] dy) => ({kind}[{x}] dx{y}) {{ {nodes} }}",
+        opset=OPSET,
+        imports=f'"{_ATEN}": 1' if _ATEN in nodes else "",
     )
-    domains = {"", *(node.domain for node in nodes)}
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid(one, 1) for one in domains], ir_version=8)
+    stored = (numpy_helper.from_array(_of_type(value, element), name) for name, value in constants.items())
+    original.graph.initializer.extend(stored)
+    return original, lower(original, target="ascend950" if case.op == AVERAGE_2D else "atlas-a2", forward=False).model
 
 
 def _of_type(value: Any, element: int) -> Any:
@@ -62,23 +56,20 @@ def _last(sizes: list[Any]) -> list[Any]:
     return [sizes[0], *sizes[2:], sizes[1]]
 
 
-def _attributes(case: AverageCase) -> dict[str, Any]:
-    counts = {"count_include_pad": int(case.count_include_pad), "ceil_mode": int(case.ceil_mode)}
-    return {"kernel_shape": case.ksize, "strides": case.strides, "pads": [*case.pads, *case.pads], **counts}
-
-
-def _training(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+def _training(case: AverageCase) -> Original:
     """onnxruntime-training's operator, with the forward pool."""
-    attributes = _attributes(case)
-    pool = helper.make_node("AveragePool", ["x"], ["y"], name="pool", **attributes)
-    gradient = helper.make_node("AveragePoolGrad", ["dy"], ["dx"], name="pool_Grad/AveragePoolGrad_0", **attributes)
-    return [pool, gradient], {}
+    attributes = (
+        f"kernel_shape = {[*case.ksize]}, strides = {[*case.strides]}, pads = {[*case.pads, *case.pads]},"
+        f" count_include_pad = {int(case.count_include_pad)}, ceil_mode = {int(case.ceil_mode)}"
+    )
+    gradient = f'["pool_Grad/AveragePoolGrad_0"] dx = AveragePoolGrad <{attributes}> (dy)'
+    return f"[pool] y = AveragePool <{attributes}> (x) {gradient}", {}
 
 
-def _aten_operands(case: AverageCase) -> tuple[str, list[str], dict[str, Any]]:
+def _aten_operands(case: AverageCase) -> tuple[str, str, dict[str, Any]]:
     rank = len(case.x_shape) - 2
     if case.output_size:
-        return f"_adaptive_avg_pool{rank}d_backward", ["dy", "x"], {}
+        return f"_adaptive_avg_pool{rank}d_backward", "dy, x", {}
     constants: dict[str, Any] = {
         "kernel": np.array(case.ksize, np.int64),
         "stride": np.array(case.strides, np.int64),
@@ -87,56 +78,48 @@ def _aten_operands(case: AverageCase) -> tuple[str, list[str], dict[str, Any]]:
         "counts": np.array(case.count_include_pad),
     }
     divisor = {"divisor": np.array(case.divisor_override, np.int64)} if case.divisor_override else {}
-    inputs = ["dy", "x", *constants, next(iter(divisor), "")]
+    inputs = ", ".join(["dy", "x", *constants, next(iter(divisor), '""')])
     return f"avg_pool{rank}d_backward", inputs, constants | divisor
 
 
-def _aten(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+def _aten(case: AverageCase) -> Original:
     """ORTModule's node, with the operator as an attribute."""
     operator, inputs, constants = _aten_operands(case)
-    return [helper.make_node("ATen", inputs, ["dx"], domain=_ATEN, operator=operator)], constants
+    return f'dx = {_ATEN}.ATen <operator = "{operator}"> ({inputs})', constants
 
 
-def _named(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+def _named(case: AverageCase) -> Original:
     """The operator by its own name."""
     operator, inputs, constants = _aten_operands(case)
-    return [helper.make_node(operator, inputs, ["dx"], domain=_ATEN)], constants
+    return f"dx = {_ATEN}.{operator} ({inputs})", constants
 
 
-def _tensorflow(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+def _tensorflow(case: AverageCase) -> Original:
     """TensorFlow's operator as tf2onnx leaves it."""
-    attributes = {
-        "ksize": [1, *case.ksize, 1],
-        "strides": [1, *case.strides, 1],
-        "padding": "SAME" if any(case.pads) else "VALID",
-        "data_format": "NHWC",
-    }
-    shape = helper.make_node("Shape", ["x"], ["shape"])
-    return [shape, helper.make_node("AvgPoolGrad", ["shape", "dy"], ["dx"], **attributes)], {}
+    padding = "SAME" if any(case.pads) else "VALID"
+    windows = f"ksize = {[1, *case.ksize, 1]}, strides = {[1, *case.strides, 1]}"
+    gradient = f'dx = AvgPoolGrad <{windows}, padding = "{padding}", data_format = "NHWC"> (shape, dy)'
+    return f"shape = Shape (x) {gradient}", {}
 
 
-def _decomposed(case: AverageCase, *, multiplies: bool = False) -> tuple[list[NodeProto], dict[str, Any]]:
+def _decomposed(case: AverageCase, *, operator: str = "Div") -> Original:
     """PyTorch's decomposition of a pool without padding whose windows have one size: Div and ConvTranspose."""
     channels, number = case.x_shape[1], np.float32(np.prod(case.ksize))
     pairs = zip(case.x_shape[2:], case.grad_shape[2:], case.strides, case.ksize, strict=True)
     ends = [size - (count - 1) * stride - kernel for size, count, stride, kernel in pairs]
-    constants = {
-        "number": np.float32(1) / number if multiplies else number,
+    attributes = f"strides = {[*case.strides]}, group = {channels}, output_padding = {ends}"
+    return f"means = {operator} (dy, number) dx = ConvTranspose <{attributes}> (means, ones)", {
+        "number": number if operator == "Div" else np.float32(1) / number,
         "ones": np.ones([channels, 1, *case.ksize], np.float32),
     }
-    attributes = {"strides": case.strides, "group": channels, "output_padding": ends}
-    return [
-        helper.make_node("Mul" if multiplies else "Div", ["dy", "number"], ["means"]),
-        helper.make_node("ConvTranspose", ["means", "ones"], ["dx"], **attributes),
-    ], constants
 
 
-def _reciprocal(case: AverageCase) -> tuple[list[NodeProto], dict[str, Any]]:
+def _reciprocal(case: AverageCase) -> Original:
     """The same with a Mul by the rounded reciprocal."""
-    return _decomposed(case, multiplies=True)
+    return _decomposed(case, operator="Mul")
 
 
-ORIGINALS: dict[str, Callable[[AverageCase], tuple[list[NodeProto], dict[str, Any]]]] = {
+ORIGINALS: dict[str, Callable[[AverageCase], Original]] = {
     "aten": _aten,
     "decomposed": _decomposed,
     "named": _named,
