@@ -9,7 +9,9 @@ order: a lowered model must give the bits of the definition.
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -129,6 +131,26 @@ class AveragePlan:
         wide = random.integers(-3, 4, self.pooled_shape) * multiple
         held = wide.astype(helper.tensor_dtype_to_np_dtype(self.element_type)).astype(np.float64)
         return wide.astype(np.float32) if np.array_equal(held, wide) else None
+
+
+def gathered_windows(sizes: Sequence[int], along: Sequence[Sequence[Container[int]]]) -> tuple[Array, Array]:
+    """The numbers of the windows of each element, the last one repeated, and the mask of those that are not repeated.
+
+    `sizes` are the spatial ones; `along` has the windows along each axis.
+    """
+    counts = [len(windows) for windows in along]
+    numbers = np.arange(math.prod(counts)).reshape(counts)
+    rows = [
+        [
+            int(numbers[place])
+            for place in product(*map(range, counts))
+            if all(at in windows[number] for at, windows, number in zip(element, along, place, strict=True))
+        ]
+        for element in product(*map(range, sizes))
+    ]
+    most = max(map(len, rows))
+    mask = np.array([[tap < len(row) for tap in range(most)] for row in rows])
+    return np.array([row + row[-1:] * (most - len(row)) for row in rows]), mask
 
 
 def has_empty_window(plan: AveragePlan) -> bool:

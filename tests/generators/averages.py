@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import LoweringResult, lower, verify
 from poolgrad_lowering.model.diagnostics.codes import Code
-from tests.generators.average_plans import BFLOAT, FLOAT, HALF, Array, AveragePlan
+from tests.generators.average_plans import BFLOAT, FLOAT, HALF, Array, AveragePlan, gathered_windows
 from tests.oracles import assert_same_bits, run_ort, run_reference
 
 ATEN = "org.pytorch.aten"
@@ -222,23 +221,11 @@ def _torch_adaptive(graph: _Graph, grad: str, _: str, dx: str) -> None:
     plan = graph.plan
     outer = plan.outer(-1 if plan.symbols else plan.batch[0])
     wide = graph.node("Cast", [grad], "wide", to=FLOAT) if plan.element_type != FLOAT else grad
-    along = [axis.windows(ceil=False) for axis in plan.axes]
-    numbers = np.arange(math.prod(map(len, along))).reshape([len(each) for each in along])
-    rows = [
-        [
-            int(numbers[place])
-            for place in product(*(range(len(each)) for each in along))
-            if all(at in windows[number] for at, windows, number in zip(element, along, place, strict=True))
-        ]
-        for element in product(*(range(axis.size) for axis in plan.axes))
-    ]
-    most = max(map(len, rows))
-    table = [row + row[-1:] * (most - len(row)) for row in rows]
-    mask = [[tap < len(row) for tap in range(most)] for row in rows]
+    table, mask = gathered_windows([axis.size for axis in plan.axes], [axis.windows(ceil=False) for axis in plan.axes])
     mean = graph.node("Div", [wide, graph.computed("d", plan.divisors(), np.float32)], "mean")
-    flat = graph.node("Reshape", [mean, graph.constant("fs", [*outer, numbers.size])], "flat")
+    flat = graph.node("Reshape", [mean, graph.constant("fs", [*outer, math.prod(plan.pooled_shape[2:])])], "flat")
     picked = graph.node("Gather", [flat, graph.computed("t", np.reshape(table, -1))], "picked", axis=-1)
-    shape = graph.constant("gs", [*outer, len(rows), most])
+    shape = graph.constant("gs", [*outer, *mask.shape])
     gathered = graph.node("Reshape", [picked, shape], "gathered")
     nothing = graph.constant("nothing", 0.0, np.float32)
     kept = graph.node("Where", [graph.computed("m", mask, np.bool_), gathered, nothing], "kept")

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.model.diagnostics.codes import Code
+from tests.generators.average_plans import gathered_windows
 from tests.oracles import adaptive_windows
 from tests.oracles.training_operators import average_windows_grad
 from tests.patterns.average_checks import check_average
@@ -31,19 +32,8 @@ def tables(
 ) -> tuple[Ints, npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
     """The windows of each element, the last one repeated, the mask of those that are not repeated, and the divisors."""
     along = [adaptive_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
-    numbers = np.arange(prod(counts)).reshape(counts)
-    rows = [
-        [
-            int(numbers[place])
-            for place in product(*map(range, counts))
-            if all(at in windows[number] for at, windows, number in zip(element, along, place, strict=True))
-        ]
-        for element in product(*map(range, sizes))
-    ]
-    most = max(map(len, rows))
-    mask = np.array([[tap < len(row) for tap in range(most)] for row in rows])
     divisors = np.array([prod(map(len, each)) for each in product(*along)], np.float32).reshape(counts)
-    return np.array([row + row[-1:] * (most - len(row)) for row in rows]), mask, divisors
+    return *gathered_windows(sizes, along), divisors
 
 
 def gradient(
