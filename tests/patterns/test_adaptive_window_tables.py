@@ -131,10 +131,6 @@ NEAR_MISSES: NearMisses = {
         (5, 7), (3, 4), x_shape=(6, 35), flat="f = Identity (x)"
     ),
     (Code.REDUCTION, "overwriting"): adaptive((5, 7), (3, 4), scatter="s = ScatterElements <axis=1> (z, r, u)"),
-    (Code.BASE_NOT_ZERO, "onto_ones"): adaptive((5, 7), (3, 4), tables={"zero": np.float32(1)}),
-    (Code.LAST_MAXIMUM, "last_of_equal_maxima"): adaptive(
-        (5, 7), (3, 4), maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (m)"
-    ),
     (Code.ROW_LENGTH, "rows_of_another_tensor"): adaptive(
         (5, 7), (3, 4), tables={"canvas_shape": [6, 36]}, outputs="float[6,36] s", result=""
     ),

@@ -42,27 +42,11 @@ def test_indices_of_a_max_pool_made_plane_local(written: Written) -> None:
 
 
 NEAR_MISSES: NearMisses = {
-    (Code.DTYPE_MIX, "indices_as_the_incoming_gradient"): adaptive_gradient(
-        backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool2d_backward"> (i, x, i)'
-    ),
-    (Code.CONSTANT_INDICES, "traced_indices"): adaptive_gradient(
-        "1,1", extent="2,2", forward="i = Constant <value = int64[2,3,1,1] {0,1,2,3,0,1}> ()"
-    ).replace("float[2,3,1,1] y, ", ""),
     (Code.INDICES_SOURCE, "indices_of_another_operator"): adaptive_gradient(
         forward=FORWARD.replace("adaptive_max", "adaptive_min")
     ),
     (Code.POOL_ATTRIBUTES, "indices_of_a_pool_over_three_axes"): adaptive_gradient(forward=FORWARD.replace("2d", "3d")),
     (Code.POOL_ATTRIBUTES, "output_size_zero"): adaptive_gradient("0,5"),
-    (Code.ARITY, "no_indices"): adaptive_gradient(
-        backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool2d_backward"> (dy, x)'
-    ),
-    (Code.DX_SHAPE, "another_x"): adaptive_gradient(
-        backward='dx = org.pytorch.aten.ATen <operator="adaptive_max_pool2d_backward"> (dy, dy, i)'
-    ),
-    (Code.UNBATCHED, "no_batch"): adaptive_gradient().replace("float[2,3", "float[3"),
-    (Code.GRAD_SHAPE, "gradient_of_another_shape"): adaptive_gradient(
-        constant="size = Constant <value = int64[2] {5,4}> ()", outputs="float[2,3,9,12] dx"
-    ),
 }
 
 

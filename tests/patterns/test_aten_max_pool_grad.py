@@ -208,7 +208,6 @@ NEAR_MISSES: NearMisses = {
     (Code.GRAD_SHAPE, "gradient_of_another_shape"): max_pool_gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy"),
     (Code.DX_SHAPE, "result_of_another_shape"): max_pool_gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
     (Code.DTYPE_MIX, "gradient_of_another_type"): max_pool_gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy"),
-    (Code.DTYPE, "double"): max_pool_gradient(element="double"),
     (Code.UNKNOWN_SHAPE, "unknown_shape"): max_pool_gradient(
         forward=f'x = org.pytorch.aten.ATen <operator="silu"> (w)\n{FORWARD}',
         inputs="float[2,3,9,12] w, float[2,3,5,6] dy",

@@ -215,13 +215,6 @@ NEAR_MISSES: NearMisses = {
     ),
     (Code.DX_SHAPE, "answers_that_are_positions"): pool((4, 5), (4, 5), (1, 1), indices="r = Reshape (a, row_shape)"),
     (Code.REDUCTION, "overwriting"): pool(**PADDED, scatter="s = ScatterElements <axis=1> (z, r, u)"),
-    (Code.BASE_NOT_ZERO, "onto_ones"): pool(**PADDED, tables={"zero": np.float32(1)}),
-    (Code.LAST_MAXIMUM, "last_of_equal_maxima"): pool(
-        **PADDED, maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (w)"
-    ),
-    (Code.ROW_LENGTH, "wider_rows"): pool(
-        **PADDED, tables={"canvas_shape": [6, 109]}, outputs="float[6,109] s", result=""
-    ),
 }
 
 

@@ -98,15 +98,8 @@ NEAR_MISSES: NearMisses = {
     (Code.OVERLAPPING_OVERWRITE, "overlapping_windows"): gradient(
         dy="2,3,4,5", pool="kernel_shape=[3,3], strides=[2,2]", unpool="kernel_shape=[3,4], strides=[2,2]"
     ),
-    (Code.OVERLAPPING_OVERWRITE, "overlap_by_dilation"): gradient(
-        dy="2,3,3,5",
-        pool="kernel_shape=[3,2], strides=[3,2], dilations=[1,2]",
-        unpool="kernel_shape=[3,4], strides=[3,2]",
-    ),
-    (Code.INDICES_SOURCE, "foreign_indices"): gradient(more=", int64[2,3,3,4] j", indices="j"),
     (Code.INDICES_ALTERED, "changed_indices"): gradient(between="j = Mul (i, i)", indices="j"),
     (Code.INDICES_NUMBERING, "plane_local_indices"): gradient(between=PLANE, indices="p"),
-    (Code.STORAGE_ORDER, "column_major"): gradient(pool=f"{TILES}, storage_order=1", unpool=TILES),
     (Code.DX_SHAPE, "a_column_is_left"): gradient(x="2,3,9,13", dx="2,3,9,12"),
     (Code.DX_SHAPE, "a_column_is_left_and_stated"): gradient(x="2,3,9,13", shape="s", between="s = Shape (x)"),
     (Code.DX_SHAPE, "symbolic_sizes"): gradient(x="N,C,H,W", dy="N,C,OH,OW", shape="s", between="s = Shape (x)"),

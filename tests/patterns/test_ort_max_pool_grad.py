@@ -157,14 +157,10 @@ NEAR_MISSES: NearMisses = {
                 else_branch = nothing () => (float[2,3,9,12] none) { none = Identity (x) }>
         }""",
     # the operands
-    (Code.GRAD_SHAPE, "gradient_of_another_shape"): gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy"),
     (Code.GRAD_SHAPE, "indices_as_rows"): gradient(
         inputs="float[2,3,9,12] x, float[6,30] dy",
         between="rows = Constant <value = int64[2] {6, 30}> ()\nr = Reshape (i, rows)",
         indices="r",
-    ),
-    (Code.DTYPE_MIX, "gradient_of_another_type"): gradient(
-        inputs="float[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float[2,3,5,6] y, float16[2,3,9,12] dx"
     ),
 }
 

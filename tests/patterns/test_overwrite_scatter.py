@@ -101,15 +101,6 @@ NEAR_MISSES: NearMisses = {
         result="dx = Identity (s)",
         constants=ROW_SHAPE | {"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
     ),
-    (Code.STORAGE_ORDER, "tiles_column_major"): gradient(
-        **TILES | {"pool": "y, i = MaxPool <kernel_shape=[3,3], strides=[3,3], storage_order=1> (x)"},
-        scatter=PLAIN,
-        constants=ROW_SHAPE,
-    ),
-    (Code.REDUCTION, "tiles_take_the_maximum"): gradient(
-        **TILES, **ND, scatter='s = ScatterND <reduction="max"> (z, v, u)', constants=FLAT
-    ),
-    (Code.INDICES_SOURCE, "labels"): gradient(more="int64[6,30] r", rows="", scatter=PLAIN),
 }
 
 

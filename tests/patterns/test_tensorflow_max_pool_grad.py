@@ -212,9 +212,6 @@ NEAR_MISSES: NearMisses = {
         after="",
     ),
     (Code.POOL_ATTRIBUTES, "pools_over_channels"): gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]")),
-    (Code.GRAD_SHAPE, "gradient_of_another_shape"): gradient(inputs="float[2,9,11,3] x, float[2,6,5,3] dy"),
-    (Code.DX_SHAPE, "result_of_another_shape"): gradient(outputs="float[2,5,6,3] y, float[2,11,9,3] dx"),
-    (Code.DTYPE_MIX, "gradient_of_another_type"): gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy"),
     (Code.ARITY, "no_gradient"): left_out_gradient(),
 }
 

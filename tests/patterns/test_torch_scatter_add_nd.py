@@ -232,9 +232,6 @@ NEAR_MISSES: NearMisses = {
         THREE_AXES | {"canvas_shape": "int64[3] canvas_shape = {3, 2, 108}"},
         rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (channel, batch, w)",
     ),
-    (Code.ROW_LENGTH, "rows_of_a_larger_canvas"): by_rows(
-        canvas_shape=[6, 109], outputs="float[2,3,5,6] y, float[6,109] dx", result="dx = Identity (s)"
-    ),
     (Code.INDICES_NUMBERING, "whole_tensor_indices_on_rows"): by_rows(
         rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)"
     ),
@@ -245,8 +242,6 @@ NEAR_MISSES: NearMisses = {
         updates="u = Reshape (dy, slices)",
     ),
     (Code.REDUCTION, "maximum"): flat(scatter='s = ScatterND <reduction="max"> (z, v, u)'),
-    (Code.BASE_NOT_ZERO, "onto_ones"): flat(f"{BASE}, float one = {{1}}", canvas="z = Expand (one, canvas_shape)"),
-    (Code.INDICES_SOURCE, "no_pool"): flat(more="int64[180,1] v", rows=""),
     (Code.ROWS_NOT_PLANES, "other_entries_in_front"): symbolic(
         "v = Concat <axis=0> (foreign, w)", "int64[f,1] foreign"
     ),
@@ -254,7 +249,6 @@ NEAR_MISSES: NearMisses = {
         "v = Concat <axis=0> (w, foreign)", "int64[f,1] foreign"
     ),
     (Code.ROWS_NOT_PLANES, "entries_of_the_pool_twice"): symbolic("v = Concat <axis=-2> (w, w)"),
-    (Code.UNKNOWN_SHAPE, "rows_of_unknown_shape"): flat(more="int64[k] m", canvas="z = Expand (zero, m)"),
 }
 
 

@@ -159,7 +159,6 @@ NEAR_MISSES: NearMisses = {
         constants={"plane": "int64 plane = {108}"},
     ),
     # the forward pool
-    (Code.DTYPE, "double"): gradient(element="double", constants={"zero": "double zero = {0}"}),
     # the operands
     (Code.DTYPE_MIX, "zeros_of_another_type"): gradient(element="float16", canvas="z = ConstantOfShape (canvas_shape)"),
     (Code.DTYPE_MIX, "summed_in_double"): gradient(

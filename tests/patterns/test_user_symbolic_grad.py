@@ -62,9 +62,6 @@ def test_narrow_indices(written: Written) -> None:
 NEAR_MISSES: NearMisses = {
     (Code.INDICES_SOURCE, "indices_of_unknown_type"): user_gradient(forward=FORWARD),
     (Code.INDICES_SOURCE, "a_mask"): user_gradient(forward=FORWARD, types="uint8[2,3,9,64] i"),
-    (Code.CONSTANT_INDICES, "traced_indices"): user_gradient(
-        x="1,1,2,2", y="1,1,1,1", forward="y = Relu (dy)\ni = Constant <value = int64[1,1,1,1] {0}> ()"
-    ),
     (Code.INDICES_NUMBERING, "indices_of_the_whole_tensor"): user_gradient(operands="dy, x, t"),
     (Code.PLANE_BASE, "indices_shifted"): user_gradient(
         forward=SUBTRACTED.replace("Slice (all, starts", "Slice (all, ends")
