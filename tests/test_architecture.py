@@ -29,7 +29,7 @@ LINES = {
     "report": 1_949,
     "standard": 3_025,
     "torch": 8_601,
-    "verification": 7_000,
+    "verification": 7_002,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

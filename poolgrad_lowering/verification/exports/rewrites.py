@@ -284,7 +284,7 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     shape: list[AxisSize] = list(result.dims)
     zeros = False
     if node.op_type == "Reshape":
-        shape = _counted(shape, own or ())
+        shape = _counted(shape, own)
         unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
         if len(unknown) > 1:  # 0 is the size of the input on the same axis
             known = [axis for axis in unknown if shape[axis] is not None]
@@ -307,11 +307,13 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         )
 
 
-def _counted(shape: Sequence[AxisSize], own: Sequence[AxisSize]) -> list[AxisSize]:
+def _counted(shape: list[AxisSize], own: Sequence[AxisSize] | None) -> list[AxisSize]:
     """Return the shape of a Reshape with its one size that inference does not name, which all the others leave."""
-    whole, rest = ("*".join(map(str, sizes)) for sizes in (own, [size for size in shape if not is_open(size)]))
-    left = None if None in own or sum(map(is_open, shape)) != 1 else multiple_of(whole, rest)
-    return [left if left is not None and is_open(size) else size for size in shape]
+    if own is None or None in own or sum(map(is_open, shape)) != 1:
+        return shape
+    named = [size for size in shape if not is_open(size)]
+    left = multiple_of(*("*".join(map(str, (1, *sizes))) for sizes in (own, named)))
+    return [left if left and is_open(size) else size for size in shape]  # 0 would be the size of the input
 
 
 def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]) -> Iterator[NodeRewrite]:

@@ -70,10 +70,10 @@ def factors_of(size: AxisSize) -> list[AxisSize]:
 def multiple_of(size: AxisSize, part: AxisSize) -> int | None:
     """Return how many times another size a symbolic size is; None if it is no such multiple, or not known."""
     (number, names), (least, others) = (
-        (factors[0] if isinstance(factors[0], int) else 1, [name for name in factors if isinstance(name, str)])
+        (math.prod(of for of in factors if isinstance(of, int)), [of for of in factors if isinstance(of, str)])
         for factors in map(factors_of, (size, part))
     )
-    return number // least if names and names == others and number % least == 0 else None
+    return number // least if names and names == others and least and number % least == 0 else None
 
 
 def rank_of(value: str, types: TensorTypes) -> int | None:

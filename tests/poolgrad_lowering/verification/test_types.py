@@ -10,7 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.verification.graph.types import AxisSize, function_types, tensor_types
+from poolgrad_lowering.verification.exports.rewrites import _counted
+from poolgrad_lowering.verification.graph.types import AxisSize, function_types, multiple_of, tensor_types
 from tests.pool_graphs import parse
 
 
@@ -121,3 +122,29 @@ def test_types_behind_operators_that_onnx_does_not_have(nodes: str, element: int
     assert {types[value].element for value in (*sizes, "z")} == {element}
     [site] = verify(model, lowered, whole_model=False, runs=2).sites
     assert site.status == "proven", site.reason
+
+
+@pytest.mark.parametrize(
+    ("size", "part", "expected"),
+    [
+        ("2*N*3", "N*2", 3),
+        ("N*M", "M*N", 1),
+        ("3*N", "2*N", None),
+        ("2*N", "M", None),
+        ("1*1", "1", None),
+        ("N", "0*N", None),
+        (None, "N", None),
+    ],
+)
+def test_multiples_of_symbolic_sizes(size: AxisSize, part: AxisSize, expected: int | None) -> None:
+    assert multiple_of(size, part) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [(("N", 6), ["N", 2, 3]), (("N", 0), ["N", 2, "unk__0"]), (None, ["N", 2, "unk__0"]), ((), ["N", 2, "unk__0"])],
+)
+def test_the_size_that_a_reshape_leaves(own: Any, expected: list[AxisSize]) -> None:
+    """Of an input of which nothing is known, nothing follows."""
+    assert _counted(["N", 2, "unk__0"], own) == expected
+    assert _counted(["unk__0"], own if own is None or own == () else (None, 6)) == ["unk__0"]
