@@ -283,6 +283,8 @@ def allowed_refusal(plan: AveragePlan, code: str) -> bool:
     """Whether a gradient may be refused with this code; any other one has to be lowered."""
     if code == Code.OUTPUT_SIZE.value:  # ceil_mode has one window over an axis that is shorter
         return any(axis.size + axis.begin + axis.end < axis.kernel for axis in plan.axes)
+    if code == Code.MORE_WINDOWS.value:
+        return any(axis.adaptive > axis.size for axis in plan.axes)
     if code == Code.POOL_ATTRIBUTES.value:
         return plan.auto_pad.startswith("SAME") and any(axis.stride > axis.kernel for axis in plan.axes)
     if code == Code.FEW_ELEMENTS.value:
