@@ -14,7 +14,18 @@ def head(opset: int, *domains: str, ir: int = 8, imports: str = "") -> str:
     return f"<ir_version: {ir}, opset_import: [{sets}]>"
 
 
-def edges(x: str, y: str, element: str = "float", more: str = "") -> tuple[str, str]:
-    """Return the inputs and outputs of a pool with its gradient, for x and y of these sizes: x, dy, `more`; y, dx."""
-    inputs = f"{element}[{x}] x, {element}[{y}] dy"
-    return f"{inputs}, {more}" if more else inputs, f"{element}[{y}] y, {element}[{x}] dx"
+def edges(
+    x: str = "2,3,9,12",
+    y: str = "2,3,5,6",
+    *,
+    element: str = "float",
+    more: str = "",
+    inputs: str = "",
+    outputs: str = "",
+) -> tuple[str, str]:
+    """Return the inputs and outputs of a pool with its gradient, for x and y of these sizes: x, dy, `more`; y, dx.
+
+    `inputs` and `outputs` are others in place of these.
+    """
+    given = ", ".join(filter(None, (f"{element}[{x}] x, {element}[{y}] dy", more)))
+    return inputs or given, outputs or f"{element}[{y}] y, {element}[{x}] dx"

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Texts of graphs in which the pool and its gradient are kept as PyTorch's operators, or as a user's nodes."""
+"""Texts of graphs in which the pool and its gradient are kept as PyTorch's operators, or as a user's nodes.
+
+`ends` are operands of `tests.heads.edges`.
+"""
 
 from __future__ import annotations
 
 from tests.heads import edges, head
 
-SIZES = edges("2,3,9,12", "2,3,5,6")
+SIZES = edges()
 ARGUMENTS = "k, s, p, d, ceil"
 CONSTANTS = """k = Constant <value = int64[2] {3,3}> ()
     s = Constant <value = int64[2] {2,2}> ()
@@ -41,19 +44,14 @@ def max_pool_gradient(
     between: str = "",
     backward: str = 'dx = org.pytorch.aten.ATen <operator="max_pool2d_with_indices_backward">',
     operands: str = f"dy, x, {ARGUMENTS}, i",
-    x: str = "2,3,9,12",
-    y: str = "2,3,5,6",
-    element: str = "float",
-    more: str = "",
-    inputs: str = "",
-    outputs: str = "",
     opset: int = 17,
     types: str = "",
+    **ends: str,
 ) -> str:
     """Return the text of a 3×3 pool with stride 2 and padding 1, and its gradient, as ORTModule writes them."""
     body = "\n".join(filter(None, (constants, forward, between, f"{backward} ({operands})")))
-    given, results = edges(x, y, element, more)
-    return model(body, inputs or given, outputs or results, opset=opset, types=types)
+    inputs, outputs = edges(**ends)
+    return model(body, inputs, outputs, opset=opset, types=types)
 
 
 def adaptive_gradient(
@@ -86,13 +84,10 @@ def axis_gradient(
     operands: str = "dy, dim, i, sizes, keep",
     x: str = "2,3,9,12",
     y: str = "2,3,12",
-    element: str = "float",
-    more: str = "",
-    inputs: str = "",
-    outputs: str = "",
+    **ends: str,
 ) -> str:
     """Return the text of a maximum over one axis, by default the first spatial one, and its gradient."""
-    given, results = edges(x, y, element, more)
+    inputs, outputs = edges(x, y, **ends)
     return model(
         f"""dim = Constant <value = int64 {{{dim}}}> ()
             keep = Constant <value = bool {{{keepdim}}}> ()
@@ -100,8 +95,8 @@ def axis_gradient(
             {sizes}
             {between}
             {backward} ({operands})""",
-        inputs or given,
-        outputs or results,
+        inputs,
+        outputs,
     )
 
 
@@ -110,15 +105,10 @@ def user_gradient(
     forward: str = PLANE_INDICES,
     attributes: str = "kernel_size=[3,3], stride=[2,2], padding=[1,1], dilation=[1,1], ceil_mode=0",
     operands: str = "dy, x, i",
-    x: str = "2,3,9,12",
-    y: str = "2,3,5,6",
-    element: str = "float",
-    more: str = "",
-    inputs: str = "",
-    outputs: str = "",
     types: str = "",
+    **ends: str,
 ) -> str:
     """Return the text of a pool and a user's backward node."""
     node = f"dx = npu.NPUMaxPool2dWithIndicesBackward <{attributes}> ({operands})"
-    given, results = edges(x, y, element, more)
-    return model(f"{forward}\n{node}", inputs or given, outputs or results, types=types)
+    inputs, outputs = edges(**ends)
+    return model(f"{forward}\n{node}", inputs, outputs, types=types)

@@ -27,15 +27,12 @@ def gradient(
     gradient: str = "dx = MaxPoolGrad <{}> (x, y, dy)",
     x: str = "2,9,11,3",
     y: str = "2,5,6,3",
-    element: str = "float",
-    more: str = "",
-    inputs: str = "",
-    outputs: str = "",
     imports: str = '"" : 17',
+    **ends: str,
 ) -> str:
     """Return the text of the form over a 3×3 window with stride 2, some of its parts replaced."""
-    given, results = edges(x, y, element, more)
-    return f"""<ir_version: 8, opset_import: [{imports}]> g ({inputs or given}) => ({outputs or results}) {{
+    inputs, outputs = edges(x, y, **ends)
+    return f"""<ir_version: 8, opset_import: [{imports}]> g ({inputs}) => ({outputs}) {{
         {before}
         {pool}
         {after}

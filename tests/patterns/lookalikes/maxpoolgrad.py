@@ -11,22 +11,17 @@ _WINDOW = "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"
 
 def gradient(
     *,
-    x: str = "2,3,9,12",
-    y: str = "2,3,5,6",
-    element: str = "float",
-    more: str = "",
-    inputs: str = "",
-    outputs: str = "",
     pool: str = _WINDOW,
     attributes: str = f"<{_WINDOW}>",
     indices: str = "i",
     between: str = "",
+    **ends: str,
 ) -> str:
     """Return the text of a forward pool with attributes `pool`, nodes `between`, and MaxPoolGrad with
-    `attributes` on the value `indices`."""
-    given, results = edges(x, y, element, more)
+    `attributes` on the value `indices`; `ends` are operands of `edges`."""
+    inputs, outputs = edges(**ends)
     return f"""{head(17)}
-        g ({inputs or given}) => ({outputs or results}) {{
+        g ({inputs}) => ({outputs}) {{
             y, i = MaxPool <{pool}> (x)
             {between}
             dx = MaxPoolGrad {attributes} (dy, {indices})

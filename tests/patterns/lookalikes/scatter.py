@@ -67,9 +67,9 @@ def written(
     }
     body = "\n".join({**nodes, **texts}.values())
     held = ", ".join({**initializers, **(constants or {}), **lists}.values())
-    given, results = edges(x, y, element, more)
+    given, results = edges(x, y, element=element, more=more, inputs=inputs, outputs=outputs)
     return f"""{head(18)}
-        g ({inputs or given}) => ({outputs or results}) <{held}> {{ {body} }}"""
+        g ({given}) => ({results}) <{held}> {{ {body} }}"""
 
 
 def constant_indices() -> str:
