@@ -74,9 +74,9 @@ def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> St
         expected, draws = eager_step(step, before)
         _check_all_changes(step, before, expected)
         truth, _ = eager_step(step, before, draws, wide=torch.float64)
-        rounded: tuple[Arrays, Arrays] = ({}, {})
+        rounded: Arrays = {}
         for comparison in comparisons:
-            rounded = comparison.compare(before, draws, truth, rounded)
+            rounded = comparison.compare(before, draws, expected, truth, rounded)
         values |= {name: expected[output] for output, name in step.carried.items()}
     return [comparison.result() for comparison in reversed(comparisons)][-1]
 
@@ -101,11 +101,12 @@ class _ComparedModel:
         self._judged: dict[str, Judgement] = {}
 
     def compare(
-        self, before: Arrays, draws: Sequence[Tensor], truth: Arrays, rounded: tuple[Arrays, Arrays]
-    ) -> tuple[Arrays, Arrays]:
-        """Compare one step, of which `truth` are the outputs in float64, and return its results and eager PyTorch's.
+        self, before: Arrays, draws: Sequence[Tensor], expected: Arrays, truth: Arrays, rounded: Arrays
+    ) -> Arrays:
+        """Compare one step, and return its results.
 
-        `rounded` are those of the comparison before, which rounds: what is near there is right here too.
+        Eager PyTorch gives `expected` in the types of the step, and `truth` in float64. `rounded` are the results of
+        the comparison before, which rounds: what is near `expected` there is right here too.
         """
         if self._wide is not None:
             before = {name: in_float32(value) for name, value in before.items()}
@@ -116,8 +117,8 @@ class _ComparedModel:
         )
         kept = _kept(step)
         movable = {name: value for name, value in before.items() if name not in kept and may_move(value)}
-        inputs = [before, *({**before, **each} for each in moved(movable, step.values, unit))]
-        eagers = [self._eager(each, draws)[0] for each in inputs]
+        own = expected if self._wide is None else self._eager(before, draws)[0]
+        eagers = [own, *(self._eager({**before, **each}, draws)[0] for each in moved(movable, step.values, unit))]
         moved_gradient = MovedGradients(eagers, truth, self._tolerance) if step.groups else None
         further = (
             (
@@ -127,17 +128,16 @@ class _ComparedModel:
             for near, far in zip(moved_at_random(movable, unit), moved_at_random(movable, FACTOR * unit), strict=True)
         )
         starts = {output: before[name] for output, name in step.carried.items()}
-        one, other = rounded
         near = (
             name
-            for name in one.keys() & other.keys()
-            if is_near(one[name], other[name], starts.get(name, np.zeros(())), self._tolerance)
+            for name in rounded.keys() & expected.keys()
+            if is_near(rounded[name], expected[name], starts.get(name, np.zeros(())), self._tolerance)
         )
-        compared = results | {name: eagers[0][name] for name in near}
+        compared = results | {name: own[name] for name in near}
         found = judged(compared, eagers, further, truth, starts=starts, tolerance=self._tolerance)
         for name, pair in found.items():
             self._judged[name] = max(pair, self._judged.get(name, pair), key=lambda each: part(*each))
-        return results, eagers[0]
+        return results
 
     def result(self) -> StepCheck:
         """Return the result of all steps. Raises `StepMismatchError` if an output is off by more than is allowed."""
