@@ -28,7 +28,7 @@ LINES = {
     "model": 6_939,
     "report": 1_949,
     "standard": 3_025,
-    "torch": 8_601,
+    "torch": 8_580,
     "verification": 7_002,
 }
 """The most lines of each room's Python."""

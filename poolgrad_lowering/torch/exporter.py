@@ -28,7 +28,7 @@ from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import explained, sentence
 from poolgrad_lowering.torch.internals.exporter import onnx_program
-from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out, without_graphs_on_stderr
+from poolgrad_lowering.torch.internals.modes import expected_logs_are_left_out
 from poolgrad_lowering.torch.operators.indexing import OF_VIEWS
 
 OLDEST_OPSET = 18
@@ -82,11 +82,10 @@ def translated(
     with (
         explained("torch cannot export it"),
         warnings.catch_warnings(),
-        without_graphs_on_stderr(),
         torch.autocast("cpu", enabled=False),
         torch.no_grad(),
     ):
-        warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
+        warnings.simplefilter("ignore")  # about torch's own code
         program = onnx_program(_with_copies(function), inputs, outputs, opset, sizes or {}, OF_VIEWS)
     scopes.write(program.model, program.exported_program)
     # Fold what is constant, shapes above all. The own optimizer of the exporter also matches rules of rewriting, which

@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-import io
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr
-from typing import Any, TextIO
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -172,21 +170,3 @@ def expected_logs_are_left_out() -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.removeFilter(_is_unexpected)
-
-
-class _WithoutGraphs(io.TextIOBase):
-    """A stream that passes on everything but the code of graphs."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return len(text) if "def forward(" in text else self._stream.write(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-
-def without_graphs_on_stderr() -> AbstractContextManager[object]:
-    """Return a context in which torch.export does not print the graph in which it cannot decide a size."""
-    return redirect_stderr(_WithoutGraphs(sys.stderr))
