@@ -68,7 +68,7 @@ class SiteResult:
 
 @dataclass(frozen=True)
 class LevelResult:
-    """Both models run from end to end at one optimisation level of onnxruntime, "ORT_DISABLE_ALL" or "default".
+    """Both models run from end to end at one optimisation level of onnxruntime, "default" or "ORT_DISABLE_ALL".
 
     Models of half precision may have a further level, "ORT_DISABLE_ALL with every rounding". `status` is "same",
     "differs" (the outputs differ, or the lowered model does not run) or "skipped" (the original does not run, or the
@@ -83,7 +83,7 @@ class LevelResult:
 
 @dataclass(frozen=True)
 class WholeModel:
-    """Both models run from end to end: a result for each optimisation level, none if nothing was run.
+    """Both models run from end to end: a result for each optimisation level that was needed, none if nothing was run.
 
     `status` is "differs" if that of any level is, else "same" if that of any level is, else "skipped". `reason` joins
     the reasons of the levels with that status.

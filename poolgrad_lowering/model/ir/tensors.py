@@ -53,6 +53,8 @@ _STORAGES = {
 _BY_NUMBER = {number: _STORAGES[name] for name, number in TensorProto.DataType.items() if name in _STORAGES}
 _TYPED_FIELDS = sorted({storage.field for storage in _STORAGES.values()})
 _TYPED_DATA = attrgetter(*_TYPED_FIELDS)
+WITHOUT_TENSORS = ("OperatorSetIdProto", "StringStringEntryProto", "TypeProto", "ValueInfoProto")
+"""The messages of ONNX's format, frequent ones, in which no tensor can be."""
 _MOST_ELEMENTS = 2**63 - 1
 _TEXTS = {number: name.lower() for name, number in TensorProto.DataType.items()} | {
     TensorProto.FLOAT: "float32",
@@ -101,7 +103,8 @@ def external_tensors(message: Message) -> Iterator[TensorProto]:
             yield message
         return
     for field, held in message.ListFields():
-        if field.type == field.TYPE_MESSAGE:
+        kind = field.message_type
+        if kind is not None and kind.name not in WITHOUT_TENSORS:
             for inner in (held,) if isinstance(held, Message) else held:
                 yield from external_tensors(inner)
 

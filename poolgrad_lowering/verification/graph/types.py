@@ -21,7 +21,7 @@ from onnx.defs import OpSchema
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.verification.graph import protos, roles
-from poolgrad_lowering.verification.graph.flat import MAIN, FlatNode, main_unit
+from poolgrad_lowering.verification.graph.flat import MAIN, FlatNode, Unit, main_unit
 
 logger = logging.getLogger(__name__)
 
@@ -86,15 +86,17 @@ _OPEN = "unk__"
 """What the names begin with that inference gives to sizes of which it does not know one."""
 
 
-def tensor_types(model: ModelProto) -> dict[str, TensorType]:
+def tensor_types(model: ModelProto, unit: Unit | None = None) -> dict[str, TensorType]:
     """Return the types of the values of the main graph and its subgraphs, by their names in `main_unit`.
+
+    `unit`: the main graph as a unit, if there is one already.
 
     What ONNX's operators compute takes precedence over what the model declares of it, which may be false; declared
     sizes, and those that follow from them, stand for what inference does not know. Behind an operator that ONNX does
     not have, element types follow from the operators around a value.
     """
     known: dict[str, TensorType] = {}
-    unit = main_unit(model)
+    unit = unit or main_unit(model)
     named: dict[AxisSize, AxisSize] = {}
     for number, source in enumerate(_sources(_without_weights(model))):
         graphs = [source.graph, *protos.graphs_below(source.graph.node)]
@@ -114,17 +116,17 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     return known | {name: TensorType(element, None) for name, element in around.items()}
 
 
-def function_types(model: ModelProto) -> dict[str, TensorType]:
-    """Return the types of a function that is a main graph, whose `value_info` no runtime checks.
+def function_types(model: ModelProto, unit: Unit) -> dict[str, TensorType]:
+    """Return the types of a function that is a main graph, whose `value_info` no runtime checks; `unit` is that graph.
 
     The results of pools and gradients that onnx does not know have the element types of these.
     """
     bare = deepcopy(model)
     bare.graph.ClearField("value_info")
-    computed = tensor_types(bare)
+    computed = tensor_types(bare, unit)
     return {
         name: found._replace(element=computed[name].element) if name in computed else found._replace(claimed=True)
-        for name, found in tensor_types(model).items()
+        for name, found in tensor_types(model, unit).items()
     }
 
 
@@ -221,7 +223,7 @@ def _learn(
         dims = tuple(f"{size}_{source}" if size is not None and is_open(size) else size for size in dims)
     before = known.get(name)
     if before is not None and before.dims is not None:
-        if dims is None:
+        if dims is None or dims == before.dims:
             return
         if len(dims) == len(before.dims):
             pairs = list(zip(before.dims, dims, strict=True))
@@ -311,7 +313,8 @@ def elements_around(nodes: Iterable[FlatNode], known: Mapping[str, int], opset: 
     found: dict[str, int] = {}
     own = list(nodes)
     recorded = {value: x for node in own if (x := roles.pooled(node)) for value in node.outputs[1:] if value}
-    waiting = [group for node in own for group in _alike(node, recorded, opset) if not group <= known.keys()]
+    open_ones = [node for node in own if not all(value in known for value in (*node.inputs, *node.outputs) if value)]
+    waiting = [group for node in open_ones for group in _alike(node, recorded, opset) if not group <= known.keys()]
     while waiting:
         for group in [*waiting, *waiting[::-1]]:
             element = next((e for name in group if (e := known.get(name, found.get(name))) is not None), None)

@@ -61,12 +61,12 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]
 
 
 def _cases(
-    models: Pair, types_of: Callable[[ModelProto], dict[str, TensorType]], *, ordered: bool
+    models: Pair, types_of: Callable[[ModelProto, flat.Unit], dict[str, TensorType]], *, ordered: bool
 ) -> tuple[list[Difference], list[Obligation]]:
     """Return the differences of main graphs outside the sites, and the sites."""
     before, after = map(flat.main_unit, models)
     units, found, sites = _compared(before, after, default_opset(models[1]), ordered=ordered)
-    types = types_of(models[0]) if sites else {}
+    types = types_of(models[0], before) if sites else {}
     return found, [Obligation(models, units, region, types) for region in sites]
 
 

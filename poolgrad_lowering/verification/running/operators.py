@@ -31,7 +31,7 @@ from poolgrad_lowering.verification.operators.pooling import onnx_windows
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.compare import ERRORS, largest, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line, reference_runner
-from poolgrad_lowering.verification.running.whole import LEVELS, RunError, drawn_inputs, run_model
+from poolgrad_lowering.verification.running.whole import DISABLED, RunError, drawn_inputs, run_model
 
 _GAINS = (1.4, 1.0, 0.7, 0.5, 0.25)
 """Sizes of weights, from those that keep the size of values behind a ReLU to those for many residual connections."""
@@ -108,7 +108,7 @@ def _values(original: ModelProto, lowered: ModelProto, operators: Sequence[Decom
     for drawn, gain in itertools.product(choices, _GAINS):
         feeds = _moderate(original, drawn(), gain)
         try:
-            found = dict(zip(names, run_model(model, LEVELS[0], names, feeds), strict=True))
+            found = dict(zip(names, run_model(model, DISABLED, names, feeds), strict=True))
         except Exception as error:  # onnxruntime raises errors of many classes
             what = "with inputs whose symbolic sizes are all one number, " if isinstance(error, RunError) else ""
             reason = f"{what}onnxruntime does not run the lowered model: {first_line(error)}"
@@ -204,7 +204,7 @@ class _Comparison:
             body = _model(self._operator.body, {v: given[v] for v in read}, self._results, self._lowered, stored)
             feeds = {value: given[value] for value in read if value not in stored}
             names = list(self._results)
-            found = dict(zip(names, run_model(body, LEVELS[0], names, feeds), strict=True))
+            found = dict(zip(names, run_model(body, DISABLED, names, feeds), strict=True))
             feeds = {value: given[value] for value in self._node.input if value}
             expected = self._kernel(feeds)
         except Exception as error:  # onnxruntime raises errors of many classes
@@ -260,7 +260,7 @@ class _Comparison:
         model = _model([copy], feeds, results, self._original, {})
         if copy.op_type == AVERAGE_POOL_GRADIENT:
             return [*reference_runner(model)(feeds).values()]
-        return run_model(model, LEVELS[0], list(results), dict(feeds))
+        return run_model(model, DISABLED, list(results), dict(feeds))
 
 
 def _give_pads(node: NodeProto, sizes: Sequence[int], kernel: Sequence[int]) -> None:

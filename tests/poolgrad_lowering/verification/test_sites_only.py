@@ -87,7 +87,7 @@ def test_lower_writes_what_onnxruntime_cannot_run(tmp_path: Path, capsys: pytest
     assert main(["lower", original, "-o", str(out), "--verify"]) == 0
     assert out.exists()
     [proof] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("proven: ")]
-    assert "whole model: not run, at level ORT_DISABLE_ALL and default: onnxruntime does not run the original" in proof
+    assert "whole model: not run, at level default and ORT_DISABLE_ALL: onnxruntime does not run the original" in proof
 
 
 def test_without_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:

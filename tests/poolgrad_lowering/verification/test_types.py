@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.verification.exports.rewrites import _counted
+from poolgrad_lowering.verification.graph.flat import main_unit
 from poolgrad_lowering.verification.graph.types import AxisSize, function_types, multiple_of, tensor_types
 from tests.pool_graphs import parse
 
@@ -72,7 +73,8 @@ def test_element_types_that_only_a_function_claims() -> None:
         "g (float16[2,3] x) => (z) { h = Relu(x) y = other.Op(h) z = Neg(y) w = other.Op(h) v = Neg(w) }",
         imports='"other": 1',
     )
-    found = function_types(declaring(model, h=[2, 3], y=[2, 3], v=[2]))
+    model = declaring(model, h=[2, 3], y=[2, 3], v=[2])
+    found = function_types(model, main_unit(model))
     half, single = TensorProto.FLOAT16, TensorProto.FLOAT
     assert {name: (found[name].element, found[name].claimed) for name in found} == {
         "x": (half, False),

@@ -8,11 +8,12 @@ import math
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from google.protobuf.descriptor import Descriptor
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
 from poolgrad_lowering.model.ir.external import Reference
-from poolgrad_lowering.model.ir.tensors import dims_flaw, external_reference, tensor_flaw
+from poolgrad_lowering.model.ir.tensors import WITHOUT_TENSORS, dims_flaw, external_reference, tensor_flaw
 
 TEXT = TensorProto.STRING
 NUMBERS = [kind for kind in TensorProto.DataType.values() if kind not in (TensorProto.UNDEFINED, TEXT)]
@@ -143,3 +144,15 @@ def test_external_data(kind: int) -> None:
     length.value = str(size + 1)
     what = f"its external data is {size + 1} bytes long, but its elements take {size}"
     assert tensor_flaw(tensor) == Flaw(Fault.EXTERNAL_EXTENT, what)
+
+
+def test_no_tensor_is_in_the_messages_that_the_search_for_external_ones_passes_over() -> None:
+    def held(message: Descriptor, seen: set[str]) -> set[str]:
+        for field in message.fields:
+            if field.message_type is not None and field.message_type.name not in seen:
+                seen |= held(field.message_type, seen | {field.message_type.name})
+        return seen
+
+    own = ModelProto.DESCRIPTOR.file.message_types_by_name
+    assert {name for name in WITHOUT_TENSORS if "TensorProto" in held(own[name], set())} == set()
+    assert "TensorProto" in held(ModelProto.DESCRIPTOR, set())
