@@ -5,6 +5,7 @@
 That of the weight, with x the image that the windows move over, in groups of C channels, and N images:
 
 * POSITIONS: for each position in the kernel, dy as (O, N·L) by the elements of x there as (N·L, C).
+* ROWS: dy as (O, N·L) by the elements of x at all positions as (N·L, C·K), which are few beside the weight.
 * COLUMNS: the elements of x at all positions as (K·C, L) by dy as (L, O), added up over N.
 * SUMS: for each position, the sum of dy · x, where each channel has one filter.
 * CONVOLUTION: x by dy with batch and channels exchanged. The kernel is as large as the result of the layer.
@@ -25,6 +26,9 @@ from poolgrad_lowering.model.windows import AxisWindow
 FEW_CHANNELS = 16
 """With fewer channels in a group, products for each position are slower than one over all of them."""
 
+MANY_RESULTS = 4
+"""How many times as many results as rows N·L make it faster to transpose the elements of x than the gradient."""
+
 FEW_POSITIONS = 9
 """With more positions in the kernel, or strides, gathering their elements is slower than a convolution."""
 
@@ -42,24 +46,32 @@ class Spelling(enum.Enum):
     """A way to write the gradient of a convolution's weight."""
 
     POSITIONS = enum.auto()
+    ROWS = enum.auto()
     COLUMNS = enum.auto()
     SUMS = enum.auto()
     CONVOLUTION = enum.auto()
 
 
 def spelling(
-    windows: Sequence[AxisWindow], counts: Sequence[int], channels: int, results: int, *, convolution: bool = True
+    windows: Sequence[AxisWindow],
+    counts: Sequence[int],
+    channels: int,
+    results: int,
+    *,
+    batch: int | None,
+    convolution: bool = True,
 ) -> Spelling:
-    """Return the way for windows of which there are `counts`, and a group of channels and of results.
+    """Return the way for windows of which there are `counts`, a group of channels and of results, and N = `batch`.
 
-    Without `convolution`, it is one for which no kernel is as large as an image. The convolution has their dilations as
-    strides.
+    N is None where it or a count is symbolic. Without `convolution`, it is a way for which no kernel is as large as an
+    image. The convolution has the dilations of the windows as strides.
     """
     positions = math.prod(window.kernel for window in windows)
     if positions > MOST_POSITIONS:
         return Spelling.CONVOLUTION
     if channels >= FEW_CHANNELS:
-        return Spelling.POSITIONS
+        has_few_rows = batch is not None and MANY_RESULTS * batch * math.prod(counts) <= results
+        return Spelling.ROWS if has_few_rows and positions > 1 else Spelling.POSITIONS
     is_gathered_slowly = positions > FEW_POSITIONS or (positions > 1 and max(window.stride for window in windows) > 1)
     is_small = max(counts) <= LARGEST_KERNEL[len(windows)] and max(each.dilation for each in windows) <= LARGEST_STRIDE
     if convolution and is_gathered_slowly and is_small:

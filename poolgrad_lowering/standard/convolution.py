@@ -31,9 +31,10 @@ _VOLUME = 3
 class Windows(NamedTuple):
     """What a convolution moves over an image: `windows` are those of each axis.
 
-    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic.
+    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic, as is `batch`.
     """
 
+    batch: int | None
     channels: int
     results: int
     groups: int
@@ -128,7 +129,8 @@ def _windows(call: Call, *, transposed: bool) -> Windows:
         if counts is not None:
             ends = zip(windows, counts, extra, strict=True)
             sizes = [window.overhang(0, count) - window.end + more for window, count, more in ends]
-    return Windows(weight[1] * groups, weight[0], groups, windows, sizes, counts)
+    batch = known[0].coefficient if is_static(known[:1]) else None
+    return Windows(batch, weight[1] * groups, weight[0], groups, windows, sizes, counts)
 
 
 def _attributes(windows: Windows, *, cut: bool = True) -> dict[str, Any]:
@@ -184,34 +186,48 @@ def weight_gradient(windows: Windows, image: Tensor, outputs: Tensor) -> Tensor:
     """The gradient of the weight, as what is the fastest for the sizes; as a convolution if these are no numbers."""
     if windows.counts is None or 0 in windows.counts:
         return _by_convolution(windows, image, outputs)
-    found = spelling(windows.windows, windows.counts, windows.each_channels, windows.each_results)
+    each = windows.each_channels, windows.each_results
+    found = spelling(windows.windows, windows.counts, *each, batch=windows.batch)
     if found is Spelling.CONVOLUTION:
         return _by_convolution(windows, image, outputs)
     _, _, begins, ends, _ = windows.lists
     padded = image.op("Pad", [0, 0, *begins, 0, 0, *ends]) if any(begins + ends) else image
-    write = {Spelling.POSITIONS: _by_product_per_position, Spelling.COLUMNS: _by_columns, Spelling.SUMS: _by_sums}
-    return write[found](windows, windows.counts, padded, outputs)
+    return _WAYS[found](windows, windows.counts, padded, outputs)
 
 
 def _by_product_per_position(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor) -> Tensor:
-    """For each position in the kernel, dY as (G, O, N·L) by the elements of X that it meets, as (G, N·L, C)."""
-    groups, channels, results = windows.groups, windows.each_channels, windows.each_results
+    """For each position in the kernel, a product of `_factors`."""
+    lead, rows, parts = _factors(windows, counts, padded, outputs)
+    cube = joined([rows @ part for part in parts], 0).reshape(
+        [*windows.kernel, *lead, windows.each_results, windows.each_channels]
+    )
     axes = len(windows.kernel)
-    lead = [groups] if groups > 1 else []  # of one group, they are products of matrices
-    rows = outputs.transpose([1, 0, *windows.axes]).reshape([*lead, results, -1])
+    turned = cube.transpose([*range(axes, axes + len(lead) + 2), *range(axes)])
+    return turned.reshape([windows.results, windows.each_channels, *windows.kernel]) if lead else turned
+
+
+def _by_rows(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor) -> Tensor:
+    """One product of `_factors`, with the elements of X at all positions, (G, N·L, C·K)."""
+    lead, rows, parts = _factors(windows, counts, padded, outputs)
+    columns = joined([part.reshape([*lead, -1, windows.each_channels, 1]) for part in parts], 2 + len(lead))
+    product = rows @ columns.reshape([*lead, -1, windows.each_channels * len(parts)])
+    return product.reshape([windows.results, windows.each_channels, *windows.kernel])
+
+
+def _factors(
+    windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor
+) -> tuple[list[int], Tensor, list[Tensor]]:
+    """Return [G], dY as (G, O, N·L), and the elements of X at each position, (G, N·L, C). Of one group, without G."""
+    groups, channels, axes = windows.groups, windows.each_channels, len(windows.kernel)
+    lead = [groups] if groups > 1 else []
+    rows = outputs.transpose([1, 0, *windows.axes]).reshape([*lead, windows.each_results, -1])
     if lead:
         by_group = padded.reshape([-1, groups, channels, *(windows.padded_sizes or [])])
         last = by_group.transpose([1, 0, *range(3, 3 + axes), 2])
     else:
         last = padded.transpose([0, *windows.axes, 1])
     parts = _positions(last, windows, counts, first_axis=1 + len(lead))
-    products = joined([rows @ part.reshape([*lead, -1, channels]) for part in parts], 0)
-    cube = products.reshape([*windows.kernel, *lead, results, channels])
-    behind = axes + len(lead)
-    if not lead:
-        return cube.transpose([behind, behind + 1, *range(axes)])
-    turned = cube.transpose([*range(axes, behind + 2), *range(axes)])
-    return turned.reshape([windows.results, channels, *windows.kernel])
+    return lead, rows, [part.reshape([*lead, -1, channels]) for part in parts]
 
 
 def _by_columns(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: Tensor) -> Tensor:
@@ -232,6 +248,14 @@ def _by_sums(windows: Windows, counts: Sequence[int], padded: Tensor, outputs: T
     parts = _positions(padded, windows, counts, first_axis=2)
     sums = joined([(outputs * part).reduced("ReduceSum", axes, keep=True) for part in parts], 2)
     return sums.reshape([windows.results, 1, *windows.kernel])
+
+
+_WAYS = {
+    Spelling.POSITIONS: _by_product_per_position,
+    Spelling.ROWS: _by_rows,
+    Spelling.COLUMNS: _by_columns,
+    Spelling.SUMS: _by_sums,
+}
 
 
 def _positions(source: Tensor, windows: Windows, counts: Sequence[int], *, first_axis: int) -> Iterator[Tensor]:

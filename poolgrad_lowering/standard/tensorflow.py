@@ -52,7 +52,7 @@ def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[i
     if x_shape[channel] % kernel[2]:
         raise call.refuse("a filter whose channels do not divide those of x")
     channels = x_shape[channel]
-    return Windows(channels, kernel[3], channels // kernel[2], windows, sizes, counts)
+    return Windows(x_shape[0], channels, kernel[3], channels // kernel[2], windows, sizes, counts)
 
 
 def _moved(call: Call, source: Tensor, order: Iterable[int]) -> Tensor:

@@ -42,6 +42,12 @@ CASES = [
         ((4, 4), (8, 4), (64, 68)),
     )
 ]
+CASES += [  # so few rows that one product is written
+    Convolution(sizes, 1, 1, 1, groups, transposed, channels)
+    for sizes, groups, transposed, channels in itertools.product(
+        ((-2,), (-2, -2), (-2, -2, -1)), (1, 4), (False, True), ((64, 512), (512, 64))
+    )
+]
 
 
 def operands(case: Convolution) -> tuple[Any, Any, Any, tuple[Any, ...]]:

@@ -164,26 +164,41 @@ def spread(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows) -> Tensor:
 def _weight_gradient(image: Tensor, outputs: Tensor, windows: Windows, written: WeightGradient) -> Tensor:
     """Return the weight's gradient. `image` is what the windows move over."""
     each = image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
-    counts = outputs.shape[2:]
-    may_be_large = written == "by_shape" and all(isinstance(count, int) for count in counts)  # and not symbolic
-    found = spelling(windows.axes, counts, *each, convolution=may_be_large)
+    batch, _, *counts = outputs.shape
+    is_fixed = all(isinstance(count, int) for count in counts)  # and not symbolic
+    known = batch if is_fixed and isinstance(batch, int) else None
+    found = spelling(windows.axes, counts, *each, batch=known, convolution=written == "by_shape" and is_fixed)
     return _WAYS[Spelling.CONVOLUTION if written == "convolution" else found](image, outputs, windows)
 
 
 def _by_product_per_position(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
-    """Return dw: for each position in the kernel, dy as (G, O, N·L) by the elements of x there, (G, N·L, C)."""
+    """Return dw: for each position in the kernel, a product of `_factors`."""
+    rows, parts = _factors(image, outputs, windows)
+    stacked = torch.cat([rows @ part for part in parts])
+    found = stacked.reshape(*windows.kernel, *rows.shape[:-1], -1)
+    axes = len(windows.kernel)
+    order = *range(axes, found.ndim), *range(axes)
+    return found.permute(order).reshape(-1, found.shape[-1], *windows.kernel)
+
+
+def _by_rows(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
+    """Return dw: one product of `_factors`, with the elements of x at all positions, (G, N·L, C·K)."""
+    rows, parts = _factors(image, outputs, windows)
+    columns = torch.cat([part.unsqueeze(-1) for part in parts], -1)
+    return (rows @ columns.flatten(-2)).reshape(-1, columns.shape[-2], *windows.kernel)
+
+
+def _factors(image: Tensor, outputs: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
+    """Return dy as (G, O, N·L), and the elements of x at each position, (G, N·L, C). Of one group, without G."""
     groups, axes = windows.groups, len(windows.kernel)
     channels, results = image.shape[1] // groups, outputs.shape[1] // groups
-    lead = [groups] if groups > 1 else []  # of one group, they are products of matrices
-    rows = outputs.transpose(0, 1).reshape(*lead, results, -1)
+    lead = [groups] if groups > 1 else []
     last = image.permute(0, *range(2, image.ndim), 1)
     if lead:
         last = image.reshape(-1, groups, channels, *image.shape[2:]).permute(1, 0, *range(3, 3 + axes), 2)
     parts = _positions(last, outputs, windows, first_axis=1 + len(lead))
-    stacked = torch.cat([rows @ each.reshape(*lead, -1, channels) for each in parts])
-    order = range(axes + len(lead), axes + len(lead) + 2)
-    found = stacked.reshape(*windows.kernel, *lead, results, channels)
-    return found.permute(*range(axes, order.stop), *range(axes)).reshape(-1, channels, *windows.kernel)
+    rows = outputs.transpose(0, 1).reshape(*lead, results, -1)
+    return rows, [part.reshape(*lead, -1, channels) for part in parts]
 
 
 def _by_columns(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
@@ -263,6 +278,7 @@ def _by_convolution(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
 
 _WAYS = {
     Spelling.POSITIONS: _by_product_per_position,
+    Spelling.ROWS: _by_rows,
     Spelling.COLUMNS: _by_columns,
     Spelling.SUMS: _by_sums,
     Spelling.CONVOLUTION: _by_convolution,

@@ -25,6 +25,7 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
     "many channels": {"x": (2, 16, 6, 6), "w": (3, 16, 3, 3), "strides": [2, 1], "pads": [1, 0, 1, 2]},
     "many channels, 3-D": {"x": (1, 17, 4, 3, 4), "w": (2, 17, 2, 2, 2), "strides": [1, 2, 3], "dilations": [2, 1, 1]},
     "many channels in groups": {"x": (2, 32, 5), "w": (4, 16, 3), "group": 2},
+    "few rows in groups, 3-D": {"x": (1, 34, 3, 2, 2), "w": (32, 17, 2, 1, 2), "group": 2, "strides": [2, 1, 1]},
     "just below many": {"x": (2, 15, 5), "w": (2, 15, 3)},
     "groups": {"x": (2, 4, 6, 5), "w": (6, 2, 3, 3), "group": 2, "pads": [1, 1, 1, 1]},
     "depthwise": {"x": (2, 5, 6, 6), "w": (5, 1, 3, 3), "group": 5, "strides": [2, 2], "pads": [1, 1, 0, 0]},
@@ -179,6 +180,19 @@ SPELLINGS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "groups of many channels": (
         {"x": (2, 32, 5, 4), "w": (6, 16, 3, 2), "group": 2},
         {"MatMul": 6, "ConvTranspose": 1},
+    ),
+    "as few rows as a quarter of the results": (
+        {"x": (2, 16, 3, 3), "w": (32, 16, 2, 2)},
+        {"MatMul": 1, "ConvTranspose": 1},
+    ),
+    "one row more": ({"x": (1, 16, 4, 4), "w": (32, 16, 2, 2)}, {"MatMul": 4, "ConvTranspose": 1}),
+    "few rows and one position": (
+        {"x": (2, 16, 2, 2), "w": (32, 16, 1, 1)},
+        {"MatMul": 1, "ConvTranspose": 1},
+    ),
+    "few rows in groups": (
+        {"x": (1, 34, 3, 2, 2), "w": (32, 17, 2, 1, 2), "group": 2, "strides": [2, 1, 1]},
+        {"MatMul": 1, "ConvTranspose": 1},
     ),
     "a large result": ({"x": (1, 1, 260, 5), "w": (2, 1, 4, 3)}, {"MatMul": 1, "ConvTranspose": 1}),
 }
