@@ -74,6 +74,8 @@ def defines(operator: str, formula: str, *, domain: str = MICROSOFT, **options: 
 
     def add(write: Write) -> Write:
         made = Definition(operator, partial(write, **options), formula, domain)
+        if made.op in DEFINITIONS:
+            raise ValueError(f"'{write.__name__}' defines {operator}, which has a definition already")
         DEFINITIONS[made.op] = made
         return write
 

@@ -113,6 +113,8 @@ def form(*anchors: tuple[str, str], summary: str, priority: int) -> Callable[[M]
 
     def add(match: M) -> M:
         name = match.__module__.rpartition(".")[2]
+        if name in OWN_FORMS:
+            raise ValueError(f"'{match.__module__}' has a form already: a module has one")
         OWN_FORMS[name] = Form(name, anchors, summary, match, priority)
         return match
 

@@ -11,6 +11,7 @@ from onnx import parser
 
 import poolgrad_lowering
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.standard.definition import DEFINITIONS, defines
 from tests.poolgrad_lowering.standard.standard_models import WITHOUT_OPERATORS
 from tests.texts import Says
 
@@ -206,3 +207,10 @@ def test_a_node_is_left_beside_one_that_is_not(code: str, opset: int, text: str)
     assert [node.code for node in lowered.report.standard.left] == [code]
     assert [tensor.name for tensor in lowered.model.graph.initializer] == ["beside/constant"]
     assert lowered.model.graph.node[0] == model.graph.node[0]
+
+
+def test_an_operator_has_one_definition() -> None:
+    before = DEFINITIONS["com.microsoft", "ReluGrad"]
+    with pytest.raises(ValueError, match="'dict' defines ReluGrad, which has a definition already"):
+        defines("ReluGrad", "0")(dict)
+    assert DEFINITIONS["com.microsoft", "ReluGrad"] is before

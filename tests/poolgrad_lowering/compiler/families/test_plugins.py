@@ -7,12 +7,13 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from poolgrad_lowering import lower, patterns
-from poolgrad_lowering.compiler.families.gradient import Form
+from poolgrad_lowering.compiler.families.gradient import OWN_FORMS, Form, form
 from poolgrad_lowering.entry import cli
 from poolgrad_lowering.model.diagnostics.codes import Code
 from tests.pool_graphs import parse
@@ -160,3 +161,11 @@ def test_a_form_that_fails_on_a_node(register: Register, value: str, says: Says)
     assert anchor.code == "plugin-failed"
     says(anchor.reason)
     assert result.model.SerializeToString() == MODEL.SerializeToString()
+
+
+def test_a_module_has_one_form_of_this_package() -> None:
+    import_module("poolgrad_lowering.patterns.torch_scatter_add")
+    before = OWN_FORMS["torch_scatter_add"]
+    with pytest.raises(ValueError, match=r"'poolgrad_lowering\..*torch_scatter_add' has a form already"):
+        form(*before.anchors, summary=before.summary, priority=before.priority)(before.match)
+    assert OWN_FORMS["torch_scatter_add"] is before
