@@ -21,15 +21,15 @@ from poolgrad_lowering import lower
 
 ROOT = Path(__file__).parents[1]
 LINES = {
-    "compiler": 7_737,
+    "compiler": 7_739,
     "dialect": 2_279,
     "entry": 3_722,
-    "ge": 3_301,
-    "model": 6_939,
+    "ge": 3_349,
+    "model": 6_954,
     "report": 1_949,
-    "standard": 3_025,
-    "torch": 8_580,
-    "verification": 7_002,
+    "standard": 3_051,
+    "torch": 8_596,
+    "verification": 7_007,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

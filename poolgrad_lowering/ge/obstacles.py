@@ -15,8 +15,9 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
-from poolgrad_lowering.ge.rewrites import attributes_of, kernel_of
+from poolgrad_lowering.ge.rewrites import attributes_of
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
+from poolgrad_lowering.ge.window_rewrites import kernel_of
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.text import operator_text
 from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard, opset_of

@@ -15,6 +15,9 @@ from poolgrad_lowering.ge.values import DRAWN, ValueTypes, is_known_shape
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
 from poolgrad_lowering.model.ir.graphs import HOLDERS, is_standard, names_read
 
+LAST = (1 << 63) - 1
+"""The end of a Slice that takes everything from its start on, or of a Shape that has all sizes."""
+
 _AXES_INPUT_OPSETS = {"ReduceSum": 13, "Squeeze": 13, "Unsqueeze": 13}
 """The first opsets in which axes are an input; 18 for the other reductions."""
 

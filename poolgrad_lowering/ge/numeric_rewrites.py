@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rewrites of arithmetic, normalizations, constants and random numbers for GE's ONNX parser; see `rewrites`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from poolgrad_lowering.ge.values import constant_tensor
+from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
+
+_EQUAL_OF_FLOATS_OPSET = 11
+
+PARTS = {
+    "ReduceL1": ("Abs", "ReduceSum", 18),
+    "ReduceL2": ("ReduceSumSquare", "Sqrt", 18),
+    "ReduceLogSum": ("ReduceSum", "Log", 13),
+}
+"""By reduction, the two operators that compute it, and the first opset at which GE lacks it."""
+
+
+def as_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The parser reads the attribute `value` only, and takes numbers for an empty scalar."""
+    tensor = constant_tensor(node)
+    if "value" in attributes or tensor is None:
+        return False
+    return writer.change(node, {"value": tensor}, without=attributes)
+
+
+def cast_like(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin makes an operator of GE that no open repository defines."""
+    element = writer.types.elements.get(node.input[1])
+    if element is not None:
+        writer.add("Cast", node.input[:1], node.output[0], to=element)
+    return element is not None
+
+
+def gemm(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin drops alpha where C is missing. A C of −0.0 changes no sum, not even one that is a zero."""
+    element = writer.types.elements.get(node.input[0])
+    has_c = len(node.input) > 2 and node.input[2]
+    if has_c or attributes.get("alpha", 1.0) == 1.0 or element not in FLOAT_TYPES:
+        return False
+    zero = writer.tensor(helper.make_tensor(f"{node.output[0]}/C", element, [1], [-0.0]))
+    return writer.change(node, {"beta": 1.0}, inputs=[*node.input[:2], zero])
+
+
+def mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """GE's remainder has the dividend's sign, ONNX's of integers the divisor's: ((a % b) + b) % b has it in both."""
+    element = TensorProto.DataType.Name(writer.types.elements.get(node.input[0], TensorProto.UNDEFINED))
+    if attributes.get("fmod", 0) or element.startswith("UINT") or _is_wrapped(node, writer):
+        return False
+    dividend, divisor = node.input
+    remainder, positive = (writer.name(f"{node.output[0]}/{part}") for part in ("remainder", "positive"))
+    writer.add("Mod", [dividend, divisor], remainder, fmod=0)
+    writer.add("Add", [remainder, divisor], positive)
+    writer.add("Mod", [positive, divisor], node.output[0], fmod=0)
+    return True
+
+
+def _is_wrapped(node: NodeProto, writer: Writer) -> bool:
+    """Whether a Mod is the first or the second of this rewrite already."""
+    sums = [each for each in writer.readers.get(node.output[0], ()) if each.op_type == "Add"]
+    lasts = [each for added in sums for each in writer.readers.get(added.output[0], ()) if each.op_type == "Mod"]
+    return any(_ends_form(last, writer) for last in (node, *lasts))
+
+
+def _ends_form(node: NodeProto, writer: Writer) -> bool:
+    added = writer.producers.get(node.input[0])
+    first = writer.producers.get(added.input[0]) if added is not None and added.op_type == "Add" else None
+    if added is None or first is None or first.op_type != "Mod":
+        return False
+    return added.input[1] == first.input[1] == node.input[1]
+
+
+def softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """Below opset 13, ONNX normalises over all axes from `axis` on, 1 by default; the plugins over one.
+
+    That of LogSoftmax takes the last one by default.
+    """
+    if writer.opset >= 13:
+        return False
+    rank, axis = writer.types.ranks.get(node.input[0]), attributes.get("axis", 1)
+    if rank is None or axis in (-1, rank - 1):
+        return rank is not None and "axis" not in attributes and writer.change(node, {"axis": axis})
+    value, result = node.input[0], node.output[0]
+    rows, done = (writer.name(f"{result}/{part}") for part in ("rows", "normalised"))
+    writer.add("Flatten", [value], rows, axis=axis)
+    writer.change(node, {"axis": 1}, inputs=[rows], outputs=[done])
+    sizes = writer.types.sizes(value)
+    if sizes and 0 not in sizes:
+        writer.reshape(done, sizes, result)
+    else:
+        writer.add("Reshape", [done, writer.add("Shape", [value], writer.name(f"{result}/shape"))], result)
+    return True
+
+
+def hard_swish(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin makes an operator of GE that no open repository defines. It is x · max(0, min(1, x / 6 + 1 / 2))."""
+    value, result = node.input[0], node.output[0]
+    slope = writer.add("HardSigmoid", [value], writer.name(f"{result}/slope"), alpha=1 / 6, beta=0.5)
+    writer.types.learn_as(slope, writer.types.elements.get(value, TensorProto.UNDEFINED), result)
+    writer.add("Mul", [value, slope], result)
+    return True
+
+
+def in_parts(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """‖x‖₁ = Σ|x|, ‖x‖₂ = √Σx² and ln Σx: GE lacks these reductions from some opset on. In 16 bits Σx² overflows."""
+    value, result, element = node.input[0], node.output[0], writer.types.elements.get(node.input[0])
+    keeps_all = attributes.get("noop_with_empty_axes", 0) and not any(node.input[1:])
+    first, second, opset = PARTS[node.op_type]
+    if writer.opset < opset or element not in (TensorProto.FLOAT, TensorProto.DOUBLE) or keeps_all:
+        return False
+    axes = attributes.get("axes")  # before opset 18
+    kept = {name: value for name, value in attributes.items() if name != "axes"}
+    others = node.input[1:] if axes is None else [writer.vector(axes)]
+    inner = writer.name(f"{result}/{first}")
+    writer.types.learn_as(inner, element, value if first == "Abs" else result)
+    for op_type, operand, output in ((first, value, inner), (second, inner, result)):
+        reduces = op_type.startswith("Reduce")
+        writer.add(op_type, [operand, *(others if reduces else ())], output, **(kept if reduces else {}))
+    return True
+
+
+def batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """In training, the plugin drops the momentum: running statistics would become those of the batch.
+
+    With μ and σ² of the batch over all axes but 1: y = (x − μ) / √(σ² + ε) · scale + B, and a running statistic is
+    momentum · old + (1 − momentum) · new. Sums are not in onnxruntime's order: results may differ by their rounding.
+    """
+    x, scale, bias, mean, variance = node.input
+    rank = writer.types.ranks.get(x)
+    types = {writer.types.elements.get(name) for name in node.input}
+    if not attributes.get("training_mode", 0) or rank is None or types != {TensorProto.FLOAT}:
+        return False
+    result, axes = node.output[0], [axis for axis in range(rank) if axis != 1]
+
+    def add(op_type: str, inputs: Sequence[str], part: str) -> str:
+        return writer.add(op_type, inputs, writer.name(f"{result}/{part}"))
+
+    def number(part: str, value: float) -> str:
+        return writer.constant(f"{result}/{part}", np.array([value], np.float32))
+
+    def column(value: str, part: str) -> str:
+        return writer.reshape(value, [-1, *[1] * (rank - 2)], writer.name(f"{result}/{part}"))
+
+    means = writer.reduce("ReduceMean", x, axes, writer.name(f"{result}/mean"))
+    centred = add("Sub", [x, means], "centred")
+    squares = add("Mul", [centred, centred], "squares")
+    variances = writer.reduce("ReduceMean", squares, axes, writer.name(f"{result}/variance"))
+    shifted = add("Add", [variances, number("epsilon", attributes.get("epsilon", 1e-5))], "shifted")
+    normal = add("Div", [centred, add("Sqrt", [shifted], "deviation")], "normal")
+    writer.add("Add", [add("Mul", [normal, column(scale, "scale")], "scaled"), column(bias, "bias")], result)
+    momentum = np.float32(attributes.get("momentum", 0.9))
+    kept, taken = number("kept", float(momentum)), number("taken", float(np.float32(1) - momentum))
+    for output, old, new, part in zip(node.output[1:], (mean, variance), (means, variances), "mv", strict=False):
+        if output:
+            flat = writer.reshape(new, [-1], writer.name(f"{result}/{part}"))
+            terms = [add("Mul", [old, kept], f"{part}_kept"), add("Mul", [flat, taken], f"{part}_taken")]
+            writer.add("Add", terms, output)
+    return True
+
+
+def without_ignored_class(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """Without ignore_index GE ignores class 0. No label is −1, which is also onnxruntime's default."""
+    return "ignore_index" not in attributes and writer.change(node, {"ignore_index": -1})
+
+
+def is_nan(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The provider does not take it: it would run on the CPU."""
+    if writer.opset < _EQUAL_OF_FLOATS_OPSET:
+        return False
+    result = node.output[0]
+    equal = writer.add("Equal", [node.input[0]] * 2, writer.name(f"{result}/equal"))
+    writer.types.learn_as(equal, TensorProto.BOOL, result)
+    writer.add("Not", [equal], result)
+    return True
+
+
+def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """As `is_nan`. One of a single sign stays."""
+    result, element = node.output[0], writer.types.elements.get(node.input[0])
+    if attributes or element not in FLOAT_TYPES or writer.opset < _EQUAL_OF_FLOATS_OPSET:
+        return False
+    infinity = writer.tensor(helper.make_tensor(f"{result}/infinity", element, [], [math.inf]))
+    size = writer.add("Abs", node.input, writer.name(f"{result}/size"))
+    writer.types.learn_as(size, element, result)
+    writer.add("Equal", [size, infinity], result)
+    return True
+
+
+def like_an_input(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The provider takes no node of constants alone: an element of a graph input, expanded, has the same shape."""
+    given, element = attributes.get("shape"), cast("int | None", TensorProto.FLOAT)
+    if node.input:
+        if not writer.is_constant(node.input[0]):
+            return False
+        given, element = writer.types.sizes(node.input[0]), writer.types.elements.get(node.input[0])
+    if given is None or element is None or writer.one_element is None:
+        return False
+    like = writer.one_element
+    if tuple(given) != (1,):
+        like = writer.add("Expand", [like, writer.vector(given)], writer.name(f"{node.output[0]}/like"))
+        writer.types.learn(like, writer.types.elements.get(writer.one_element), given)
+    kept = {"dtype": element} | {name: value for name, value in attributes.items() if name != "shape"}
+    writer.add(f"{node.op_type.removesuffix('Like')}Like", [like], node.output[0], **kept)
+    return True
+
+
+def without_effect(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin refuses a Clip without bounds, and there is no open plugin of Dropout, which only changes in training.
+
+    A Dropout whose mask is read stays.
+    """
+    if node.op_type == "Clip":
+        changes = writer.opset < 11 or any(node.input[1:])
+    else:
+        changes = any(node.output[1:]) or not _is_inference(node, attributes, writer)
+    if not changes:
+        writer.add("Identity", node.input[:1], node.output[0])
+    return not changes
+
+
+def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    if writer.opset < 12:
+        return bool(attributes.get("is_test", 1))
+    mode = node.input[2] if len(node.input) > 2 else ""
+    tensor = writer.types.constants.get(mode)
+    if not mode or tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+        return not mode
+    return not numpy_helper.to_array(tensor).any()

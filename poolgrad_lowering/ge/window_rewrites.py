@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rewrites of convolutions, pools and padding for GE's ONNX parser; see `rewrites`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnx import NodeProto
+
+from poolgrad_lowering.ge.kept_indices import pool_attributes, write_pool
+from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ge.writer import LAST, Writer
+from poolgrad_lowering.model.ir.dims import Dim
+
+_VOLUME = 3
+"""The axes of a convolution whose layout the plugin reads from strides, dilations or pads."""
+
+_UNSET = b"NOTSET"
+
+
+def convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """ConvTranspose needs kernel_shape, Conv one of four attributes, over three axes of three that have its layout.
+
+    Pads of SAME_LOWER become those of SAME. CANN has no output_padding over three axes: it is less padding at the end.
+    """
+    kernel = kernel_of(node, attributes, writer.types)
+    if kernel is None:
+        return False
+    wanted: dict[str, Any] = {} if "kernel_shape" in attributes else {"kernel_shape": kernel}
+    if node.op_type == "Conv":
+        wanted |= _written_pads(node, {**attributes, "kernel_shape": kernel}, writer.types)
+        if len(kernel) == _VOLUME and {"strides", "dilations", "pads"}.isdisjoint([*attributes, *wanted]):
+            wanted["strides"] = [1] * _VOLUME
+    elif len(kernel) == _VOLUME and attributes.get("auto_pad", _UNSET) == _UNSET and "output_shape" not in attributes:
+        extra, pads = attributes.get("output_padding", ()), attributes.get("pads", ())
+        ends = [pad - more for pad, more in zip(pads[_VOLUME:], extra, strict=False)]
+        if any(extra) and ends and min(ends) >= 0:
+            wanted |= {"pads": [*pads[:_VOLUME], *ends], "output_padding": [0] * _VOLUME}
+    return writer.change(node, wanted)
+
+
+def pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugins take SAME_LOWER for SAME_UPPER, and that of MaxPool refuses Indices and drops dilations."""
+    if node.op_type == "MaxPool" and write_pool(node, attributes, writer):
+        return True
+    return writer.change(node, _written_pads(node, attributes, writer.types))
+
+
+def global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin reduces axis 2 and the last one, and leaves those between them out."""
+    rank = writer.types.ranks.get(node.input[0])
+    if rank is None or rank <= 4:
+        return False
+    writer.reduce("ReduceMax", node.input[0], range(2, rank), node.output[0])
+    return True
+
+
+def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> list[int] | None:
+    """Return the kernel of a convolution, from its attribute or from the shape of its weight; None if unknown."""
+    if "kernel_shape" in attributes:
+        return list(attributes["kernel_shape"])
+    kernel = types.shapes.get(node.input[1], ())[2:]
+    sizes = [size for size in kernel if isinstance(size, int)]
+    return sizes if sizes and len(sizes) == len(kernel) else None
+
+
+def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> dict[str, Any]:
+    """Return the pads of SAME_LOWER as attributes; nothing for another auto_pad or where a size is not known."""
+    sizes = [size for size in types.shapes.get(node.input[0], ())[2:] if isinstance(size, int)]
+    kernel = tuple(attributes.get("kernel_shape", ()))
+    if attributes.get("auto_pad") != b"SAME_LOWER" or len(sizes) != len(kernel):
+        return {}
+    pool = pool_attributes(attributes, kernel)
+    if len(pool.windows) != len(sizes):
+        return {}
+    windows = [pool.axis(number, Dim(size)) for number, size in enumerate(sizes)]
+    pads = [(window.begin, window.end) for window in windows if window is not None]
+    return {"auto_pad": "NOTSET", "pads": [pad for side in zip(*pads, strict=True) for pad in side]}
+
+
+def pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin refuses the input `axes`, and only Ascend 950 has a kernel for negative pads."""
+    if writer.opset < 11:
+        return False
+    rank, pads = writer.types.ranks.get(node.input[0]), writer.types.numbers(node.input[1])
+    has_axes = len(node.input) > 3 and bool(node.input[3])
+    axes = writer.types.numbers(node.input[3]) if has_axes else None
+    if pads is None or rank is None or (has_axes and axes is None):
+        return False
+    full = _over_all_axes(pads, axes, rank)
+    if not has_axes and min(full, default=0) >= 0:
+        return False
+    before, after = full[:rank], full[rank:]
+    value = node.input[0]
+    if cut := [axis for axis in range(rank) if min(before[axis], after[axis]) < 0]:
+        if attributes.get("mode", b"constant") != b"constant":
+            return False
+        result = node.output[0] if max(full) <= 0 else writer.name(f"{node.output[0]}/cut")
+        starts = [max(-before[axis], 0) for axis in cut]
+        ends = [after[axis] if after[axis] < 0 else LAST for axis in cut]
+        value = writer.slice(value, starts, ends, cut, result)
+    if value != node.output[0]:
+        widths = writer.vector([max(number, 0) for number in full])
+        inputs = [value, widths, *node.input[2:3]]
+        writer.change(node, inputs=inputs if inputs[-1] else inputs[:-1])
+    return True
+
+
+def _over_all_axes(pads: Sequence[int], axes: Sequence[int] | None, rank: int) -> list[int]:
+    """Return pads of every axis, front and back, from those of `axes`, which may be negative."""
+    if axes is None:
+        return list(pads)
+    full = [0] * (2 * rank)
+    for number, axis in enumerate(axes):
+        full[axis % rank], full[rank + axis % rank] = pads[number], pads[len(axes) + number]
+    return full
