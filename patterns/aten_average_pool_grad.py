@@ -21,7 +21,7 @@ from poolgrad_lowering.compiler.families.shared.checks import pooled_input_shape
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import flag
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.facts.known import static_integers
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AdaptiveWindows, Windows

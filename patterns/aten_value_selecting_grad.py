@@ -30,7 +30,7 @@ from poolgrad_lowering.compiler.families.shared.matching import aten_anchors, at
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import flag
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.facts.known import static_integers
 from poolgrad_lowering.model.ir.attributes import boolean, integer
 from poolgrad_lowering.model.ir.dims import Shown
 from poolgrad_lowering.model.ir.scopes import Node, Value

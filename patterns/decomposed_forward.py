@@ -32,7 +32,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatte
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.facts.known import static_integers
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes

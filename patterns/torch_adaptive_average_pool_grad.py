@@ -33,7 +33,7 @@ from poolgrad_lowering.compiler.families.avg_pool.matching.spread import results
 from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.facts.known import static_integers
 from poolgrad_lowering.model.ir.attributes import integer, integers
 from poolgrad_lowering.model.ir.dims import is_static, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value

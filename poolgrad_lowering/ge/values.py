@@ -15,7 +15,7 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.facts.stated import PLAIN_CONSTANTS
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs

@@ -20,7 +20,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.dims import Shown, differ, is_static, size
 from poolgrad_lowering.model.ir.graphs import names_read, opset_of, remove_entries

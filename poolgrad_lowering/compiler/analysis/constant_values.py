@@ -27,7 +27,9 @@ from poolgrad_lowering.compiler.analysis.evaluation import (
     static_shape,
 )
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import dims_taken, permutation, slice_ranges, static_integers
+from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.shape_rules import dims_taken, permutation
+from poolgrad_lowering.model.facts.slices import slice_ranges
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.model.ir.dims import is_static

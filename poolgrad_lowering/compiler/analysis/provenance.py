@@ -18,7 +18,7 @@ from onnx import FunctionProto, TensorProto
 from poolgrad_lowering.compiler.analysis.constant_values import constant_value
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, Refuse, attempt
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import slice_bounds
+from poolgrad_lowering.model.facts.slices import slice_bounds
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Dim, size
 from poolgrad_lowering.model.ir.scopes import Node, Value

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.model.facts.shape_rules import Known, opaque, sizes_in, static_integers
+from poolgrad_lowering.model.facts.known import Known, opaque, sizes_in, static_integers
 from poolgrad_lowering.model.ir import producers
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value

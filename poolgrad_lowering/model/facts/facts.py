@@ -20,10 +20,11 @@ import onnx
 from onnx import TensorProto
 
 from poolgrad_lowering.model.facts.integer_rules import integer_rule
+from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.facts.memo import Memo, Reads
 from poolgrad_lowering.model.facts.node_inference import NodeInference, defines
 from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
-from poolgrad_lowering.model.facts.shape_rules import NEW_SIZES, is_opaque, shape_rule
+from poolgrad_lowering.model.facts.shape_rules import NEW_SIZES, shape_rule
 from poolgrad_lowering.model.facts.stated import (
     MAX_CONSTANT,
     PLAIN_CONSTANTS,

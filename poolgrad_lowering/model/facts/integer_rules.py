@@ -12,7 +12,9 @@ from functools import partial
 
 from onnx import TensorProto
 
-from poolgrad_lowering.model.facts.shape_rules import Known, dims_taken, slice_ranges, static_integers
+from poolgrad_lowering.model.facts.known import Known, static_integers
+from poolgrad_lowering.model.facts.shape_rules import dims_taken
+from poolgrad_lowering.model.facts.slices import slice_ranges
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.model.ir.dims import Shape, size
 from poolgrad_lowering.model.ir.scopes import Node, Value

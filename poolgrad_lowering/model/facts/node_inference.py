@@ -17,7 +17,7 @@ import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
-from poolgrad_lowering.model.facts.shape_rules import Known, opaque
+from poolgrad_lowering.model.facts.known import Known, opaque
 from poolgrad_lowering.model.ir.attributes import ONNX_DOMAINS
 from poolgrad_lowering.model.ir.dims import Dim, Shape, size
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs, with_inner

@@ -8,65 +8,17 @@ Rules get facts from `Known` only, which stores them and decides the order of co
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from onnx import TypeProto
 
+from poolgrad_lowering.model.facts.known import Known, opaque, static_integers
+from poolgrad_lowering.model.facts.slices import sliced
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
-
-
-class Known(Protocol):
-    """The facts that rules use; an absent value has none."""
-
-    def shape(self, value: Value | None) -> Shape | None:
-        """Return the value's shape, or None if its rank is not known."""
-
-    def element_type(self, value: Value | None) -> int | None:
-        """Return the value's `TensorProto.DataType`, or None."""
-
-    def inferred_type(self, value: Value) -> TypeProto | None:
-        """Return the type that ONNX infers for a value from what is known of its node's inputs, or None."""
-
-    def integers(self, value: Value | None) -> Shape | None:
-        """Return the elements of an integer scalar or vector, or None."""
-
-    def constant(self, value: Value | None) -> np.ndarray[Any, Any] | None:
-        """Return the value of a small constant, or None."""
-
-    def pool(self, node: Node) -> PoolAttributes | None:
-        """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
-
-
-def static_integers(known: Known, node: Node, position: int) -> list[int] | None:
-    """Return the elements of a node's integer input if all of them are numbers, or None."""
-    dims = known.integers(node.input(position))
-    if dims is None:
-        return None
-    numbers = [dim.static for dim in dims if dim.static is not None]
-    return numbers if len(numbers) == len(dims) else None
-
-
-def opaque(value: Value, axis: int) -> Dim:
-    """Return a unique symbol for an unnamed size of a value."""
-    return Dim(1, (f"?{value.scope.path}:{value.name}[{axis}]",))
-
-
-def is_opaque(dim: Dim) -> bool:
-    """Whether the size contains a symbol of an unnamed size."""
-    return any(symbol.startswith("?") for symbol in dim.symbols)
-
-
-def sizes_in(known: Known, operand: Value | None, value: Value) -> Shape | None:
-    """Return the shape of a value whose sizes are the elements of an operand; at least their number may be known."""
-    found, vector = known.integers(operand), known.shape(operand)
-    if found is not None or vector is None or len(vector) != 1 or vector[0].static is None:
-        return found
-    return tuple(opaque(value, axis) for axis in range(vector[0].static))
 
 
 def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
@@ -141,63 +93,6 @@ def pooled_shape(value: Value, window: PoolAttributes, source: Shape) -> Shape:
     """Return the spatial sizes of a value that windows over a tensor of shape `source` (N, C, ...) give."""
     sizes = enumerate(pooled_sizes(window, source[2:]), start=2)
     return tuple(opaque(value, axis) if dim is None else dim for axis, dim in sizes)
-
-
-def _slice(known: Known, node: Node, value: Value) -> Shape | None:
-    source = known.shape(node.input(0))
-    if source is None:
-        return None
-    ranges = slice_ranges(known, node, len(source))
-    if ranges is None:
-        cut = _axes_of_unknown_bounds(known, node)
-        if cut is None or any(not -len(source) <= axis < len(source) for axis in cut):
-            return None
-        axes = {axis % len(source) for axis in cut}.difference(_whole_axes(known, node, source, cut))
-        return tuple(opaque(value, axis) if axis in axes else dim for axis, dim in enumerate(source))
-    dims = list(source)
-    for axis, taken in ranges.items():
-        extent = source[axis].static
-        if extent is not None:
-            dims[axis] = Dim(len(range(extent)[taken]))
-        elif taken == slice(0, 1, 1):
-            dims[axis] = Dim(1)
-        elif taken != slice(0, _LAST, 1):
-            dims[axis] = _without_padding(known, node, axis, taken) or opaque(value, axis)
-    return tuple(dims)
-
-
-def _whole_axes(known: Known, node: Node, source: Shape, cut: Sequence[int]) -> set[int]:
-    """Return which axes a Slice with computed bounds takes whole: those from 0 on to a bound that is their size."""
-    starts, ends = known.integers(node.input(1)), known.integers(node.input(2))
-    steps = set(static_integers(known, node, 4) or [1])
-    if starts is None or ends is None or not len(starts) == len(ends) == len(cut) or steps != {1}:
-        return set()
-    bounds = zip((axis % len(source) for axis in cut), starts, ends, strict=True)
-    return {axis for axis, start, end in bounds if start.static == 0 and end == source[axis]}
-
-
-def _without_padding(known: Known, node: Node, axis: int, taken: slice) -> Dim | None:
-    """Return the size of an axis before a Pad, of whose result a Slice leaves as many elements as were added."""
-    source = node.input(0)
-    pad = None if source is None else source.producer
-    if pad is None or not pad.is_a("Pad") or pad.input(3) is not None or taken.step != 1 or taken.start < 0:
-        return None
-    before, pads = known.shape(pad.input(0)), static_integers(known, pad, 1)
-    if before is None or pads is None or len(pads) != 2 * len(before):
-        return None
-    added = pads[axis], pads[axis + len(before)]
-    is_counted_from_the_end = taken.stop < 0 or taken.stop == _LAST
-    is_as_many = taken.start - min(taken.stop, 0) == sum(added)
-    return before[axis] if min(added) >= 0 and is_counted_from_the_end and is_as_many else None
-
-
-def _axes_of_unknown_bounds(known: Known, node: Node) -> list[int] | None:
-    """Return the constant axes that a Slice cuts at bounds that are no constants, or None."""
-    steps = [1] if node.input(4) is None else static_integers(known, node, 4)
-    if node.scope.opset < 10 or steps is None or 0 in steps:
-        return None
-    is_known = None not in [static_integers(known, node, position) for position in (1, 2)]
-    return None if is_known else static_integers(known, node, 3)
 
 
 def broadcast(known: Known, node: Node, value: Value) -> Shape | None:
@@ -358,8 +253,6 @@ def concatenated(known: Known, node: Node, value: Value) -> Shape | None:
     return (*first[:axis], joined, *first[axis + 1 :])
 
 
-_LAST = (1 << 63) - 1
-"""The end of a Slice that takes an axis to its last element, whatever its size."""
 KEEP_SHAPE = (
     *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Cast", "CastLike", "Ceil"),
     *("Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
@@ -407,7 +300,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Reshape": _reshape,
     "Resize": _resize,
     "Shape": _shape_shape,
-    "Slice": _slice,
+    "Slice": sliced,
     "Squeeze": _squeeze,
     "Tile": _tile,
     "Transpose": _transpose,
@@ -421,33 +314,3 @@ def shape_rule(node: Node, value: Value) -> Callable[[Known, Node, Value], Shape
     op_type = node.op[1]
     has_rule = node.is_a(op_type) and (op_type not in KEEP_SHAPE or value == node.output(0))
     return SHAPE_RULES.get(op_type) if has_rule else None
-
-
-def slice_ranges(known: Known, node: Node, rank: int) -> dict[int, slice] | None:
-    """Return what a Slice takes of each axis that it cuts, as Python's slice; None if its bounds are not constant."""
-    if node.scope.opset < 10:
-        starts, ends = integers(node, "starts"), integers(node, "ends")
-        axes, steps = integers(node, "axes"), None
-    else:
-        starts, ends = static_integers(known, node, 1), static_integers(known, node, 2)
-        axes, steps = static_integers(known, node, 3), static_integers(known, node, 4)
-        if (axes is None and node.input(3) is not None) or (steps is None and node.input(4) is not None):
-            return None
-    if starts is None or ends is None:
-        return None
-    axes = list(range(len(starts))) if axes is None else axes
-    steps = [1] * len(starts) if steps is None else steps
-    if not len(axes) == len(starts) == len(ends) == len(steps) or 0 in steps:
-        return None
-    if any(not -rank <= axis < rank for axis in axes):
-        return None
-    bounds = zip(axes, starts, ends, steps, strict=True)
-    return {axis % rank: slice(start, end, step) for axis, start, end, step in bounds}
-
-
-def slice_bounds(known: Known, node: Node, rank: int) -> dict[int, tuple[int, int]] | None:
-    """Return the constant bounds of a Slice, `axis → (start, end)` as in Python; None if unknown or a step is not 1."""
-    ranges = slice_ranges(known, node, rank)
-    if ranges is None or any(taken.step != 1 for taken in ranges.values()):
-        return None
-    return {axis: (taken.start, taken.stop) for axis, taken in ranges.items()}

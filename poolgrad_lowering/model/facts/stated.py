@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from poolgrad_lowering.model.facts.shape_rules import opaque
+from poolgrad_lowering.model.facts.known import opaque
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import Dim, Shape

@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.model.facts import shape_rules
 from poolgrad_lowering.model.facts.aten_pools import pool_shape
-from poolgrad_lowering.model.facts.shape_rules import Known
+from poolgrad_lowering.model.facts.known import Known, is_opaque, opaque, sizes_in, static_integers
 from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape, differ, size
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
@@ -92,7 +92,7 @@ def named(derived: Shape | None, declared: Shape | None) -> Shape | None:
         return declared if derived is None else derived
     if differ(declared, derived):
         return declared
-    return tuple(claim if shape_rules.is_opaque(dim) else dim for dim, claim in zip(derived, declared, strict=True))
+    return tuple(claim if is_opaque(dim) else dim for dim, claim in zip(derived, declared, strict=True))
 
 
 def forward_pools(known: Known, node: Node) -> list[Node]:
@@ -125,7 +125,7 @@ def _windows_of(node: Node) -> tuple[object, ...]:
 
 def _sizes_in(position: int) -> Rule:
     """The shape is the elements of an input."""
-    return lambda known, node, value: shape_rules.sizes_in(known, node.input(position), value)
+    return lambda known, node, value: sizes_in(known, node.input(position), value)
 
 
 def _axis_of(position: int, axis: int) -> Rule:
@@ -139,7 +139,7 @@ def _axis_of(position: int, axis: int) -> Rule:
 
 
 def _vector(_: Known, __: Node, value: Value) -> Shape:
-    return (shape_rules.opaque(value, 0),)
+    return (opaque(value, 0),)
 
 
 def _one_per_input(_: Known, node: Node, __: Value) -> Shape:
@@ -198,7 +198,7 @@ def _statistics(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _reduced(known: Known, node: Node, _: Value) -> Shape | None:
-    x, axes = known.shape(node.input(0)), shape_rules.static_integers(known, node, 1)
+    x, axes = known.shape(node.input(0)), static_integers(known, node, 1)
     keep = integer(node, "keepdims", 1)
     if x is None or axes is None or any(not -len(x) <= axis < len(x) for axis in axes):
         return None
@@ -221,7 +221,7 @@ def _split(known: Known, node: Node, value: Value) -> Shape | None:
         chunk = -(-extent // count)
         length = Dim(max(min(chunk, extent - number * chunk), 0))
     else:
-        length = shape_rules.opaque(value, axis)
+        length = opaque(value, axis)
     return (*x[:axis], length, *x[axis + 1 :])
 
 
@@ -233,7 +233,7 @@ def _unpadded(known: Known, node: Node, _: Value) -> Shape | None:
 def _padded(known: Known, node: Node, value: Value) -> Shape | None:
     x, first = known.shape(node.input(0)), known.integers(node.input(2))
     if first is None:
-        first = tuple(map(partial(shape_rules.opaque, value), range(2)))
+        first = tuple(map(partial(opaque, value), range(2)))
     return None if x is None else (*first, *x[1:])
 
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import pool_windows
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import permutation, static_integers
+from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.shape_rules import permutation
 from poolgrad_lowering.model.ir.attributes import integers, text
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name

@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, TypeProto
 
 from poolgrad_lowering.model.facts import facts
-from poolgrad_lowering.model.facts.shape_rules import Known, is_opaque
+from poolgrad_lowering.model.facts.known import Known, is_opaque
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value

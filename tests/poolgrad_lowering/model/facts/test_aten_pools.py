@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.facts.known import is_opaque
 from tests.pool_graphs import main_value, parse
 
 NONE = "float[0] {}"

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import is_opaque
+from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node, Value

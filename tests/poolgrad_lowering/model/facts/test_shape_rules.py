@@ -12,7 +12,9 @@ import numpy as np
 import onnx
 import pytest
 
-from poolgrad_lowering.model.facts.shape_rules import SHAPE_RULES, is_opaque, slice_bounds
+from poolgrad_lowering.model.facts.known import is_opaque
+from poolgrad_lowering.model.facts.shape_rules import SHAPE_RULES
+from poolgrad_lowering.model.facts.slices import slice_bounds
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes, pooled_sizes
 from tests.oracles import run_reference

@@ -22,7 +22,7 @@ from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGra
 from poolgrad_lowering.compiler.families.gradient import Operand, View
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import opaque
+from poolgrad_lowering.model.facts.known import opaque
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import (

@@ -19,7 +19,8 @@ from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGra
 from poolgrad_lowering.compiler.families.avg_pool.matching import planes
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import slice_bounds, static_integers
+from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.slices import slice_bounds
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers, text
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size

@@ -19,7 +19,7 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, Refuse, attempt
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.facts.known import static_integers
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, fits_reshape, size
 from poolgrad_lowering.model.ir.scopes import Node, Value

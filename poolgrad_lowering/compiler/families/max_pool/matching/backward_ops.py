@@ -24,7 +24,7 @@ from poolgrad_lowering.compiler.families.shared.checks import check_shape, poole
 from poolgrad_lowering.compiler.families.shared.matching import GradientOperator, arranged
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import opaque
+from poolgrad_lowering.model.facts.known import opaque
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value

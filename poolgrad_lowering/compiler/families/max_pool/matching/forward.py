@@ -12,7 +12,7 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.compiler.families.shared.checks import check_windows, known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import opaque
+from poolgrad_lowering.model.facts.known import opaque
 from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes

@@ -36,7 +36,8 @@ from onnx import TensorProto
 from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatter
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import VIEW_OPS, Facts
-from poolgrad_lowering.model.facts.shape_rules import BROADCAST, static_integers
+from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.shape_rules import BROADCAST
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import size

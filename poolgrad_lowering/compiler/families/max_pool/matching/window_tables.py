@@ -21,7 +21,7 @@ from poolgrad_lowering.compiler.analysis.evaluation import Array, Evaluation, Ru
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.shape_rules import static_integers
+from poolgrad_lowering.model.facts.known import static_integers
 from poolgrad_lowering.model.ir.attributes import integer, text
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, adaptive_bounds, factorisations

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The facts that rules read, and what they say of sizes that are not known."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from onnx import TypeProto
+
+from poolgrad_lowering.model.ir.dims import Dim, Shape
+from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.windows import PoolAttributes
+
+
+class Known(Protocol):
+    """The facts that rules use; an absent value has none."""
+
+    def shape(self, value: Value | None) -> Shape | None:
+        """Return the value's shape, or None if its rank is not known."""
+
+    def element_type(self, value: Value | None) -> int | None:
+        """Return the value's `TensorProto.DataType`, or None."""
+
+    def inferred_type(self, value: Value) -> TypeProto | None:
+        """Return the type that ONNX infers for a value from what is known of its node's inputs, or None."""
+
+    def integers(self, value: Value | None) -> Shape | None:
+        """Return the elements of an integer scalar or vector, or None."""
+
+    def constant(self, value: Value | None) -> np.ndarray[Any, Any] | None:
+        """Return the value of a small constant, or None."""
+
+    def pool(self, node: Node) -> PoolAttributes | None:
+        """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
+
+
+def static_integers(known: Known, node: Node, position: int) -> list[int] | None:
+    """Return the elements of a node's integer input if all of them are numbers, or None."""
+    dims = known.integers(node.input(position))
+    if dims is None:
+        return None
+    numbers = [dim.static for dim in dims if dim.static is not None]
+    return numbers if len(numbers) == len(dims) else None
+
+
+def opaque(value: Value, axis: int) -> Dim:
+    """Return a unique symbol for an unnamed size of a value."""
+    return Dim(1, (f"?{value.scope.path}:{value.name}[{axis}]",))
+
+
+def is_opaque(dim: Dim) -> bool:
+    """Whether the size contains a symbol of an unnamed size."""
+    return any(symbol.startswith("?") for symbol in dim.symbols)
+
+
+def sizes_in(known: Known, operand: Value | None, value: Value) -> Shape | None:
+    """Return the shape of a value whose sizes are the elements of an operand; at least their number may be known."""
+    found, vector = known.integers(operand), known.shape(operand)
+    if found is not None or vector is None or len(vector) != 1 or vector[0].static is None:
+        return found
+    return tuple(opaque(value, axis) for axis in range(vector[0].static))
