@@ -26,8 +26,9 @@ from poolgrad_lowering.model.ir.dims import Shown, differ, is_static, size
 from poolgrad_lowering.model.ir.graphs import names_read, opset_of, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
+from poolgrad_lowering.model.joint_updates import side_by_side
 from poolgrad_lowering.standard.inline import Inliner
-from poolgrad_lowering.standard.nodes import BodyNode, Tensor, where
+from poolgrad_lowering.standard.nodes import BodyNode, Tensor, joined, where
 from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer, Tensors, clipped
 
 Array = npt.NDArray[Any]
@@ -235,7 +236,6 @@ class _Writer:
 
     def write(self, shapes: Mapping[str, list[int]], gradients: Mapping[str, str]) -> None:
         """Write the updates of the weights with these shapes and gradients."""
-        optimizer = self._update.optimizer
         self._input(names.LEARNING_RATE, [])
         if self._accumulate:
             self._input(names.UPDATE, [], TensorProto.BOOL)
@@ -244,15 +244,42 @@ class _Writer:
             gradients = self._clipped(gradients, self._update.most)
         factors = self._factors()
         for name, shape in shapes.items():
-            kept = {slot: names.state(slot, name) for slot in optimizer.slots}
-            inputs = {"weight": names.weight(name), **kept}
-            outputs = {f"new_{each}": names.new(inputs[each]) for each in inputs}
-            for value in kept.values():
-                self._state(value, np.zeros(shape, np.float32))
-            given = _tensors({**inputs, "gradient": gradients[name], **factors, "update": names.UPDATE})
-            self._append(f"update/{name}", given, optimizer.update(given), outputs)
-            for output in outputs.values():
-                self._output(output, shape)
+            for value in self._of(name).values():
+                if value != names.weight(name):
+                    self._state(value, np.zeros(shape, np.float32))
+                self._output(names.new(value), shape)
+        for together in side_by_side(shapes):
+            self._write_update(together, [math.prod(shapes[name]) for name in together], gradients, factors)
+
+    def _of(self, name: str) -> dict[str, str]:
+        """Return the inputs of a weight that its update changes, by the names that the optimizer has for them."""
+        return {
+            "weight": names.weight(name),
+            **{slot: names.state(slot, name) for slot in self._update.optimizer.slots},
+        }
+
+    def _write_update(
+        self,
+        together: Sequence[str],
+        counts: Sequence[int],
+        gradients: Mapping[str, str],
+        factors: Mapping[str, str],
+    ) -> None:
+        """Write the update of a weight, or of several vectors side by side, of which `counts` are the elements."""
+        each = [{**self._of(name), "gradient": gradients[name]} for name in together]
+        read = {actual for own in (*each, factors) for actual in own.values()} | {names.UPDATE}
+        tensors = _tensors({actual: actual for actual in read})
+        given = {name: tensors[actual] for name, actual in (*factors.items(), ("update", names.UPDATE))}
+        for name in each[0]:
+            parts = [tensors[own[name]] for own in each]
+            given[name] = parts[0] if len(parts) == 1 else joined(parts, 0)
+        results = self._chosen(given, self._update.optimizer.update(given))
+        outputs = {
+            names.new(own[name]): part
+            for name in self._of("")
+            for own, part in zip(each, results[f"new_{name}"].split(0, counts), strict=True)
+        }
+        self._write_nodes(f"update/{together[0]}", outputs)
 
     def _summed(self, name: str, shape: list[int], gradient: str) -> str:
         """Add a gradient to those that are kept; return the sum. After an update the kept ones are zeros."""
@@ -279,22 +306,18 @@ class _Writer:
             given = _tensors({"steps": names.STEPS})
             self._write_nodes("update/count", {inputs["steps"]: given["steps"] + 1})
             given = _tensors({"counted": inputs["steps"], "steps": names.STEPS, "update": names.UPDATE})
-            self._append("update/kept", given, {"new_steps": given["counted"]}, {"new_steps": names.new(names.STEPS)})
+            results = self._chosen(given, {"new_steps": given["counted"]})
+            self._write_nodes("update/kept", {names.new(names.STEPS): results["new_steps"]})
             self._output(names.new(names.STEPS), [])
         factors = optimizer.factors(_tensors(inputs))
         self._write_nodes("update", {f"update/{name}": factor for name, factor in factors.items()})
         return {name: f"update/{name}" for name in factors}
 
-    def _append(self, prefix: str, given: Tensors, results: Tensors, outputs: Mapping[str, str]) -> None:
-        """Append an update; with accumulation, one that keeps the old values where `update` is false.
-
-        `new_<input>` is the new value of an input.
-        """
-        if self._accumulate:
-            results = {
-                new: where(given["update"], result, given[new.removeprefix("new_")]) for new, result in results.items()
-            }
-        self._write_nodes(prefix, {actual: results[new] for new, actual in outputs.items()})
+    def _chosen(self, given: Tensors, results: Tensors) -> Tensors:
+        """Return the new values of inputs, `new_<input>`; with accumulation, the old ones where `update` is false."""
+        if not self._accumulate:
+            return results
+        return {new: where(given["update"], result, given[new.removeprefix("new_")]) for new, result in results.items()}
 
     def _write_nodes(self, prefix: str, results: Mapping[str, Tensor]) -> None:
         self._graph.node.extend(self._inliner.nodes(prefix, results))

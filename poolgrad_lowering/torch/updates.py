@@ -3,22 +3,26 @@
 """Writes the update of an optimizer into a model that computes gradients.
 
 An update is a function of elements. So it is exported once for each kind of optimizer and element type, for a weight of
-two elements, and written for each weight with its names and its shape. What depends on no weight is written once.
+two elements, and written for each weight with its names and its shape, or for several (`model.joint_updates`). What
+depends on no weight is written once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+import numpy as np
 import onnx
 import torch
-from onnx import GraphProto, NodeProto, helper
+from onnx import GraphProto, NodeProto, helper, numpy_helper
 from onnx_ir.tensor_adapters import from_torch_dtype
 from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graphs import fresh, names_of
+from poolgrad_lowering.model.joint_updates import side_by_side
 from poolgrad_lowering.torch.groups import Group, update, update_names
 
 Export = Callable[[Callable[..., Sequence[Tensor]], Mapping[str, Tensor], Sequence[str]], onnx.ModelProto]
@@ -41,10 +45,36 @@ class _Template:
                 self._shared.update(node.output)
         declared = (*graph.input, *graph.value_info, *graph.output)
         self._types = {value.name: value.type.tensor_type for value in declared}
+        self._results = {value.name for value in graph.output}
         self._written: dict[str, str] = {}
 
-    def write(self, target: GraphProto, bound: Mapping[str, str], shape: Sequence[int], taken: set[str]) -> None:
-        """Write the nodes for a weight. `bound` has the names of inputs and outputs in the target."""
+    def write_joined(
+        self, target: GraphProto, each: Sequence[Mapping[str, str]], sizes: Sequence[int], taken: set[str]
+    ) -> None:
+        """Write the nodes for several vectors of these sizes, of which `each` has the names as in `write`."""
+        own = [theirs for theirs in each[0] if len({bound[theirs] for bound in each}) > 1]
+        joined = {theirs: f"{names.UPDATE}.{theirs}.joined" for theirs in own}
+        for theirs in own:
+            if theirs not in self._results:
+                joined[theirs] = fresh(joined[theirs], taken)
+                operands = [bound[theirs] for bound in each]
+                target.node.append(helper.make_node("Concat", operands, [joined[theirs]], joined[theirs], axis=0))
+                target.value_info.append(self._declared(theirs, joined[theirs], [sum(sizes)]))
+        written = self.write(target, {**each[0], **joined}, [sum(sizes)], taken)
+        lengths = fresh(f"{names.UPDATE}.lengths", taken)
+        target.initializer.append(numpy_helper.from_array(np.array(sizes, np.int64), lengths))
+        for theirs in filter(self._results.__contains__, own):
+            parts, whole = [bound[theirs] for bound in each], written[theirs]
+            target.node.append(helper.make_node("Split", [whole, lengths], parts, f"{whole}.split", axis=0))
+            target.value_info.extend(map(partial(self._declared, theirs), parts, ([size] for size in sizes)))
+
+    def write(
+        self, target: GraphProto, bound: Mapping[str, str], shape: Sequence[int], taken: set[str]
+    ) -> dict[str, str]:
+        """Write the nodes for a weight. `bound` has the names of inputs and outputs in the target.
+
+        Returns the names of all values.
+        """
         for constant in self._graph.initializer:
             if constant.name not in self._written:
                 self._written[constant.name] = fresh(f"{names.UPDATE}.{constant.name}", taken)
@@ -62,10 +92,32 @@ class _Template:
                 # A result that all weights have, the number of steps, is named by the first group.
                 found[name] = written.output[position] = fresh(bound.get(name, f"{names.UPDATE}.{name}"), taken)
                 dims = shape if self._types[name].shape.dim and name not in self._shared else ()
-                target.value_info.append(helper.make_tensor_value_info(found[name], self._types[name].elem_type, dims))
+                target.value_info.append(self._declared(name, found[name], dims))
                 if name in self._shared:
                     self._written[name] = found[name]
             target.node.append(written)
+        return found
+
+    def _declared(self, theirs: str, name: str, dims: Sequence[int]) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, self._types[theirs].elem_type, dims)
+
+
+@dataclass
+class _Updates:
+    """The updates by one template, by parameter: the shape of its weight, and its names as in `_Template.write`."""
+
+    template: _Template
+    may_join: bool
+    shapes: dict[str, Sequence[int]] = field(default_factory=dict)
+    bound: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def write(self, target: GraphProto, taken: set[str]) -> None:
+        for together in side_by_side(self.shapes) if self.may_join else ([name] for name in self.shapes):
+            bound = [self.bound[name] for name in together]
+            if len(together) == 1:
+                self.template.write(target, bound[0], self.shapes[together[0]], taken)
+            else:
+                self.template.write_joined(target, bound, [self.shapes[name][0] for name in together], taken)
 
 
 def write_updates(
@@ -84,7 +136,7 @@ def write_updates(
     graph = model.graph
     changed = _renamed(graph, {names.new(names.weight(name)) for group in groups for name in group.parameters})
     taken = names_of(graph) | inputs.keys()
-    templates: dict[object, _Template] = {}
+    updates: dict[object, _Updates] = {}
     for group in groups:
         for parameter in group.parameters:
             weight = names.weight(parameter)
@@ -94,14 +146,16 @@ def write_updates(
             sizes = {theirs: _SIZE if inputs[name].shape == shape else () for theirs, name in own.items()}
             examples = {theirs: inputs[name].new_zeros(sizes[theirs]) for theirs, name in own.items()}
             examples[names.gradient(_ONE)] = gradients[parameter].new_zeros(_SIZE)
-            key = group.optimizer, group.rate, tuple(example.dtype for example in examples.values())
-            if key not in templates:
-                templates[key] = _template(group, examples, export)
+            key = group.optimizer, group.rate, tuple((example.dtype, example.shape) for example in examples.values())
+            if key not in updates:
+                updates[key] = _Updates(_template(group, examples, export), may_join=all(sizes.values()))
             bound = {names.new(theirs): names.new(name) for theirs, name in own.items()}
             bound[names.new(names.STEPS)] = names.new(names.STEPS)
             bound |= {**own, names.gradient(_ONE): names.gradient(parameter)}
             bound[names.weight(_ONE)] = changed.get(names.new(weight), weight)
-            templates[key].write(graph, bound, shape, taken)
+            updates[key].shapes[parameter], updates[key].bound[parameter] = shape, bound
+    for each in updates.values():
+        each.write(graph, taken)
     _declare_ends(graph, inputs, outputs)
 
 

@@ -20,6 +20,7 @@ from poolgrad_lowering.torch import (
     TorchExportError,
     TrainingStep,
     export_training_step,
+    updates,
 )
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
@@ -114,6 +115,34 @@ def test_scalars_of_the_optimizer_are_computed_once() -> None:
     step = export(model(), optimizer="adamw")
     powers = [node for node in step.model.graph.node if node.op_type == "Tanh"]
     assert len(powers) == 2
+
+
+def many_vectors() -> nn.Module:
+    torch.manual_seed(1)
+    blocks = [nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU()) for _ in range(3)]
+    return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(192, 2))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam", "RMSprop, all"])
+def test_vectors_are_updated_side_by_side_with_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two groups, of which one has half of the vectors, and another rate."""
+    net = many_vectors()
+    groups = [{"params": net[:2].parameters()}, {"params": net[2:].parameters(), "lr": 0.03}]
+    optimizer = OPTIMIZERS[name](groups)
+    joint = export(net, optimizer=optimizer)
+    monkeypatch.setattr(updates, "side_by_side", lambda shapes: [[name] for name in shapes])
+    alone = export(net, optimizer=optimizer)
+    joined = [node for node in joint.model.graph.node if node.op_type == "Concat" and len(node.input) == 6]
+    assert bool(joined) == (name != "NAdam")  # which keeps a number for each weight
+    rates = {rate: np.array(value, np.float32) for rate, value in joint.rates(optimizer).items()}
+    found, expected = (
+        onnxruntime.InferenceSession(step.model.SerializeToString()).run(
+            [*step.outputs], {**step.values, **step.examples, **rates}
+        )
+        for step in (joint, alone)
+    )
+    assert joint.outputs == alone.outputs
+    assert [each.tobytes() for each in found] == [each.tobytes() for each in expected]
 
 
 def test_groups() -> None:

@@ -27,6 +27,7 @@ from poolgrad_lowering import (
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.runtime import TrainingLoop, create_session
+from poolgrad_lowering.standard import step
 
 TRAINED = ("0.weight", "3.weight", "3.bias", "7.weight", "7.bias")
 """The parameters of the LeNet that are trained."""
@@ -157,6 +158,26 @@ def test_accumulation_adds_up_gradients(tmp_path: Path) -> None:
     plain.step(images=images, labels=labels, learning_rate=0.2, update=True)
     for name, array in plain.values().items():
         np.testing.assert_allclose(after[name], array, rtol=1e-4, atol=1e-6, err_msg=name)  # sums in another order
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_vectors_are_updated_side_by_side_with_the_same_bits(
+    accumulate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower_artifacts(FOLDERS / "transformer", tmp_path / "joint", standard=True, accumulate=accumulate)
+    monkeypatch.setattr(step, "side_by_side", lambda shapes: [[name] for name in shapes])
+    lower_artifacts(FOLDERS / "transformer", tmp_path / "alone", standard=True, accumulate=accumulate)
+    found = {}
+    for name in ("joint", "alone"):
+        trained = loop(tmp_path / name)
+        images, labels = next(batches("transformer", 1))
+        for number in range(2):
+            updating = {"update": number == 1} if accumulate else {}
+            trained.step(images=images, labels=labels, learning_rate=0.1, **updating)
+        found[name] = {value: array.tobytes() for value, array in trained.values().items()}
+    assert found["joint"] == found["alone"]
+    nodes = {name: len(onnx.load(tmp_path / name / "training_step.onnx").graph.node) for name in found}
+    assert nodes["joint"] < nodes["alone"]
 
 
 def with_sgd(folder: Path) -> Path:
