@@ -313,7 +313,8 @@ def elements_around(nodes: Iterable[FlatNode], known: Mapping[str, int], opset: 
     found: dict[str, int] = {}
     own = list(nodes)
     recorded = {value: x for node in own if (x := roles.pooled(node)) for value in node.outputs[1:] if value}
-    open_ones = [node for node in own if not all(value in known for value in (*node.inputs, *node.outputs) if value)]
+    settled = {value for value in known if recorded.get(value, value) in known} | {""}
+    open_ones = [node for node in own if not settled.issuperset((*node.inputs, *node.outputs))]
     waiting = [group for node in open_ones for group in _alike(node, recorded, opset) if not group <= known.keys()]
     while waiting:
         for group in [*waiting, *waiting[::-1]]:

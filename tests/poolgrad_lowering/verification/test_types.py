@@ -126,6 +126,20 @@ def test_types_behind_operators_that_onnx_does_not_have(nodes: str, element: int
     assert site.status == "proven", site.reason
 
 
+def test_a_gradient_of_known_types_tells_that_of_its_pool() -> None:
+    """By the indices, though nothing around the gradient itself is unknown."""
+    windows = "<kernel_shape = [2,2]>"
+    model = parse(
+        f"""g (float[2,3,6,6] x, float[2,3,5,5] dy) => (float[2,3,6,6] dX, z) {{
+            t = other.Op (x) y, i = MaxPool {windows} (t) dX = MaxPoolGrad {windows} (dy, i) z = Neg (y)
+        }}""",
+        imports='"other": 1',
+    )
+    model.graph.value_info.append(helper.make_tensor_value_info("i", TensorProto.INT64, [2, 3, 5, 5]))
+    types = tensor_types(model)
+    assert {types[value].element for value in "tyz"} == {TensorProto.FLOAT}
+
+
 @pytest.mark.parametrize(
     ("size", "part", "expected"),
     [
