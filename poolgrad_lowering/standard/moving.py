@@ -224,6 +224,9 @@ def _trilu(call: Call) -> Tensor:
 @defines("ReduceSumTraining", "Σ X")
 def _reduce_sum_training(call: Call) -> Tensor:
     x, keep, noop = call.tensor("X"), call.attribute("keepdims", 1), call.attribute("noop_with_empty_axes", 0)
-    if call.numbers("axes") == []:
+    axes = call.facts.integers(call.operand("axes"))
+    if axes == ():
         return x if noop else x.op("ReduceSum", keepdims=keep)
+    if axes is not None and dims.is_static(axes):
+        return x.op("ReduceSum", [dim.coefficient for dim in axes], keepdims=keep)
     return x.op("ReduceSum", call.tensor("axes"), keepdims=keep, noop_with_empty_axes=noop)

@@ -16,7 +16,7 @@ from poolgrad_lowering.model.facts.known import Known, static_integers
 from poolgrad_lowering.model.facts.shape_rules import dims_taken
 from poolgrad_lowering.model.facts.slices import slice_ranges
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
-from poolgrad_lowering.model.ir.dims import Shape, size
+from poolgrad_lowering.model.ir.dims import Shape, size, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
 
 _INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 2**63}
@@ -155,6 +155,24 @@ def _int_size(known: Known, node: Node) -> Shape | None:
     return None if shape is None else (size(shape),)
 
 
+def _int_broadcast_axes(position: int, known: Known, node: Node) -> Shape | None:
+    """Return the axes on which the operand at a position is broadcast, last axis first; None if a size may be 1."""
+    found = known.integers(node.input(position)), known.integers(node.input(1 - position))
+    if found[0] is None or found[1] is None:
+        return None
+    rank = max(map(len, found))
+    own, other = ((None,) * (rank - len(sizes)) + sizes for sizes in found)
+    axes = []
+    for axis, (one, another) in reversed([*enumerate(zip(own, other, strict=True))]):
+        if one is None:
+            axes.append(axis)
+        elif another is not None and one != another and another.static != 1:
+            if one.static is None or (one.static == 1 and another.static is None):
+                return None
+            axes += [axis] if one.static == 1 else []
+    return static_dims(axes)
+
+
 INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     **dict.fromkeys(("Identity", "Squeeze"), lambda known, node: known.integers(node.input(0))),
     "Cast": _int_cast,
@@ -173,6 +191,8 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
 
 _CONCAT_TRAINING = ("com.microsoft", "ConcatTraining")
 """onnxruntime training's Concat, which also outputs the length of each input."""
+_BROADCAST_GRADIENT_ARGS = ("com.microsoft", "BroadcastGradientArgs")
+"""onnxruntime training's axes on which each of two operands of these shapes is broadcast."""
 
 
 def integer_rule(value: Value) -> Callable[[Known, Node], Shape | None] | None:
@@ -182,6 +202,8 @@ def integer_rule(value: Value) -> Callable[[Known, Node], Shape | None] | None:
         return None
     if node.op == _CONCAT_TRAINING:
         return _int_concat if value == node.output(0) else None
+    if node.op == _BROADCAST_GRADIENT_ARGS:
+        return partial(_int_broadcast_axes, 0 if value == node.output(0) else 1)
     if node.is_a("Split"):
         return partial(_int_split, value)
     _, op_type = node.op

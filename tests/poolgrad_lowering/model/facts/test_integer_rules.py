@@ -158,6 +158,28 @@ def test_the_lengths_that_it_also_gives_are_not_known() -> None:
     assert known_integers(CONCAT_TRAINING.format("joined, Y"), 16, "N,C,H,7") is None
 
 
+@pytest.mark.parametrize(
+    ("shape", "other", "axes", "others"),
+    [
+        ("N,C,5", [5], (), (1, 0)),
+        ("N,C,5", [4, 1, 1, 5], (0,), None),
+        ("N,1,5", [3, 1], (1,), (2, 0)),
+        ("N,C,5", [3, 5], None, (0,)),
+        ("N,C,5", [1, 5], (), None),
+        ("2,1,5", [2, 3, 1], (1,), (2,)),
+        ("2,1,5", [1, 1, 1], (), (2, 0)),
+    ],
+)
+def test_the_axes_on_which_operands_are_broadcast(
+    shape: str, other: list[int], axes: tuple[int, ...] | None, others: tuple[int, ...] | None
+) -> None:
+    """Of a symbolic size it is not known whether it is 1, which tells nothing beside another 1 or the same size."""
+    nodes = f"s = Shape(X) c = Constant<value_ints = {other}>() {{}} = com.microsoft.BroadcastGradientArgs(s, c)"
+    for outputs, expected in (("Y, b", axes), ("a, Y", others)):
+        found = known_integers(nodes.format(outputs), 16, shape)
+        assert (None if found is None else tuple(dim.static for dim in found)) == expected
+
+
 def test_an_operator_of_the_models_own_has_no_rule() -> None:
     model = parse(
         f"g (float[N] X) => (Y) {{ {CONCAT_TRAINING.format('Y, lengths')} }}",

@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.oracles import run_reference
+from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.oracles import training_operators as oracle
-from tests.poolgrad_lowering.standard.operator_definitions.cases import F16, F32, F64, check, integers, ints, normal
-from tests.poolgrad_lowering.standard.standard_models import Array
+from tests.pool_graphs import parse
+from tests.poolgrad_lowering.standard.operator_definitions.cases import (
+    F16,
+    F32,
+    F64,
+    check,
+    integers,
+    ints,
+    normal,
+    prepared,
+)
+from tests.poolgrad_lowering.standard.standard_models import Array, assert_close
 
 
 @pytest.mark.parametrize(
@@ -245,6 +255,27 @@ def test_reduce_sum_training(axes: list[int], noop: int, keepdims: int, opset: i
     feeds = {"X": x, "axes": ints(*axes)}
     options = {"keepdims": keepdims, "noop_with_empty_axes": noop, "constants": ["axes"]}
     check("ReduceSumTraining", feeds, {"Y": expected}, opset=opset, **options)
+
+
+@pytest.mark.without_kernel
+@pytest.mark.parametrize("opset", [11, 18])
+def test_reduce_sum_training_of_the_gradient_of_a_bias(opset: int) -> None:
+    """Below opset 13 axes are attributes: those of operands are known though the batch is not."""
+    model = parse(
+        """g (float[N,3] dY, float[3] B) => (float[1,3] dB, float[N,3] dX) {
+            s = Shape (dY) t = Shape (B) a, b = com.microsoft.BroadcastGradientArgs (s, t)
+            dB = com.microsoft.ReduceSumTraining <keepdims = 1, noop_with_empty_axes = 1> (dY, b)
+            dX = com.microsoft.ReduceSumTraining <keepdims = 1, noop_with_empty_axes = 1> (dY, a)
+        }""",
+        opset=opset,
+        imports='"com.microsoft": 1',
+    )
+    lowered = prepared(model)
+    assert [node.op_type for node in lowered.graph.node].count("ReduceSum") == 1
+    dy = normal(4, 3)
+    found = run_ort(lowered, {"dY": dy, "B": normal(3)})
+    assert_close(found["dB"], dy.astype(F64).sum(0, keepdims=True), F32)
+    assert_same_bits(found["dX"], dy)
 
 
 EMPTY_GATHERS = {
