@@ -9,6 +9,7 @@ of the batch, and the outputs `loss`, `new_weight.<parameter>` and `new_state.<â
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
-from poolgrad_lowering.model.ir.dims import Shown, differ, is_static, size
+from poolgrad_lowering.model.ir.dims import Shape, Shown, differ, is_static, size
 from poolgrad_lowering.model.ir.graphs import names_read, opset_of, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
@@ -197,8 +198,11 @@ def join_step(
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
     inliner = Inliner(graph, opset_of(model), taken)
     for name, known in of_gradients.items():
-        if known is not None and size(known).static not in (None, math.prod(shapes[name])):
-            why = "generate_artifacts leaves out the parts of a Split that nothing reads: use Slice, or read them all"
+        if known is not None and _has_other_shape(known, shapes[name]):
+            why = (
+                "generate_artifacts leaves out the parts of a Split that nothing reads, and sums no gradient of a "
+                "weight that a Where broadcasts: read all parts or use Slice, and Expand the weight before the Where"
+            )
             raise FileError(f"the gradient of '{name}' has shape {Shown(known)}, its weight {shapes[name]}; {why}")
         if known is None or not is_static(known):  # a graph engine has to know the ranks of operands
             gradient, found[name] = _tensors({"": found[name]})[""], f"update/{name}/known"
@@ -213,6 +217,14 @@ def join_step(
     writer = _Writer(graph, inliner, update, reserved, accumulate=accumulate)
     writer.write(shapes, found)
     return writer.state
+
+
+def _has_other_shape(gradient: Shape, weight: Sequence[int]) -> bool:
+    """Whether a gradient has not as many elements as its weight, or a symbolic size on an axis where that has 1."""
+    if (elements := size(gradient).static) is not None:
+        return elements != math.prod(weight)
+    sizes = zip(reversed(gradient), itertools.chain(reversed(weight), itertools.repeat(1)), strict=False)
+    return any(own == 1 and dim.static is None and not is_opaque(dim) for dim, own in sizes)
 
 
 def _tensors(given: Mapping[str, str]) -> dict[str, Tensor]:

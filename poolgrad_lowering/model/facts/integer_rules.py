@@ -155,6 +155,15 @@ def _int_size(known: Known, node: Node) -> Shape | None:
     return None if shape is None else (size(shape),)
 
 
+def _int_lengths(known: Known, node: Node) -> Shape | None:
+    """Return the lengths of the operands of a ConcatTraining on its axis."""
+    shapes = [known.shape(operand) for operand in node.inputs]
+    axis = integer(node, "axis")
+    if axis is None or any(shape is None or not -len(shape) <= axis < len(shape) for shape in shapes):
+        return None
+    return tuple(shape[axis] for shape in shapes if shape is not None)
+
+
 def _int_broadcast_axes(position: int, known: Known, node: Node) -> Shape | None:
     """Return the axes on which the operand at a position is broadcast, last axis first; None if a size may be 1."""
     found = known.integers(node.input(position)), known.integers(node.input(1 - position))
@@ -201,7 +210,7 @@ def integer_rule(value: Value) -> Callable[[Known, Node], Shape | None] | None:
     if node is None:
         return None
     if node.op == _CONCAT_TRAINING:
-        return _int_concat if value == node.output(0) else None
+        return _int_concat if value == node.output(0) else _int_lengths
     if node.op == _BROADCAST_GRADIENT_ARGS:
         return partial(_int_broadcast_axes, 0 if value == node.output(0) else 1)
     if node.is_a("Split"):

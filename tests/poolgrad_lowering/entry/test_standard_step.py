@@ -337,6 +337,12 @@ def exchange_gradients(model: onnx.ModelProto) -> None:
     biases[0].input[1], biases[1].input[1] = biases[1].input[1], biases[0].input[1]
 
 
+def without_a_sum(model: onnx.ModelProto) -> None:
+    """The last bias gets a gradient with a row for each image, as a weight that a Where broadcasts."""
+    [bias] = [node for node in model.graph.node if node.input[0] == "7.bias_grad.accumulation.buffer"]
+    bias.input[1] = "/6/Flatten_output_0"
+
+
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
@@ -363,6 +369,7 @@ def exchange_gradients(model: onnx.ModelProto) -> None:
             "training_model.onnx' is no training model of generate_artifacts: it has no InPlaceAccumulatorV2",
         ),
         ("training_model.onnx", exchange_gradients, "has shape [5], its weight [8]; generate_artifacts leaves out"),
+        ("training_model.onnx", without_a_sum, "has shape [batch, 128], its weight [5]; generate_artifacts leaves out"),
     ],
 )
 def test_other_artifacts(

@@ -154,8 +154,13 @@ def test_concat_of_onnxruntime_training() -> None:
     assert found == (Dim(7), Dim(1, ("N",)), Dim(1, ("C",)), Dim(1, ("H",)), Dim(7))
 
 
-def test_the_lengths_that_it_also_gives_are_not_known() -> None:
-    assert known_integers(CONCAT_TRAINING.format("joined, Y"), 16, "N,C,H,7") is None
+def test_the_lengths_that_it_also_gives() -> None:
+    assert known_integers(CONCAT_TRAINING.format("joined, Y"), 16, "N,C,H,7") == (Dim(1), Dim(4))
+    nodes = "z = Concat<axis = 1>(X, X) joined, Y = com.microsoft.ConcatTraining<axis = {}>({})"
+    assert known_integers(nodes.format(-1, "z, X"), 16, "N,2") == (Dim(4), Dim(2))
+    assert known_integers(nodes.format(0, "X, X"), 16, "N,2") == (Dim(1, ("N",)),) * 2
+    assert known_integers(nodes.format(2, "z, X"), 16, "N,2") is None
+    assert known_integers(nodes.format(0, "z, unknown"), 16, "N,2") is None
 
 
 @pytest.mark.parametrize(
