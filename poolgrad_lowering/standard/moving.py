@@ -14,7 +14,7 @@ from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir import dims
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Call, defines
-from poolgrad_lowering.standard.nodes import Tensor, joined, zeros
+from poolgrad_lowering.standard.nodes import Tensor, joined, where, zeros
 
 RESHAPE_TO_ZERO, SCATTER_THAT_ADDS = 14, 16
 """The first opsets whose Reshape takes sizes of 0, and whose ScatterElements has a reduction."""
@@ -137,8 +137,28 @@ def _by_one_hot(call: Call, rows: Tensor, rank: int, axis: int) -> Tensor:
 @defines("GatherElementsGrad", "dY added onto zeros at the indices")
 def _gather_elements_grad(call: Call) -> Tensor:
     base, dy = _addends(call)
+    if call.node.scope.opset < SCATTER_THAT_ADDS and (sums := _by_places(call, dy)) is not None:
+        return call.narrowed(sums, "dY")
     sums = base.op("ScatterElements", call.tensor("indices"), dy, axis=call.attribute("axis", 0), reduction="add")
     return call.narrowed(sums, "dY")
+
+
+def _by_places(call: Call, dy: Tensor) -> Tensor | None:
+    """For each place on the axis, the sum of dY where the index is that place.
+
+    None where the indices are not known to have the sizes of the result on all other axes.
+    """
+    axis = call.axis(call.rank("indices"), 0)
+    shape, indices = call.facts.integers(call.operand("shape")), call.shape("indices")
+    if shape is None or (*shape[:axis], *shape[axis + 1 :]) != (*indices[:axis], *indices[axis + 1 :]):
+        return None
+    call.require_few(dims.size([shape[axis], *indices]).static or 0)
+    extent = call.tensor("shape").op("Slice", [axis], [axis + 1]).reshape([])
+    places = call.constant(0).op("Range", extent, np.array(1)).reshape([-1] + [1] * (len(shape) - axis))
+    long = call.tensor("indices").cast(TensorProto.INT64)
+    inside = long.op("Less", 0).op("Where", long + extent, long).unsqueeze([axis])
+    rows = dy.unsqueeze([axis])
+    return where(places.op("Equal", inside), rows, rows.constant(0.0)).reduced("ReduceSum", [axis + 1])
 
 
 @defines("GatherNDGrad", "slices of dY added onto zeros at the indices")

@@ -118,6 +118,33 @@ def test_gather_elements_grad(axis: int, dtype: Any) -> None:
     check("GatherElementsGrad", feeds, {"dX": expected}, dtype=dtype, axis=axis)
 
 
+@pytest.mark.parametrize("opset", [11, 15])
+@pytest.mark.parametrize("batch", [4, "N"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [F16, F32])
+def test_gather_elements_grad_without_a_scatter_that_adds(dtype: Any, axis: int, batch: int | str, opset: int) -> None:
+    """As of a TopK, whose indices have the sizes of x on the other axes."""
+    shape = (4, 5, 3)
+    taken = tuple(7 if number == axis % 3 else size for number, size in enumerate(shape))
+    dy, indices = normal(*taken, dtype=dtype), integers(-3, 3, *taken)
+    kind, first = {F16: "float16", F32: "float"}[dtype], batch if axis else taken[0]
+    model = parse(
+        f"""g ({kind}[{first},{taken[1]},{taken[2]}] dY, int64[{first},{taken[1]},{taken[2]}] indices,
+            {kind}[{batch},5,3] X) => ({kind}[{batch},5,3] dX) {{
+            shape = Shape (X) dX = com.microsoft.GatherElementsGrad <axis = {axis}> (dY, shape, indices)
+        }}""",
+        opset=opset,
+        imports='"com.microsoft": 1',
+    )
+    lowered, rest = prepared(model), {"indices": indices, "X": normal(*shape, dtype=dtype)}
+    expected = oracle.gather_elements_grad(dy, shape, indices, axis)
+    assert_close(run_ort(lowered, {"dY": dy, **rest})["dX"], expected, dtype)
+    dy.flat[4] = np.inf
+    expected = oracle.gather_elements_grad(dy, shape, indices, axis)
+    found = run_ort(lowered, {"dY": dy, **rest})["dX"]
+    assert np.array_equal(np.isfinite(found), np.isfinite(expected))
+
+
 @pytest.mark.parametrize("dtype", [F16, F32, F64])
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_gather_nd_grad(depth: int, dtype: Any) -> None:
