@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,10 +24,10 @@ from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
-from poolgrad_lowering.model.ir.dims import Shape, Shown, differ, is_static, size
+from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, differ, is_static, size, static_dims
 from poolgrad_lowering.model.ir.graphs import names_read, opset_of, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
-from poolgrad_lowering.model.ir.scopes import Value
+from poolgrad_lowering.model.ir.scopes import Scope, Value
 from poolgrad_lowering.model.joint_updates import side_by_side
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.nodes import BodyNode, Tensor, joined, where
@@ -48,6 +49,8 @@ _ATTRIBUTES = {
     **dict.fromkeys(_CLIPS, _CLIP_ATTRIBUTES),
 }
 """The attributes of the operators of an optimizer model, with their types."""
+_GRADIENT = re.compile(r"(.+)_grad(?:_\d+)?")
+"""The name of a value's gradient, or of one that is added to others."""
 _IMAGES = 3
 """The least rank of scores with classes on axis 1 and one class for each place."""
 
@@ -178,6 +181,7 @@ def join_step(
     """
     model, taken = index.model, index.names()
     facts, scope, graph = Facts(index), index.scopes[0], model.graph
+    _require_sums(facts, scope, graph)
     of_gradients = {name: facts.shape(Value(scope, gradient)) for name, gradient in gradients.items()}
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
     declared = {value.name: value for value in graph.input}
@@ -198,11 +202,8 @@ def join_step(
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
     inliner = Inliner(graph, opset_of(model), taken)
     for name, known in of_gradients.items():
-        if known is not None and _has_other_shape(known, shapes[name]):
-            why = (
-                "generate_artifacts leaves out the parts of a Split that nothing reads, and sums no gradient of a "
-                "weight that a Where broadcasts: read all parts or use Slice, and Expand the weight before the Where"
-            )
+        if known is not None and _has_other_shape(known, static_dims(shapes[name])):
+            why = "generate_artifacts leaves out the parts of a Split that nothing reads: use Slice, or read them all"
             raise FileError(f"the gradient of '{name}' has shape {Shown(known)}, its weight {shapes[name]}; {why}")
         if known is None or not is_static(known):  # a graph engine has to know the ranks of operands
             gradient, found[name] = _tensors({"": found[name]})[""], f"update/{name}/known"
@@ -219,12 +220,25 @@ def join_step(
     return writer.state
 
 
-def _has_other_shape(gradient: Shape, weight: Sequence[int]) -> bool:
-    """Whether a gradient has not as many elements as its weight, or a symbolic size on an axis where that has 1."""
-    if (elements := size(gradient).static) is not None:
-        return elements != math.prod(weight)
-    sizes = zip(reversed(gradient), itertools.chain(reversed(weight), itertools.repeat(1)), strict=False)
-    return any(own == 1 and dim.static is None and not is_opaque(dim) for dim, own in sizes)
+def _require_sums(facts: Facts, scope: Scope, graph: GraphProto) -> None:
+    """Raise `FileError` if a gradient was not summed over the axes on which a Where broadcasts its value."""
+    for node in graph.node:
+        gradient = _GRADIENT.fullmatch(node.output[0]) if node.op_type == "Where" else None
+        if gradient is None:
+            continue
+        own, known = (facts.shape(Value(scope, name)) for name in (gradient[1], gradient[0]))
+        if own is not None and known is not None and _has_other_shape(known, own):
+            why = "generate_artifacts sums no gradient of what a Where broadcasts: give it the Where's shape by Expand"
+            raise FileError(f"the gradient of '{gradient[1]}' has shape {Shown(known)}, the value {Shown(own)}; {why}")
+
+
+def _has_other_shape(gradient: Shape, own: Shape) -> bool:
+    """Whether a gradient has another number of elements than its value, by what is known of their sizes."""
+    elements, own_elements = size(gradient), size(own)
+    if elements.symbols == own_elements.symbols:
+        return elements.coefficient != own_elements.coefficient
+    sizes = zip(reversed(gradient), itertools.chain(reversed(own), itertools.repeat(Dim(1))), strict=False)
+    return any(one.static == 1 and dim.static is None and not is_opaque(dim) for dim, one in sizes)
 
 
 def _tensors(given: Mapping[str, str]) -> dict[str, Tensor]:

@@ -338,9 +338,19 @@ def exchange_gradients(model: onnx.ModelProto) -> None:
 
 
 def without_a_sum(model: onnx.ModelProto) -> None:
-    """The last bias gets a gradient with a row for each image, as a weight that a Where broadcasts."""
+    """The last bias gets a gradient with a row for each image."""
     [bias] = [node for node in model.graph.node if node.input[0] == "7.bias_grad.accumulation.buffer"]
     bias.input[1] = "/6/Flatten_output_0"
+
+
+def of_a_where(model: onnx.ModelProto) -> None:
+    """The last bias gets its gradient from a Where that broadcasts it."""
+    [gradient] = [node for node in model.graph.node if node.output[0] == "7.bias_grad"]
+    rows = "/6/Flatten_output_0"
+    equal = [node for node in model.graph.node if node.output[0] == rows]
+    gradient.op_type, gradient.input[:] = "Where", ["chosen", rows, rows]
+    place = [*model.graph.node].index(equal[0]) + 1
+    model.graph.node.insert(place, helper.make_node("Equal", [rows, rows], ["chosen"]))
 
 
 @pytest.mark.parametrize(
@@ -370,6 +380,11 @@ def without_a_sum(model: onnx.ModelProto) -> None:
         ),
         ("training_model.onnx", exchange_gradients, "has shape [5], its weight [8]; generate_artifacts leaves out"),
         ("training_model.onnx", without_a_sum, "has shape [batch, 128], its weight [5]; generate_artifacts leaves out"),
+        (
+            "training_model.onnx",
+            of_a_where,
+            "of '7.bias' has shape [batch, 128], the value [5]; generate_artifacts sums no gradient of what a Where",
+        ),
     ],
 )
 def test_other_artifacts(
