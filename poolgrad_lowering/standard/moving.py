@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import TensorProto
@@ -172,14 +172,18 @@ def _gather_nd_grad(call: Call) -> Tensor:
 @defines("SliceGrad", "dY with zeros around it, and between its rows")
 def _slice_grad(call: Call) -> Tensor:
     """Zeros around dY; where a step is not 1, zeros between its rows too, by a scatter along that axis."""
-    sizes = call.dims("shape")
-    starts, ends = call.integers("starts") or [], call.integers("ends") or []
+    sizes, starts = call.dims("shape"), call.integers("starts") or []
+    ends = call.facts.integers(call.operand("ends"))
     axes = call.integers("axes") or list(range(len(starts)))
     steps = call.integers("steps") or [1] * len(starts)
-    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
-        raise call.refuse(f"a slice from {starts} to {ends} on axes {axes} in steps {steps}")
+    if not len(starts) == len(axes) == len(steps) == len(starts if ends is None else ends) or 0 in steps:
+        raise call.refuse(f"a slice from {starts} on axes {axes} in steps {steps}")
     if not all(-len(sizes) <= axis < len(sizes) for axis in axes):
         raise call.refuse(f"axes {axes} of {len(sizes)}")
+    is_known = ends is not None and dims.is_static((*ends, *(sizes[axis] for axis in axes)))
+    if not is_known and set(steps) == {1}:
+        return _padded_to_shape(call, {axis % len(sizes): start for axis, start in zip(axes, starts, strict=True)})
+    ends = call.integers("ends") or []
     pads, scattered = [0] * (2 * len(sizes)), []
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         at = axis % len(sizes)
@@ -197,6 +201,24 @@ def _slice_grad(call: Call) -> Tensor:
         rows = [taken.index(position) if position in taken else len(taken) for position in range(size)]
         source = _spread(source, at, len(sizes), rows)
     return call.narrowed(source.op("Pad", pads), "dY")
+
+
+def _padded_to_shape(call: Call, starts: Mapping[int, int]) -> Tensor:
+    """DY behind the rows before the starts, by axis, and before as many as are left of the shape."""
+    shape, [source] = call.tensor("shape"), call.widened("dY")
+    rows = []
+    for axis in range(call.count("shape", 0)):
+        start, size = starts.get(axis, 0), shape.op("Slice", [axis], [axis + 1])
+        if start > 0:
+            rows.append(size.op("Less", start).op("Where", size, call.constant([start])))
+        elif start < 0:
+            place = size + start
+            rows.append(place.op("Less", 0).op("Where", call.constant([0]), place))
+        else:
+            rows.append(call.constant([0]))
+    before = joined(rows, 0)
+    after = shape - source.op("Shape") - before
+    return call.narrowed(source.op("Pad", joined([before, after], 0)), "dY")
 
 
 def _spread(source: Tensor, axis: int, rank: int, rows: Sequence[int]) -> Tensor:

@@ -181,7 +181,7 @@ def join_step(
     """
     model, taken = index.model, index.names()
     facts, scope, graph = Facts(index), index.scopes[0], model.graph
-    _require_sums(facts, scope, graph)
+    _require_shapes(facts, scope, graph)
     of_gradients = {name: facts.shape(Value(scope, gradient)) for name, gradient in gradients.items()}
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
     declared = {value.name: value for value in graph.input}
@@ -220,16 +220,26 @@ def join_step(
     return writer.state
 
 
-def _require_sums(facts: Facts, scope: Scope, graph: GraphProto) -> None:
-    """Raise `FileError` if a gradient was not summed over the axes on which a Where broadcasts its value."""
-    for node in graph.node:
-        gradient = _GRADIENT.fullmatch(node.output[0]) if node.op_type == "Where" else None
-        if gradient is None:
+def _require_shapes(facts: Facts, scope: Scope, graph: GraphProto) -> None:
+    """Raise `FileError` if a value of the forward graph has a gradient of another shape, by what is known of both."""
+    for name in (name for node in graph.node for name in node.output):
+        if (gradient := _GRADIENT.fullmatch(name)) is None:
             continue
-        own, known = (facts.shape(Value(scope, name)) for name in (gradient[1], gradient[0]))
+        own, known = (facts.shape(Value(scope, each)) for each in (gradient[1], name))
         if own is not None and known is not None and _has_other_shape(known, own):
-            why = "generate_artifacts sums no gradient of what a Where broadcasts: give it the Where's shape by Expand"
-            raise FileError(f"the gradient of '{gradient[1]}' has shape {Shown(known)}, the value {Shown(own)}; {why}")
+            why = (
+                "leaves out the parts of a Split that nothing reads: use Slice, or read them all"
+                if size(known).coefficient < size(own).coefficient
+                else "sums no gradient of what a Where broadcasts, nor of other operands whose sizes it does not know: "
+                "give them the shape of the result by Expand"
+            )
+            shapes = f"has shape {_shown(known)}, the value {_shown(own)}"
+            raise FileError(f"the gradient of '{gradient[1]}' {shapes}; generate_artifacts {why}")
+
+
+def _shown(shape: Shape) -> Shown:
+    """Return the shape as text, with a question mark for each size that is not known."""
+    return Shown(tuple(Dim(1, ("?",)) if is_opaque(dim) else dim for dim in shape))
 
 
 def _has_other_shape(gradient: Shape, own: Shape) -> bool:

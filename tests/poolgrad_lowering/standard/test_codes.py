@@ -25,8 +25,8 @@ def left(code: str, label: str, opset: int, text: str) -> Any:
 
 LOSS = "g (float d, float[2,C] p, int64[2] l) => (float[2,C] dX) {{ [n] dX = com.microsoft.{} (d, p, l) }}"
 SLICE = """g (float[N,2] dY, int64[2] {given}) => (float[N,H] dX)
-    <int64[1] starts = {{1}}, int64[1] ends = {{3}}, int64[1] axes = {{1}}, int64[2] s = {{2, 6}}> {{
-    {more} [n] dX = com.microsoft.SliceGrad (dY, shape, starts, ends, axes) }}"""
+    <int64[2] s = {{2, 6}}, int64[1] starts = {{1}}, int64[1] ends = {{3}}, int64[1] axes = {{1}},
+    int64[1] steps = {{2}}> {{ {more} [n] dX = com.microsoft.SliceGrad (dY, shape, starts, ends, axes, steps) }}"""
 CONV = """g (float[N,4,{y}] dY, float[N,{c},{x}] X, float[4,{w},3] W) => (float[4,{w},3] dW) {{
     [n] dX, dW = com.microsoft.{op} {at} (dY, X, W) }}"""
 POOL = """g (float[N,{c},{h}] X, float[N,{c},H] dY) => (float[N,{c},{h}] dX, float[N,{c},P] Y) {{
@@ -147,7 +147,7 @@ ROWS = [
         "unknown-sizes", "a symbolic pool", 18, POOL.format(c=2, h="H", pool="Y = AveragePool <kernel_shape = [2]> (X)")
     ),
     left(
-        "unknown-sizes", "a slice of a symbolic axis", 18,
+        "unknown-sizes", "a slice in steps of a symbolic axis", 18,
         SLICE.format(given="unread", more="shape = Shape (Z)").replace("int64[2] unread", "float[N,H] Z")),
     left(
         "unknown-sizes",

@@ -173,6 +173,7 @@ SLICES: dict[str, tuple[tuple[int, ...], dict[int, slice]]] = {
     "two axes in steps": ((5, 4, 6), {0: slice(4, 0, -2), 2: slice(0, 6, 3), 1: slice(1, 3)}),
     "negative axes": ((5, 4, 6), {-1: slice(1, 3), -3: slice(0, 5, 2)}),
 }
+WITHOUT_STEPS = {name: row for name, row in SLICES.items() if all(cut.step is None for cut in row[1].values())}
 
 
 @pytest.mark.parametrize("dtype", [F16, F32])
@@ -196,6 +197,33 @@ def test_slice_grad(shape: tuple[int, ...], cuts: dict[int, slice], opset: int, 
         feeds["axes"] = None
     constants = ["shape", "starts", "ends", "axes", "steps"]
     check("SliceGrad", feeds, {"dX": oracle.slice_grad(dy, shape, cut)}, constants=constants, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+@pytest.mark.parametrize("ends", ["constant", "given"])
+@pytest.mark.parametrize(("shape", "cuts"), WITHOUT_STEPS.values(), ids=WITHOUT_STEPS)
+def test_slice_grad_of_symbolic_sizes(shape: tuple[int, ...], cuts: dict[int, slice], ends: str, opset: int) -> None:
+    """Rows of zeros stand where dY has none."""
+    cut = {axis % len(shape): bounds for axis, bounds in cuts.items()}
+    dy = normal(*np.zeros(shape)[tuple(cut.get(axis, slice(None)) for axis in range(len(shape)))].shape)
+    vectors = {
+        "starts": [bounds.start for bounds in cuts.values()],
+        "ends": [bounds.stop for bounds in cuts.values()],
+        "axes": [*cuts],
+    }
+    given = {"ends": ints(*vectors.pop("ends"))} if ends == "given" else {}
+    constants = ", ".join(f"int64[{len(each)}] {name} = {{{str(each)[1:-1]}}}" for name, each in vectors.items())
+    sizes, results = (",".join(f"{letter}{axis}" for axis in range(len(shape))) for letter in "xy")
+    model = parse(
+        f"""g (float[{results}] dY, float[{sizes}] X{f", int64[{len(cuts)}] ends" if given else ""})
+        => (float[{sizes}] dX) <{constants}> {{
+            shape = Shape (X) dX = com.microsoft.SliceGrad (dY, shape, starts, ends, axes)
+        }}""",
+        opset=opset,
+        imports='"com.microsoft": 1',
+    )
+    found = run_ort(prepared(model), {"dY": dy, "X": normal(*shape), **given})
+    assert_close(found["dX"], oracle.slice_grad(dy, shape, cut).astype(F64), F32)
 
 
 RESIZES: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
