@@ -231,7 +231,7 @@ def _require_shapes(facts: Facts, scope: Scope, graph: GraphProto) -> None:
                 "leaves out the parts of a Split that nothing reads: use Slice, or read them all"
                 if size(known).coefficient < size(own).coefficient
                 else "sums no gradient of what a Where broadcasts, nor of other operands whose sizes it does not know: "
-                "give them the shape of the result by Expand"
+                "give them the shape of the result by Expand, and sizes as numbers"
             )
             shapes = f"has shape {_shown(known)}, the value {_shown(own)}"
             raise FileError(f"the gradient of '{gradient[1]}' {shapes}; generate_artifacts {why}")

@@ -186,6 +186,15 @@ def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
     return (*source[:axis], *((Dim(1),) if kept else ()), *source[axis + 1 :])
 
 
+def _top_k(known: Known, node: Node, value: Value) -> Shape | None:
+    source, axis, count = known.shape(node.input(0)), integer(node, "axis"), known.integers(node.input(1))
+    if source is None or axis is None or not -len(source) <= axis < len(source):
+        return None
+    axis %= len(source)
+    taken = opaque(value, axis) if count is None or len(count) != 1 else count[0]
+    return (*source[:axis], taken, *source[axis + 1 :])
+
+
 def gathered(known: Known, node: Node, _: Value) -> Shape | None:
     """Return the shape of the rows of the first input, along the attribute `axis`, at the second one's indices."""
     data, positions, axis = known.shape(node.input(0)), known.shape(node.input(1)), integer(node, "axis", 0)
@@ -303,6 +312,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Slice": sliced,
     "Squeeze": _squeeze,
     "Tile": _tile,
+    "TopK": _top_k,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
     "Upsample": _resize,

@@ -123,6 +123,11 @@ CASES = [
         18,
     ),
     ("Tile", "s = Constant<value_ints = [1, 4]>() Y = Tile(X, s)", [(2, 3)], 16),
+    *(
+        ("TopK", f"k = Constant<value_ints = [2]>() {outputs} = TopK<axis = {axis}>(X, k)", [(2, 3, 4)], 16)
+        for outputs, axis in (("Y, i", -1), ("v, Y", 0), ("Y, i", 1))
+    ),
+    ("TopK", "k = Constant<value_ints = [2]>() Y, i = TopK(X, k)", [(2, 3)], 16),
     ("Upsample", 's = Constant<value = float[2] {1.0, 2.0}>() Y = Upsample<mode = "nearest">(X, s)', [(2, 3)], 9),
     (
         "ScatterElements",
@@ -364,6 +369,12 @@ def test_symbolic(op_type: str, nodes: str, shapes: list[tuple[int, ...]], opset
     for dim, extent in zip(shape, actual, strict=True):
         values = [int(symbol[1:]) for symbol in dim.symbols if not is_opaque(dim)]
         assert is_opaque(dim) or dim.coefficient * math.prod(values) == extent
+
+
+def test_a_top_k_of_an_unknown_number_keeps_the_other_axes() -> None:
+    shape = derived_shape(parse("g (float[N,3,5] X, int64[1] k) => (Y) { Y, i = TopK<axis = 1>(X, k) }"))
+    assert shape is not None
+    assert (shape[0], shape[2], is_opaque(shape[1])) == (Dim(1, ("N",)), Dim(5), True)
 
 
 def test_a_slice_with_unknown_bounds_keeps_the_other_axes() -> None:
