@@ -173,14 +173,14 @@ def _gather_nd_grad(call: Call) -> Tensor:
 def _slice_grad(call: Call) -> Tensor:
     """Zeros around dY; where a step is not 1, zeros between its rows too, by a scatter along that axis."""
     sizes, starts = call.dims("shape"), call.integers("starts") or []
-    ends = call.facts.integers(call.operand("ends"))
+    found = call.facts.integers(call.operand("ends"))
     axes = call.integers("axes") or list(range(len(starts)))
     steps = call.integers("steps") or [1] * len(starts)
-    if not len(starts) == len(axes) == len(steps) == len(starts if ends is None else ends) or 0 in steps:
+    if not len(starts) == len(axes) == len(steps) == len(starts if found is None else found) or 0 in steps:
         raise call.refuse(f"a slice from {starts} on axes {axes} in steps {steps}")
     if not all(-len(sizes) <= axis < len(sizes) for axis in axes):
         raise call.refuse(f"axes {axes} of {len(sizes)}")
-    is_known = ends is not None and dims.is_static((*ends, *(sizes[axis] for axis in axes)))
+    is_known = found is not None and dims.is_static((*found, *(sizes[axis] for axis in axes)))
     if not is_known and set(steps) == {1}:
         return _padded_to_shape(call, {axis % len(sizes): start for axis, start in zip(axes, starts, strict=True)})
     ends = call.integers("ends") or []

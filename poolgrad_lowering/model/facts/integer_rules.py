@@ -166,8 +166,9 @@ def _int_lengths(known: Known, node: Node) -> Shape | None:
 
 def _int_broadcast_axes(position: int, known: Known, node: Node) -> Shape | None:
     """Return the axes on which the operand at a position is broadcast, last axis first; None if a size may be 1."""
-    found = known.integers(node.input(position)), known.integers(node.input(1 - position))
-    if found[0] is None or found[1] is None:
+    shapes = [known.integers(node.input(at)) for at in (position, 1 - position)]
+    found = [sizes for sizes in shapes if sizes is not None]
+    if len(found) < len(shapes):
         return None
     rank = max(map(len, found))
     own, other = ((None,) * (rank - len(sizes)) + sizes for sizes in found)
