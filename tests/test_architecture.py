@@ -25,11 +25,11 @@ LINES = {
     "dialect": 2_279,
     "entry": 3_722,
     "ge": 3_349,
-    "model": 6_986,
+    "model": 7_055,
     "report": 1_949,
-    "standard": 3_051,
-    "torch": 8_596,
-    "verification": 7_007,
+    "standard": 3_155,
+    "torch": 8_650,
+    "verification": 7_008,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
