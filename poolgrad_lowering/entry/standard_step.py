@@ -28,7 +28,7 @@ from poolgrad_lowering.model.io.checkpoint import (
 from poolgrad_lowering.model.io.model_file import errors_name
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.standard import step
+from poolgrad_lowering.standard import artifact_graphs, step
 
 Array = npt.NDArray[Any]
 
@@ -52,18 +52,18 @@ def training_step(
     update = None
     if optimizer.exists():
         with errors_name(optimizer):
-            update = step.read_update(SourceFile(optimizer, options.limits).open()[0], optimizer)
+            update = artifact_graphs.read_update(SourceFile(optimizer, options.limits).open()[0], optimizer)
     source = SourceFile(training, options.limits)
     model, gate = source.open()
     with errors_name(training):
-        if step.correct_labels(gate.index(model)):
+        if artifact_graphs.correct_labels(gate.index(model)):
             source.data = gate.serialised(model)
-        accumulators = step.read_accumulators(model.graph, training)
+        accumulators = artifact_graphs.read_accumulators(model.graph, training)
         report = lower_in_place(model, options, gate, standard=options.standard)
         lowered = gate.serialised(model)
         if options.verify and is_changed(report):
             source.require_proven(lowered, on_proven)
-        step.cut_accumulators(model.graph, accumulators)
+        artifact_graphs.cut_accumulators(model.graph, accumulators)
         gradients = {each.parameter: each.gradient for each in accumulators}
         index = gate.index(model)
         _require_parameters(checkpoint, gradients, model, training)
@@ -81,7 +81,7 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
     """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
     model, gate = SourceFile(path, options.limits).open()
     with errors_name(path):
-        step.correct_labels(gate.index(model))
+        artifact_graphs.correct_labels(gate.index(model))
         lower_in_place(model, options, gate, standard=options.standard)
     renamed = {name: names.weight(name) for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = names.LOSS

@@ -27,7 +27,7 @@ from poolgrad_lowering import (
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.runtime import TrainingLoop, create_session
-from poolgrad_lowering.standard import step
+from poolgrad_lowering.standard import update_writer
 
 TRAINED = ("0.weight", "3.weight", "3.bias", "7.weight", "7.bias")
 """The parameters of the LeNet that are trained."""
@@ -165,7 +165,7 @@ def test_vectors_are_updated_side_by_side_with_the_same_bits(
     accumulate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lower_artifacts(FOLDERS / "transformer", tmp_path / "joint", standard=True, accumulate=accumulate)
-    monkeypatch.setattr(step, "side_by_side", lambda shapes: [[name] for name in shapes])
+    monkeypatch.setattr(update_writer, "side_by_side", lambda shapes: [[name] for name in shapes])
     lower_artifacts(FOLDERS / "transformer", tmp_path / "alone", standard=True, accumulate=accumulate)
     found = {}
     for name in ("joint", "alone"):
