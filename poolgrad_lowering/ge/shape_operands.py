@@ -99,21 +99,18 @@ def _fill(
 ) -> bool:
     """Add nodes that expand a value to sizes which inputs of the graph have; return whether there are such inputs.
 
-    A product such as 4·N is an axis for each factor until the last node.
+    A product such as 4·N is an axis for each factor until the last node, where a Reshape can join them.
     """
     if len(source) > len(shape):
         return False
     own = [1] * (len(shape) - len(source)) + list(source)
     result_shape = [theirs if size == 1 else size for size, theirs in zip(shape, own, strict=True)]
-    found = _with_factors(own, result_shape, writer)
-    if found is None:
-        return False
-    own, sizes = map(list, found)
+    own, sizes = map(list, _with_factors(own, result_shape, writer))
     is_split = len(sizes) > len(result_shape)
     missing = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
-    can_be_made = all(own[axis] == 1 and _multiples(sizes[axis], writer) for axis in missing)
+    can_be_made = all(own[axis] == 1 and _is_of_inputs(sizes[axis], writer) for axis in missing)
     if not can_be_made or element not in _WITH_ZERO:
         return False
     zeros = [zeros_like_input(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing]
@@ -139,17 +136,17 @@ def _fill(
     return True
 
 
-def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Sizes] | None:
+def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Sizes]:
     """Return the sizes of a value and of what it is expanded to, with an axis for each factor that an input has.
 
-    `shape` is that of the result. None if a size of the value would be split, or if a Reshape between other axes could
-    not say the sizes: it computes one that is not known, and copies where it is told 0.
+    `shape` is that of the result. Axes stay if a size of the value would be split, or if a Reshape between other axes
+    could not say the sizes: it computes one that is not known, and copies where it is told 0.
     """
     pairs = [*zip(own, shape, strict=True)]
     factors = [[size] if size == theirs or _multiples(size, writer) else _factors(size) for theirs, size in pairs]
     split = [theirs for theirs, each in zip(own, factors, strict=True) if len(each) > 1]
     if split and (set(split) != {1} or 0 in shape or max(map(_count_unknown, (own, shape))) > 1):
-        return None
+        return own, shape
     sizes = [size for each in factors for size in each]
     return [theirs for theirs, each in zip(own, factors, strict=True) for _ in each], sizes
 
@@ -181,15 +178,46 @@ _WITH_ZERO = (*FLOAT_TYPES, TensorProto.BOOL, TensorProto.INT32, TensorProto.INT
 
 
 def zeros_like_input(size: str, axis: int, rank: int, element: int, writer: Writer) -> str:
-    """Return zeros, false for bool, with a size on one of their axes and 1 on the others, from an input of the graph.
+    """Return zeros, false for bool, with a size on one of their axes and 1 on the others, from inputs of the graph.
 
-    Returns "" if no input has this size or a multiple of it.
+    Returns "" if no input has this size or a multiple of it, nor inputs its factors.
     """
     key = size, axis, rank, element
     if key not in writer.zeros and element in _WITH_ZERO:
         least = min(_multiples(size, writer), key=lambda each: each[0], default=None)  # the first one of the least
-        writer.zeros[key] = "" if least is None else _zeros_of(*least, key, writer)
+        if least is not None:
+            writer.zeros[key] = _zeros_of(*least, key, writer)
+        else:
+            writer.zeros[key] = _zeros_of_product(key, writer) if _is_of_inputs(size, writer) else ""
     return writer.zeros.get(key, "")
+
+
+def _is_of_inputs(size: int | str | None, writer: Writer) -> bool:
+    """Whether inputs of the graph have a named size, or each name in a product."""
+    if not isinstance(size, str) or _multiples(size, writer):
+        return isinstance(size, str)
+    return all(isinstance(each, int) or _multiples(each, writer) for each in _factors(size))
+
+
+def _zeros_of_product(wanted: tuple[str, int, int, int], writer: Writer) -> str:
+    """Return zeros of a size such as 2·N or N·M: those of each factor on an axis of its own, joined to one axis."""
+    size, axis, rank, element = wanted
+    factors = _factors(size)
+    names = [(place, each) for place, each in enumerate(factors) if isinstance(each, str)]
+    value, shape = "", [1] * len(factors)
+    for place, each in names:
+        zero = zeros_like_input(each, place, len(factors), element, writer)
+        shape = [*shape[:place], each, *shape[place + 1 :]]
+        operator = "Or" if element == TensorProto.BOOL else "Sub"
+        value = writer.add(operator, [value, zero], writer.name(f"{zero}/product")) if value else zero
+        writer.types.learn(value, element, shape)
+    if isinstance(factors[0], int):
+        numbers = writer.vector([factors[0]] + [1] * len(names))
+        value = writer.add("Expand", [value, numbers], writer.name(f"{value}/all"))
+        writer.types.learn(value, element, [factors[0], *shape[1:]])
+    joined = writer.reshape(value, [-1 if at == axis else 1 for at in range(rank)], writer.name(f"{value}/joined"))
+    writer.types.learn(joined, element, [size if at == axis else 1 for at in range(rank)])
+    return joined
 
 
 def _multiples(size: int | str | None, writer: Writer) -> list[tuple[int, str, int]]:

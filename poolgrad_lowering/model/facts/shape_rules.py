@@ -257,8 +257,10 @@ def concatenated(known: Known, node: Node, value: Value) -> Shape | None:
     first, axis = parts[0], axis % len(parts[0])
     if any(len(part) != len(first) for part in parts):
         return None
-    extents = [part[axis].static for part in parts]
-    joined = opaque(value, axis) if None in extents else Dim(sum(extent for extent in extents if extent is not None))
+    extents = [part[axis] for part in parts if part[axis].static != 0]
+    factors = {extent.symbols for extent in extents}  # sizes of one name add up, as N and 2·N to 3·N
+    total = Dim(sum(extent.coefficient for extent in extents), next(iter(factors), ()))
+    joined = opaque(value, axis) if len(factors) > 1 else total
     return (*first[:axis], joined, *first[axis + 1 :])
 
 

@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import integers, replace_entries
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, known_sizes, multiple_of, rank_of
+from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, factors_of, known_sizes, multiple_of, rank_of
 
 NUMBERS = (
     *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE),
@@ -106,6 +106,21 @@ class NodeRewrite:
         false = self.add("Less", row, row)
         return false if element == TensorProto.BOOL else self.add("Cast", false, to=element)
 
+    def zeros_of_product(self, axis: int, rank: int, sources: Sequence[int | SizedInput], element: int) -> str:
+        """Add zeros of a product of sizes for an axis: those of each factor on an axis of its own, which are joined.
+
+        A factor is a number, or an input that has the size.
+        """
+        value = ""
+        for place, source in enumerate(sources):
+            if not isinstance(source, int):
+                zero = self.zeros(place, len(sources), source, element)
+                value = self.add("Or" if element == TensorProto.BOOL else "Sub", value, zero) if value else zero
+        numbers = [source if isinstance(source, int) else 1 for source in sources]
+        if set(numbers) != {1}:
+            value = self.add("Expand", value, numbers)
+        return self.add("Reshape", value, [-1 if at == axis else 1 for at in range(rank)])
+
 
 @dataclass(frozen=True)
 class Context:
@@ -151,6 +166,12 @@ class Context:
                 if (multiple := multiple_of(theirs, size)) is not None:
                     found.append((multiple, value, axis, dims))
         return min(found, key=lambda each: (each[0], sum(not isinstance(of, int) for of in each[3])), default=None)
+
+    def inputs_with_factors(self, size: AxisSize) -> list[int | SizedInput] | None:
+        """Return the factors of a product of sizes, with inputs of the graph for those that have names."""
+        found = [each if isinstance(each, int) else self.input_with_size(each) for each in factors_of(size)]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) > 1 else None
 
 
 def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:

@@ -344,11 +344,25 @@ def _filled(
 ) -> Iterator[NodeRewrite]:
     """A value minus zeros, which have sizes of the graph's inputs: nothing is less than itself, and false is 0.
 
-    A product of sizes is an axis for each factor until the last node.
+    A product of sizes is an axis for each factor until the last node, or one axis, as the zeros are.
     """
     own = [1] * (len(shape) - len(own)) + list(own)
     pairs = zip(shape, own, strict=True)
     factors = [[size] if size == of or context.input_with_size(size) else factors_of(size) for size, of in pairs]
+    yield from _filled_along(node, held, shape, own, factors, context)
+    if any(len(each) > 1 for each in factors):
+        yield from _filled_along(node, held, shape, own, [[size] for size in shape], context)
+
+
+def _filled_along(
+    node: NodeProto,
+    held: Mapping[str, Any],
+    shape: Sequence[AxisSize],
+    own: Sequence[AxisSize],
+    factors: Sequence[Sequence[AxisSize]],
+    context: Context,
+) -> Iterator[NodeRewrite]:
+    """The same for these factors of each size, which are axes of the value until the last node."""
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
     own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
@@ -361,15 +375,18 @@ def _filled(
         stored = held.get("value")
         value = rewrite.value(np.zeros(1, np.float32) if stored is None else numpy_helper.to_array(stored))
         element = TensorProto.FLOAT if stored is None else stored.data_type
-    sources = [context.input_with_size(sizes[axis]) for axis in wanted]
-    if not wanted or None in sources or element not in (*NUMBERS, TensorProto.BOOL):
+    if not wanted or element not in (*NUMBERS, TensorProto.BOOL):
         return
-    joins = "Or" if element == TensorProto.BOOL else "Sub"
-    steps: list[tuple[str, GivenOperand]] = [
-        (joins, rewrite.zeros(axis, len(sizes), source, element))
-        for axis, source in zip(wanted, sources, strict=True)
-        if source is not None
-    ]
+    steps: list[tuple[str, GivenOperand]] = []
+    for axis in wanted:
+        place = axis, len(sizes)
+        if (source := context.input_with_size(sizes[axis])) is not None:
+            zero = rewrite.zeros(*place, source, element)
+        elif (product := context.inputs_with_factors(sizes[axis])) is not None:
+            zero = rewrite.zeros_of_product(*place, product, element)
+        else:
+            return
+        steps.append(("Or" if element == TensorProto.BOOL else "Sub", zero))
     if is_split and set(own) != {1}:
         steps.insert(0, ("Reshape", _as_numbers(own, -1)))
     numbers_of_all = _as_numbers(sizes, 1)

@@ -68,6 +68,18 @@ FORMS: dict[str, tuple[str, list[str]]] = {
     "a product beside a size that the shape leaves to the value": (
         f"{N} P = Mul(N, three) S = Concat<axis = 0>(one, P) C = Reshape(r, column) Y = Expand(C, S)",
         ["Reshape", *ZERO, "Reshape", "Sub", "Expand", "Reshape"]),
+    "a product of sizes beside another size": (
+        f"{N} {M} P = Mul(N, three) S = Concat<axis = 0>(P, M) Y = Expand(c, S)",
+        [*ZERO, "Expand", "Reshape", *ZERO, "Sub", "Sub"]),
+    "a product of two sizes beside another size": (
+        f"{N} {M} P = Mul(N, M) S = Concat<axis = 0>(P, M) Y = Expand(c, S)",
+        [*ZERO, *ZERO, "Sub", "Reshape", *ZERO, "Sub", "Sub"]),
+    "truth values beside a product": (
+        f"{N} {M} P = Mul(N, three) S = Concat<axis = 0>(P, M) Y = Expand(b, S)",
+        [*FALSE, "Expand", "Reshape", *FALSE, "Or", "Or"]),
+    "twice a size, of what is joined": (
+        "A = Concat<axis = 0>(X, X) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
+        [*ZERO, "Sub", "Expand", "Reshape", "Add"]),
     "a size that the value has": (f"{N} S = Concat<axis = 0>(two, N, three, two) Y = Expand(X, S)", ["Expand"]),
     "zeros that two values share": (
         f"{N} S = Concat<axis = 0>(N, one) T = ConstantOfShape(S) U = Expand(c, S) Y = Sub(T, U)",
@@ -79,6 +91,10 @@ DECLARED: dict[str, dict[str, list[str | int]]] = {
     "a size before a Pad that a Slice takes away": {"A": ["N", "M", 4]},
     "a size that a Slice takes whole": {"A": ["N", "M", 4]},
     "a product": {"Y": [2, "3*N"]},
+    "a product of sizes beside another size": {"Y": ["3*N", "M"]},
+    "a product of two sizes beside another size": {"Y": ["M*N", "M"]},
+    "truth values beside a product": {"Y": ["3*N", "M"]},
+    "twice a size, of what is joined": {"A": ["2*N", 3, 2]},
     "a product beside sizes of the value": {"Y": ["3*N", 3]},
     "a product beside a size that the shape leaves to the value": {"Y": [3, "3*N"]},
 }
@@ -107,7 +123,8 @@ def test_a_shape_of_numbers_has_the_results_of_the_computed_one(name: str) -> No
     model = model_of(nodes)
     for value, shape in DECLARED.get(name, {}).items():
         declared = model.graph.output[0] if value == "Y" else model.graph.value_info.add()
-        declared.CopyFrom(onnx.helper.make_tensor_value_info(value, TensorProto.FLOAT, shape))
+        element = TensorProto.BOOL if "(b," in nodes else TensorProto.FLOAT
+        declared.CopyFrom(onnx.helper.make_tensor_value_info(value, element, shape))
     export = export_cann(model)
     assert export.report.obstacles == ()
     assert computed_shapes(model)
@@ -127,9 +144,6 @@ def test_a_shape_of_numbers_has_the_results_of_the_computed_one(name: str) -> No
 
 OTHERS = {
     "a size that no input has": "P = NonZero(X) S = Shape(P) Y = Expand(c, S)",
-    "a product of sizes beside another size": (
-        f"{N} {M} P = Mul(N, three) S = Concat<axis = 0>(P, M) Y = Expand(c, S)"
-    ),
     "two sizes that follow": f"{N} {M} P = Mul(N, two) Q = Mul(M, two) S = Concat<axis = 0>(P, Q) Y = Reshape(Z, S)",
 }
 
