@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from traceback import FrameSummary
+from types import CodeType
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,16 +20,32 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from poolgrad_lowering.torch.dynamic_shapes import Symbol as SizeSymbol
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import function_of, is_of_a_model
+from poolgrad_lowering.torch.explanations import function_of, is_of_a_model, running_place
 
 _TRIED = 100
 """So many other sizes must fulfil a condition."""
 
 
+class PlacedShapes(ShapeEnv):
+    """An environment of symbolic sizes that notes in which function of the model each condition is asked first.
+
+    `outermost` is the code of the function that the model runs inside of.
+    """
+
+    def __init__(self, outermost: CodeType, **options: Any) -> None:
+        super().__init__(**options)
+        self._outermost = outermost
+        self.places: dict[Any, str | None] = {}
+
+    def _log_guard(self, prefix: str, g: Any, forcing_spec: bool) -> None:
+        self.places.setdefault(g, running_place(self._outermost))
+        super()._log_guard(prefix, g, forcing_spec)
+
+
 class Symbols:
     """The symbolic sizes of a trace."""
 
-    def __init__(self, shapes: ShapeEnv) -> None:
+    def __init__(self, shapes: PlacedShapes) -> None:
         self._shapes = shapes
         self._sizes: dict[SizeSymbol, torch.SymInt] = {}
         self._symbols: dict[Symbol, SizeSymbol] = {}
@@ -58,7 +76,8 @@ class Symbols:
                 continue
             asked = guard.expr.xreplace({own: Symbol(symbol.name) for own, symbol in self._symbols.items()})
             condition = f"{asked.lhs} = {asked.rhs}" if isinstance(asked, Eq) else str(asked)
-            where = f", by what {function_of(place)} does with a size" if is_of_the_model else ""
+            name = function_of(place) if is_of_the_model else self._shapes.places.get(guard.expr)
+            where = f", by what {name} does with a size" if name else ""
             raise TorchExportError(
                 f"the graph would be right only for {condition}{where}. A size stays symbolic where nothing makes it a "
                 "number, as `int()`, `float()` and `range()` do, or compares it; else give it as a multiple "

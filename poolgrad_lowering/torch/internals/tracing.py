@@ -35,7 +35,6 @@ from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
     PendingUnbackedSymbolNotFound,
-    ShapeEnv,
     StatelessSymbolicContext,
     free_unbacked_symbols,
     is_concrete_int,
@@ -47,7 +46,7 @@ from torch.overrides import resolve_name
 from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize, SymbolicSizes
 from poolgrad_lowering.torch.internals.modes import without_one_dnn
 from poolgrad_lowering.torch.internals.sizes import read_sizes
-from poolgrad_lowering.torch.internals.symbols import Symbols
+from poolgrad_lowering.torch.internals.symbols import PlacedShapes, Symbols
 
 
 def trace(
@@ -61,8 +60,9 @@ def trace(
 
     The inputs are contiguous. Operators of `differentiated` have the gradients of the functions that compute them.
     """
-    mode = FakeTensorMode(shape_env=ShapeEnv(duck_shape=False), allow_non_fake_inputs=True)
-    symbols = Symbols(mode.shape_env)
+    shapes = PlacedShapes(trace.__code__, duck_shape=False)
+    mode = FakeTensorMode(shape_env=shapes, allow_non_fake_inputs=True)
+    symbols = Symbols(shapes)
     fakes = [_fake(mode, name, tensor, sizes.get(name, {}), symbols) for name, tensor in inputs.items()]
     # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
     # attention has no translation to ONNX, that of its formula does; neither has oneDNN's operator of an LSTM.
