@@ -161,7 +161,11 @@ CONDITIONS: dict[str, tuple[nn.Module, str]] = {
     "a way": (Function(lambda x: x if x.shape[2] > 6 else 2 * x), "height > 6, by what <lambda>"),
     "the height of what a pool left, twice": (
         Function(lambda x: torch.cat([x, functional.interpolate(functional.max_pool2d(x, 2), scale_factor=2.0)], 1)),
-        r"2\*\(\(height//2\)\) = height",
+        r"2\*\(\(height//2\)\) = height, by what <lambda>",
+    ),
+    "a pool of whole planes": (
+        Function(lambda x: functional.avg_pool2d(x, x.shape[2:])),
+        r"height = 8, by what <lambda> \(test_dynamic_shapes\.py, line ",
     ),
 }
 
@@ -189,6 +193,43 @@ def test_a_batch_of_any_size_in_parts_with_moments_and_a_diagonal() -> None:
     step = export_training_step(Net(Function(layer)), nn.CrossEntropyLoss(), (x, LABELS), dynamic_batch=True)
     step.check()
     check_for(step, torch.randn(5, 3, 8, 12), torch.tensor([0, 1, 1, 0, 1]))
+
+
+def test_a_spatial_transformer_of_any_size() -> None:
+    """torch makes numbers of the sizes of a grid, the batch among them."""
+
+    def layer(x: Tensor) -> Tensor:
+        matrices = x[:, :, :2, :3].sum(1) * 0.1 + torch.eye(2, 3)
+        for corners in (False, True):
+            grid = functional.affine_grid(matrices, list(x.shape), align_corners=corners)
+            x = functional.grid_sample(x, grid, align_corners=corners)
+        return x
+
+    step = export(Function(layer), dynamic_batch=True, dynamic_shapes={"x": {2: "height"}})
+    step.check()
+    check_for(step, torch.randn(3, 3, 5, 12), LABELS[:3])
+    step = export(Function(layer), dynamic_batch=True)
+    assert not export_cann(step.model).report.obstacles
+    check_for(step, torch.randn(3, 3, 8, 12), LABELS[:3])
+
+
+def test_parts_of_any_size_that_are_written() -> None:
+    """The gradient of a write to a part has the strides of the whole."""
+
+    def layer(x: Tensor) -> Tensor:
+        found = torch.zeros(x.shape)
+        found[:, :, ::2], found[:, :, 1::2] = x[:, :, 1::2] * 2, x[:, :, ::2]
+        return found
+
+    step = export(Function(layer), dynamic_shapes={"x": {2: "2*height"}})
+    step.check()
+    check_for(step, torch.randn(4, 3, 6, 12), LABELS)
+
+
+def test_a_pool_that_no_step_has_is_named() -> None:
+    """torch would say that the batch is a number."""
+    with pytest.raises(TorchExportError, match=r"aten.fractional_max_pool2d.default, in forward .*: use a MaxPool"):
+        export(nn.FractionalMaxPool2d(2, 4), dynamic_batch=True)
 
 
 def test_a_range_decides_a_comparison() -> None:

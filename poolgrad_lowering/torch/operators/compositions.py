@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise, product
-from operator import and_, mul
+from operator import add, and_, mul
 from typing import Any
 
 import torch
@@ -106,6 +106,29 @@ def grid_sample(
         found = _elements(input, [low + up for low, up in zip(firsts, corner, strict=True)])
         total = total + found * reduce(mul, parts)[:, None]
     return total
+
+
+def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
+    """Return the positions in images of a size (N, C, axes), the last axis first, that matrices (N, …, …) map.
+
+    torch's own makes numbers of symbolic sizes, the batch among them.
+    """
+    if all(isinstance(count, int) for count in size):
+        return functional.affine_grid(theta, size, align_corners)
+    spatial, rest = size[2:], [1] * (len(size) - 2)
+    positions = []
+    for axis, count in enumerate(spatial):
+        at = torch.arange(count, dtype=theta.dtype)
+        if not align_corners:
+            at = (2 * at + 1) / count - 1
+        elif not isinstance(count, int) or count > 1:
+            at = at * (2 / (count - 1)) - 1
+        positions.append(at.reshape([-1, *rest[axis + 1 :]]))
+    found = []
+    for row in theta.unbind(1):
+        *factors, offset = (each.reshape(-1, *rest) for each in row.unbind(1))
+        found.append(reduce(add, map(mul, factors, reversed(positions))) + offset)
+    return torch.stack(found, -1)
 
 
 def _reflected(position: Tensor, low: float, span: int) -> Tensor:
@@ -307,6 +330,7 @@ COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     functional.embedding: lambda *arguments, **named: functional.embedding(
         *arguments[:6], **{**named, "sparse": False}
     ),
+    functional.affine_grid: affine_grid,
     functional.grid_sample: grid_sample,
     torch.linalg.householder_product: householder_product,
     torch.linalg.solve_triangular: solve_triangular,

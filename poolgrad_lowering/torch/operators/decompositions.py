@@ -164,6 +164,9 @@ _OWN: Decompositions = {
     aten.copy.default: _copy,
     # The values of an empty tensor are never read, and ONNX knows no order of axes in memory.
     aten.empty_permuted.default: lambda sizes, *_, dtype=None, **__: torch.zeros(sizes, dtype=dtype),
+    aten.new_empty_strided.default: lambda x, sizes, strides, **options: (
+        NotImplemented if all(isinstance(stride, int) for stride in strides) else aten.new_empty(x, sizes, **options)
+    ),
     # torch translates the product with a number made of symbolic sizes beside a tensor only.
     aten.mul.Scalar: lambda x, by: NotImplemented if isinstance(by, (int, float)) else aten.mul.Tensor(x, by),
     aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
@@ -178,6 +181,8 @@ _WITHOUT_TRANSLATION = (
     aten._linalg_det.default,  # noqa: SLF001 - the name of an operator
     aten._linalg_eigh.default,  # noqa: SLF001
     aten._linalg_svd.default,  # noqa: SLF001
+    aten.fractional_max_pool2d.default,
+    aten.fractional_max_pool3d.default,
     aten.linalg_householder_product.default,
     aten.linalg_qr.default,
     aten.ormqr.default,
