@@ -213,6 +213,23 @@ def test_a_spatial_transformer_of_any_size() -> None:
     check_for(step, torch.randn(3, 3, 8, 12), LABELS[:3])
 
 
+@pytest.mark.parametrize("offset", [-1, 0, 2])
+def test_diagonals_of_a_batch_are_no_obstacle(offset: int) -> None:
+    """torch writes a mask, of which nothing tells the sizes where the batch is symbolic."""
+
+    def layer(x: Tensor) -> Tensor:
+        square, wide = x.flatten(2) @ x.flatten(2).mT, x[:, 0].transpose(1, 2)
+        found = square.diagonal(0, 1, 2).mean(1) + wide.diagonal(offset, -1, 1).mean(1)
+        return x + found[:, None, None, None]
+
+    step = export(Function(layer), dynamic_batch=True)
+    whole = export_cann(step.model)
+    assert not whole.report.obstacles
+    assert verify(step.model, whole.model, whole_model=False).proven
+    assert "EyeLike" not in {node.op_type for node in step.model.graph.node}
+    check_for(step, torch.randn(3, 3, 8, 12), LABELS[:3])
+
+
 def test_parts_of_any_size_that_are_written() -> None:
     """The gradient of a write to a part has the strides of the whole."""
 

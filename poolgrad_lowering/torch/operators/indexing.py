@@ -180,11 +180,29 @@ def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, 
     return found.movedim((-2, -1), (dim1, dim2))
 
 
-OF_VIEWS: dict[Any, Callable[..., Tensor]] = {aten.diagonal_scatter.default: diagonal_scatter}
+def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return the elements on a diagonal: every (columns + 1)-th of the joined axes; of symbolic axes `NotImplemented`.
+
+    torch's translation multiplies with a mask of computed sizes.
+    """
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    if not (isinstance(rows, int) and isinstance(columns, int)):
+        return NotImplemented
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    first = max(offset, 0) - min(offset, 0) * columns
+    joined = moved.reshape(*moved.shape[:-2], rows * columns)
+    return aten.slice(joined, -1, first, first + (count - 1) * (columns + 1) + 1 if count else first, columns + 1)
+
+
+OF_VIEWS: dict[Any, Callable[..., Tensor]] = {
+    aten.diagonal.default: diagonal_copy,
+    aten.diagonal_scatter.default: diagonal_scatter,
+}
 """Writes to views of tensors, which only a trace without writes has as operators."""
 
 INDEXING: dict[Any, Callable[..., Tensor]] = {
-    **OF_VIEWS,
+    aten.diagonal_scatter.default: diagonal_scatter,
     aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - the name of an operator
     aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
     aten.embedding_renorm_.default: embedding_renorm,
