@@ -230,6 +230,27 @@ def test_diagonals_of_a_batch_are_no_obstacle(offset: int) -> None:
     check_for(step, torch.randn(3, 3, 8, 12), LABELS[:3])
 
 
+def test_a_contrastive_loss_of_a_batch_is_no_obstacle() -> None:
+    """The diagonal is that of two symbolic axes; elements beside it may be infinities. Both views have one batch."""
+
+    def loss(y: Tensor, _: Tensor) -> Tensor:
+        pairs = y @ y.flip(1).mT
+        views = torch.cat([y, 2 * y])
+        both = (views @ views.mT).masked_fill(torch.eye(len(views), dtype=torch.bool), -torch.inf)
+        places = torch.cat([torch.arange(len(y)) + len(y), torch.arange(len(y))])
+        hidden = pairs.masked_fill(torch.eye(len(y)) == 0, torch.inf)
+        found = torch.diag(pairs) - pairs.logsumexp(1) + hidden.diagonal()
+        return functional.cross_entropy(both, places) - found.mean()
+
+    torch.manual_seed(3)
+    step = export_training_step(Net(), loss, (X, LABELS), dynamic_batch=True)
+    whole = export_cann(step.model)
+    assert not whole.report.obstacles
+    assert verify(step.model, whole.model, whole_model=False).proven
+    step.check()
+    check_for(step, torch.randn(3, 3, 8, 12), LABELS[:3])
+
+
 def test_parts_of_any_size_that_are_written() -> None:
     """The gradient of a write to a part has the strides of the whole."""
 

@@ -25,8 +25,9 @@ def sliced(known: Known, node: Node, value: Value) -> Shape | None:
         cut = _axes_of_unknown_bounds(known, node)
         if cut is None or any(not -len(source) <= axis < len(source) for axis in cut):
             return None
-        axes = {axis % len(source) for axis in cut}.difference(_whole_axes(known, node, source, cut))
-        return tuple(opaque(value, axis) if axis in axes else dim for axis, dim in enumerate(source))
+        sizes = {axis % len(source): opaque(value, axis % len(source)) for axis in cut}
+        sizes |= _sizes_between(known, node, source, cut)
+        return tuple(sizes.get(axis, dim) for axis, dim in enumerate(source))
     dims = list(source)
     for axis, taken in ranges.items():
         extent = source[axis].static
@@ -39,14 +40,18 @@ def sliced(known: Known, node: Node, value: Value) -> Shape | None:
     return tuple(dims)
 
 
-def _whole_axes(known: Known, node: Node, source: Shape, cut: Sequence[int]) -> set[int]:
-    """Return which axes a Slice with computed bounds takes whole: those from 0 on to a bound that is their size."""
+def _sizes_between(known: Known, node: Node, source: Shape, cut: Sequence[int]) -> dict[int, Dim]:
+    """Return the sizes that a Slice leaves between computed bounds, multiples of what the size is one of: N to 2·N."""
     starts, ends = known.integers(node.input(1)), known.integers(node.input(2))
     steps = set(static_integers(known, node, 4) or [1])
     if starts is None or ends is None or not len(starts) == len(ends) == len(cut) or steps != {1}:
-        return set()
-    bounds = zip((axis % len(source) for axis in cut), starts, ends, strict=True)
-    return {axis for axis, start, end in bounds if start.static == 0 and end == source[axis]}
+        return {}
+    found = {}
+    for axis, start, end in zip((axis % len(source) for axis in cut), starts, ends, strict=True):
+        factors = {bound.symbols for bound in (start, end, source[axis]) if bound.static != 0}
+        if len(factors) <= 1 and 0 <= start.coefficient <= end.coefficient <= source[axis].coefficient:
+            found[axis] = Dim(end.coefficient - start.coefficient, source[axis].symbols)
+    return found
 
 
 def _without_padding(known: Known, node: Node, axis: int, taken: slice) -> Dim | None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.internals.tracing import is_known, of_constants
 from poolgrad_lowering.torch.operators.normalization import wide_type
+from poolgrad_lowering.torch.symbolic.sizes_of_tensors import positions_along
 
 aten = torch.ops.aten
 
@@ -175,18 +176,23 @@ def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, 
     rows, columns = moved.shape[-2:]
     row, column = (torch.arange(size, device=x.device) for size in (rows, columns))
     above = max(-offset, 0)
-    by_row = aten.constant_pad_nd(values, [above, rows - above - values.shape[-1]])
+    below = rows - above - values.shape[-1]
+    is_whole = above == 0 and is_known(below == 0)
+    by_row = values if is_whole else aten.constant_pad_nd(values, [above, below])
     found = torch.where(column == row[:, None] + offset, by_row[..., None], moved)
     return found.movedim((-2, -1), (dim1, dim2))
 
 
 def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return the elements on a diagonal: every (columns + 1)-th of the joined axes; of symbolic axes `NotImplemented`.
+    """Return the elements on a diagonal: every (columns + 1)-th of the joined axes, or the sums of a masked square.
 
-    torch's translation multiplies with a mask of computed sizes.
+    Returns `NotImplemented` for others of symbolic sizes. torch's translation multiplies with a mask of computed sizes.
     """
     moved = x.movedim((dim1, dim2), (-2, -1))
     rows, columns = moved.shape[-2:]
+    if offset == 0 and not isinstance(rows, int) and is_known(rows == columns) and x.is_floating_point():
+        is_on_it = positions_along(moved, moved.ndim - 1) == positions_along(moved, moved.ndim - 2)[:, None]
+        return torch.where(is_on_it, moved, 0).sum(-2)
     if not (isinstance(rows, int) and isinstance(columns, int)):
         return NotImplemented
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)

@@ -68,6 +68,14 @@ def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
         ("o = Shape<end = 1>(X) z = Constant<value_ints = [0]>() a = Concat<axis = 0>(z, o) Y = Unsqueeze(X, a)", None),
         ("o = Shape<end = 1>(X) z = Constant<value_ints = [0]>() s = Concat<axis = 0>(z, o) Y = Slice(X, s, z)", None),
         ("o = Shape<end = 1>(X) Y = Slice(X, o, o)", None),
+        # parts of what is joined
+        ("A = Concat<axis = 0>(X, X) z = Constant<value_ints = [0]>() o = Shape<end = 1>(X) Y = Slice(A, z, o, z)",
+         ["N", "3", "L"]),
+        ("A = Concat<axis = 0>(X, X, X) z = Constant<value_ints = [0]>() o = Shape<end = 1>(X)"
+         " e = Shape<end = 1>(A) Y = Slice(A, o, e, z)", ["2*N", "3", "L"]),
+        ("A = Concat<axis = 0>(X, X) z = Constant<value_ints = [0]>() e = Shape<end = 1>(A) Y = Slice(X, z, e, z)",
+         ["?main:Y[0]", "3", "L"]),
+        ("z = Constant<value_ints = [0]>() e = Shape<start = 2>(X) Y = Slice(X, z, e, z)", ["?main:Y[0]", "3", "L"]),
     ],
 )  # fmt: skip
 def test_sizes_without_a_number(nodes: str, expected: list[str] | None) -> None:
