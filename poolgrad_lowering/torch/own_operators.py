@@ -35,6 +35,21 @@ product = _operator(
 """The matrix product over the last two axes. One factor may have no others: torch would expand it."""
 
 
+def _note_factors(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:  # noqa: ARG001 - torch's names
+    ctx.save_for_backward(*inputs)
+
+
+def _gradients_of_product(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of both factors, for a gradient of the gradient of an interpolation."""
+    left, right = context.saved_tensors
+    found = gradient @ right.mT, left.mT @ gradient
+    sums = (each.sum_to_size(own.shape) for each, own in zip(found, (left, right), strict=True))
+    return tuple(sums)  # type: ignore[return-value]
+
+
+product.register_autograd(_gradients_of_product, setup_context=_note_factors)
+
+
 def _repeated(x: Tensor, factors: list[int]) -> Tensor:
     for axis, factor in enumerate(factors, start=2):
         x = x.repeat_interleave(factor, axis)

@@ -161,3 +161,19 @@ def test_integers_stay_torchs() -> None:
 def test_forward() -> None:
     forward = export_forward(nn.Upsample(scale_factor=2, mode="bilinear"), (torch.randn(1, 2, 4, 4),))
     assert [node.op_type for node in forward.model.graph.node] == ["MatMul", "MatMul"]
+
+
+def test_a_gradient_of_a_gradient() -> None:
+    class Slopes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Conv2d(2, 2, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.layer(x)
+            y = functional.interpolate(functional.adaptive_avg_pool2d(x.sin(), (4, 3)), scale_factor=2, mode="bicubic")
+            (found,) = torch.autograd.grad((y**3).sum(), x, create_graph=True)
+            return (found**2).mean()
+
+    step = export_training_step(Slopes(), None, (torch.randn(2, 2, 9, 10),))
+    step.check()

@@ -186,3 +186,22 @@ def test_an_invalid_model_does_not_pass(dtype: Any) -> None:
     step.model.graph.node.append(onnx.helper.make_node("Add", ["first", "second"], ["both"], "node_both"))
     with pytest.raises(TorchExportError, match=r"not valid ONNX.*node_both"):
         step.check()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_power_of_a_weight_in_mixed_precision(dtype: Any) -> None:
+    """The mean of powers of a generalised mean pool: values of 16 bits, and an exponent of float32."""
+
+    class GeneralisedMean(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.exponent = nn.Parameter(torch.ones(1) * 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            powers = x.clamp(min=1e-6).pow(self.exponent)
+            return nn.functional.avg_pool2d(powers, x.shape[2:]).pow(1 / self.exponent)
+
+    model = nn.Sequential(nn.Conv2d(3, 2, 3), GeneralisedMean(), nn.Flatten())
+    with torch.autocast("cpu", dtype):
+        step = export_training_step(model, LOSS, (X, LABELS))
+    step.check()

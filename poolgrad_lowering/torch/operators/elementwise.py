@@ -171,6 +171,17 @@ def vector_norm(
     return norm if is_wide else norm.to(x.dtype)
 
 
+def power(x: Tensor, exponent: Tensor) -> Tensor:
+    """Return a power of operands of two types, computed in that of the result: ONNX's has the type of x.
+
+    Returns `NotImplemented` for operands of one type.
+    """
+    if x.dtype == exponent.dtype:
+        return NotImplemented
+    dtype = torch.result_type(x, exponent)
+    return torch.pow(x.to(dtype), exponent.to(dtype))
+
+
 ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten._trilinear.default: trilinear,  # noqa: SLF001 - the name of an operator
     aten.clamp.default: clamp,
@@ -188,4 +199,5 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten.min.dim: partial(of_numbers, aten.min.dim),
     aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
     aten.nanmedian.dim: nanmedian,
+    aten.pow.Tensor_Tensor: power,
 }

@@ -15,7 +15,14 @@ from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import integers, replace_entries
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, factors_of, known_sizes, multiple_of, rank_of
+from poolgrad_lowering.verification.graph.types import (
+    AxisSize,
+    TensorTypes,
+    factors_of,
+    known_sizes,
+    multiple_of,
+    rank_of,
+)
 
 NUMBERS = (
     *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE),
