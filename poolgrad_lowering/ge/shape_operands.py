@@ -204,7 +204,8 @@ def _zeros_of_product(wanted: tuple[str, int, int, int], writer: Writer) -> str:
     size, axis, rank, element = wanted
     factors = _factors(size)
     names = [(place, each) for place, each in enumerate(factors) if isinstance(each, str)]
-    value, shape = "", [1] * len(factors)
+    value = ""
+    shape: list[int | str] = [1] * len(factors)
     for place, each in names:
         zero = zeros_like_input(each, place, len(factors), element, writer)
         shape = [*shape[:place], each, *shape[place + 1 :]]

@@ -349,20 +349,20 @@ def _filled(
     own = [1] * (len(shape) - len(own)) + list(own)
     pairs = zip(shape, own, strict=True)
     factors = [[size] if size == of or context.input_with_size(size) else factors_of(size) for size, of in pairs]
-    yield from _filled_along(node, held, shape, own, factors, context)
-    if any(len(each) > 1 for each in factors):
-        yield from _filled_along(node, held, shape, own, [[size] for size in shape], context)
+    whole: list[list[AxisSize]] = [[size] for size in shape]
+    for each in (factors, whole) if factors != whole else (whole,):
+        yield from _filled_along(node, held, (shape, own), each, context)
 
 
 def _filled_along(
     node: NodeProto,
     held: Mapping[str, Any],
-    shape: Sequence[AxisSize],
-    own: Sequence[AxisSize],
+    shapes: tuple[Sequence[AxisSize], Sequence[AxisSize]],
     factors: Sequence[Sequence[AxisSize]],
     context: Context,
 ) -> Iterator[NodeRewrite]:
-    """The same for these factors of each size, which are axes of the value until the last node."""
+    """The same for these factors of each size of the result, which are axes of the value until the last node."""
+    shape, own = shapes
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
     own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
@@ -377,16 +377,11 @@ def _filled_along(
         element = TensorProto.FLOAT if stored is None else stored.data_type
     if not wanted or element not in (*NUMBERS, TensorProto.BOOL):
         return
-    steps: list[tuple[str, GivenOperand]] = []
-    for axis in wanted:
-        place = axis, len(sizes)
-        if (source := context.input_with_size(sizes[axis])) is not None:
-            zero = rewrite.zeros(*place, source, element)
-        elif (product := context.inputs_with_factors(sizes[axis])) is not None:
-            zero = rewrite.zeros_of_product(*place, product, element)
-        else:
-            return
-        steps.append(("Or" if element == TensorProto.BOOL else "Sub", zero))
+    zeros = [_zeros(rewrite, axis, sizes, element, context) for axis in wanted]
+    if "" in zeros:
+        return
+    joins = "Or" if element == TensorProto.BOOL else "Sub"
+    steps: list[tuple[str, GivenOperand]] = [(joins, zero) for zero in zeros]
     if is_split and set(own) != {1}:
         steps.insert(0, ("Reshape", _as_numbers(own, -1)))
     numbers_of_all = _as_numbers(sizes, 1)
@@ -398,6 +393,14 @@ def _filled_along(
         value = rewrite.add(op_type, value, operand)
     rewrite.nodes[-1].output[:] = node.output
     yield rewrite
+
+
+def _zeros(rewrite: NodeRewrite, axis: int, sizes: Sequence[AxisSize], element: int, context: Context) -> str:
+    """Add zeros of the size of an axis, from an input that has it or from one for each factor; "" without such."""
+    if (source := context.input_with_size(sizes[axis])) is not None:
+        return rewrite.zeros(axis, len(sizes), source, element)
+    product = context.inputs_with_factors(sizes[axis])
+    return "" if product is None else rewrite.zeros_of_product(axis, len(sizes), product, element)
 
 
 def _as_numbers(sizes: Sequence[AxisSize], unknown: int) -> list[int]:
