@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_744,
     "dialect": 2_279,
     "entry": 3_722,
-    "ge": 3_349,
-    "model": 7_055,
+    "ge": 3_378,
+    "model": 7_063,
     "report": 1_949,
     "standard": 3_191,
-    "torch": 8_650,
-    "verification": 7_008,
+    "torch": 8_748,
+    "verification": 7_056,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -17,7 +17,7 @@ from onnxscript.onnx_opset import opset18
 from torch import Tensor
 
 
-def _operator(schema: str, compute: Callable[..., Tensor], shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _operator(schema: str, compute: Callable[..., Tensor], shape: Callable[..., Tensor]) -> Any:
     """Register an operator with torch. `shape` returns a tensor of the shape of the result."""
     name, _, operands = schema.partition("(")
     operator = torch.library.custom_op(f"poolgrad_lowering::{name}", compute, mutates_args=(), schema=f"({operands}")
@@ -42,9 +42,8 @@ def _note_factors(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> No
 def _gradients_of_product(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradients of both factors, for a gradient of the gradient of an interpolation."""
     left, right = context.saved_tensors
-    found = gradient @ right.mT, left.mT @ gradient
-    sums = (each.sum_to_size(own.shape) for each, own in zip(found, (left, right), strict=True))
-    return tuple(sums)  # type: ignore[return-value]
+    of_left, of_right = gradient @ right.mT, left.mT @ gradient
+    return of_left.sum_to_size(left.shape), of_right.sum_to_size(right.shape)
 
 
 product.register_autograd(_gradients_of_product, setup_context=_note_factors)

@@ -50,7 +50,8 @@ def _sizes_between(known: Known, node: Node, source: Shape, cut: Sequence[int]) 
     for axis, start, end in zip((axis % len(source) for axis in cut), starts, ends, strict=True):
         factors = {bound.symbols for bound in (start, end, source[axis]) if bound.static != 0}
         if len(factors) <= 1 and 0 <= start.coefficient <= end.coefficient <= source[axis].coefficient:
-            found[axis] = Dim(end.coefficient - start.coefficient, source[axis].symbols)
+            count = end.coefficient - start.coefficient
+            found[axis] = Dim(count, source[axis].symbols if count else ())
     return found
 
 

@@ -37,9 +37,9 @@ class PlacedShapes(ShapeEnv):
         self._outermost = outermost
         self.places: dict[Any, str | None] = {}
 
-    def _log_guard(self, prefix: str, g: Any, forcing_spec: bool) -> None:
+    def _log_guard(self, prefix: str, g: Any, *others: Any, **named: Any) -> None:
         self.places.setdefault(g, running_place(self._outermost))
-        super()._log_guard(prefix, g, forcing_spec)
+        super()._log_guard(prefix, g, *others, **named)
 
 
 class Symbols:
