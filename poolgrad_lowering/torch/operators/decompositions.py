@@ -81,6 +81,11 @@ def _refuse(operator: Any, *_: Any, **__: Any) -> Any:
     raise TorchExportError(untranslated(operator, running_place(trace.__code__)))
 
 
+def _refuse_symbolic(operator: Any, x: Tensor, *_: Any, **__: Any) -> Any:
+    """Raise the same error beside symbolic sizes, of which torch makes numbers first; else return `NotImplemented`."""
+    return NotImplemented if all(isinstance(count, int) for count in x.shape) else _refuse(operator)
+
+
 def _with_axes(operator: Any, x: Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
     """Return a reduction over all axes, which torch translates only if they are named; `NotImplemented` if they are."""
     return NotImplemented if axes else operator(x, list(range(x.ndim)), keepdim)
@@ -167,6 +172,10 @@ _OWN: Decompositions = {
     aten.new_empty_strided.default: lambda x, sizes, strides, **options: (
         NotImplemented if all(isinstance(stride, int) for stride in strides) else aten.new_empty(x, sizes, **options)
     ),
+    **{
+        each: partial(_refuse_symbolic, each)
+        for each in (aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default)
+    },
     # torch translates the product with a number made of symbolic sizes beside a tensor only.
     aten.mul.Scalar: lambda x, by: NotImplemented if isinstance(by, (int, float)) else aten.mul.Tensor(x, by),
     aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
@@ -181,8 +190,6 @@ _WITHOUT_TRANSLATION = (
     aten._linalg_det.default,  # noqa: SLF001 - the name of an operator
     aten._linalg_eigh.default,  # noqa: SLF001
     aten._linalg_svd.default,  # noqa: SLF001
-    aten.fractional_max_pool2d.default,
-    aten.fractional_max_pool3d.default,
     aten.linalg_householder_product.default,
     aten.linalg_qr.default,
     aten.ormqr.default,
