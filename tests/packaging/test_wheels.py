@@ -24,7 +24,7 @@ DIST = ROOT / "dist"
 MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 SBOM = "poolgrad-lowering.cdx.json"
 OLDEST_GLIBC = "2_34"
-GREATEST_SIZE = 2_250_000  # of it 0.24 MB are the recorded calls of Ascend's kernels, numbers that do not compress
+GREATEST_SIZE = 2_300_000  # of it 0.24 MB are the recorded calls of Ascend's kernels, numbers that do not compress
 # The libraries, and what each lets out, as a pattern of whole names. The plugin for ATC registers itself, and uses the
 # libraries of CANN that the process has.
 PLUGIN = "poolgrad_lowering/ge/atc/libpoolgrad_atc_plugin.so"
