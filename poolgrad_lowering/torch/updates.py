@@ -63,7 +63,7 @@ class _Template:
         written = self.write(target, {**each[0], **joined}, [sum(sizes)], taken)
         lengths = fresh(f"{names.UPDATE}.lengths", taken)
         target.initializer.append(numpy_helper.from_array(np.array(sizes, np.int64), lengths))
-        for theirs in filter(self._results.__contains__, own):
+        for theirs in (name for name in own if name in self._results):
             parts, whole = [bound[theirs] for bound in each], written[theirs]
             target.node.append(helper.make_node("Split", [whole, lengths], parts, f"{whole}.split", axis=0))
             target.value_info.extend(map(partial(self._declared, theirs), parts, ([size] for size in sizes)))
@@ -112,6 +112,7 @@ class _Updates:
     bound: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def write(self, target: GraphProto, taken: set[str]) -> None:
+        """Write the nodes for all parameters."""
         for together in side_by_side(self.shapes) if self.may_join else ([name] for name in self.shapes):
             bound = [self.bound[name] for name in together]
             if len(together) == 1:

@@ -183,7 +183,7 @@ def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, 
     return found.movedim((-2, -1), (dim1, dim2))
 
 
-def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return the elements on a diagonal: every (columns + 1)-th of the joined axes, or the sums of a masked square.
 
     Returns `NotImplemented` for others of symbolic sizes. torch's translation multiplies with a mask of computed sizes.
@@ -202,10 +202,10 @@ def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
 
 
 OF_VIEWS: dict[Any, Callable[..., Tensor]] = {
-    aten.diagonal.default: diagonal_copy,
+    aten.diagonal.default: diagonal,
     aten.diagonal_scatter.default: diagonal_scatter,
 }
-"""Writes to views of tensors, which only a trace without writes has as operators."""
+"""Views of tensors and writes to them, which only a trace without writes has as operators."""
 
 INDEXING: dict[Any, Callable[..., Tensor]] = {
     aten.diagonal_scatter.default: diagonal_scatter,

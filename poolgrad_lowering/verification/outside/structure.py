@@ -149,9 +149,10 @@ def calls_of(models: Pair, functions: tuple[FunctionProto, FunctionProto]) -> It
 
     Only calls in the original's main graph and its subgraphs count, not those in other functions.
     """
-    known = tensor_types(models[0])
+    unit = flat.main_unit(models[0])
+    known = tensor_types(models[0], unit)
     seen = set()
-    for node in flat.main_unit(models[0]).nodes:
+    for node in unit.nodes:
         if flat.called_name(node.proto) != flat.function_name(functions[0]):
             continue
         values = [*node.inputs, *[""] * max(len(function.input) for function in functions)]  # a call may omit inputs
