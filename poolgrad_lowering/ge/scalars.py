@@ -11,7 +11,7 @@ lose theirs, since GE is not told their shapes. Names and shapes of the graph's 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
@@ -84,6 +84,18 @@ def _takes_axis(node: NodeProto) -> bool:
     return is_standard(node) and (node.op_type in _ELEMENTWISE or node.op_type in _VIEWS or node.op_type == "Expand")
 
 
+def _parted(nodes: Iterable[NodeProto], names: Iterable[str]) -> tuple[list[NodeProto], list[NodeProto]]:
+    """Return the nodes that do not depend on values with these names, and those that do."""
+    reached, without, dependent = set(names), list[NodeProto](), list[NodeProto]()
+    for node in nodes:
+        if reached.isdisjoint(names_read([node])):
+            without.append(node)
+        else:
+            dependent.append(node)
+            reached.update(node.output)
+    return without, dependent
+
+
 class _Graph:
     """The main graph while its scalars get an axis. `_with_axis` are the values with one, by the scalar's name."""
 
@@ -101,16 +113,22 @@ class _Graph:
             types.learn(self._with_axis[name], types.elements.get(name), (1,))
 
     def write(self) -> None:
-        graph, waiting = self._model.graph, set(self._inputs)
-        for node in graph.node:
-            if not waiting.isdisjoint(names_read([node])):
-                self._unsqueeze_inputs()
-                waiting = set()
+        nodes, later = list(self._model.graph.node), list[NodeProto]()
+        if self._inputs:
+            nodes, later = _parted(nodes, self._inputs)
+        for node in nodes:
+            self._write(node)
+        if self._inputs:
+            self._unsqueeze_inputs()
+        for node in later:
             self._write(node)
         self._writer.replace_nodes()
 
     def _unsqueeze_inputs(self) -> None:
-        """Add the node of the dialect: as late as possible, so that onnxruntime orders it behind what precedes it."""
+        """Add the node of the dialect, behind all nodes that do not need it: onnxruntime then runs it before them.
+
+        Run between them, it would cut a sub-model in two.
+        """
         outputs = [self._with_axis[name] for name in self._inputs]
         name = self._writer.name(UNSQUEEZE_SCALARS)
         self._writer.keep(helper.make_node(UNSQUEEZE_SCALARS, self._inputs, outputs, name=name, domain=DOMAIN))
