@@ -204,7 +204,7 @@ SESSIONS = {
         f"--group=test --group=cann {WHEEL}",
     ),
     "coverage": Session(
-        "measure training steps out of PyTorch beside the CANN provider, for the tables of pages (an hour)",
+        "measure training steps out of PyTorch beside the CANN provider, for the tables of pages (ten minutes)",
         "nox -s cann-ep -- python tools/cann_home.py cann_ep; "
         "nox -s torch-step -- python -m tests.torch_step.steps build/steps --only '*__float32'; "
         "nox -s cann-ep -- env LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 "

@@ -13,16 +13,16 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
-from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size, static_dims
+from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size
 from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
-from poolgrad_lowering.model.ir.scopes import Scope, Value
+from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.standard.artifact_graphs import Update
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.update_writer import Array, UpdateWriter, claim, tensors_of
@@ -47,12 +47,11 @@ def join_step(
     outputs are the gradients. With `accumulate` the step has an input `update`: where it is false, the gradients are
     only added to those of the steps before.
     """
-    model, taken = index.model, index.names()
-    facts, scope, graph = Facts(index), index.scopes[0], model.graph
-    _require_shapes(facts, scope, graph)
-    of_gradients = {name: facts.shape(Value(scope, gradient)) for name, gradient in gradients.items()}
+    model, taken, graph = index.model, index.names(), index.model.graph
+    of_gradients = _shapes_of_gradients(index, gradients)
+    declared = {value.name: value.type.tensor_type for value in graph.input}
+    shapes = {name: _weight_shape(name, declared[name]) for name in gradients}
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
-    declared = {value.name: value for value in graph.input}
     renamed = {name: names.weight(name) for name in (*gradients, *frozen) if name in declared}
     renamed[graph.output[0].name] = names.LOSS
     reserved = {name for name in taken if name not in renamed}
@@ -60,19 +59,8 @@ def join_step(
         claim(name, reserved)
     rename(graph, renamed)
     found = {name: renamed.get(gradient, gradient) for name, gradient in gradients.items()}
-    for name in found:
-        tensor = declared[name].type.tensor_type
-        if tensor.elem_type != TensorProto.FLOAT or not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
-            raise FileError(
-                f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs: keep weights in "
-                "float32, and let the model cast them to 16 bits"
-            )
-    shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
     inliner = Inliner(graph, opset_of(model), taken)
     for name, known in of_gradients.items():
-        if known is not None and _has_other_shape(known, static_dims(shapes[name])):
-            why = "generate_artifacts leaves out the parts of a Split that nothing reads: use Slice, or read them all"
-            raise FileError(f"the gradient of '{name}' has shape {Shown(known)}, its weight {shapes[name]}; {why}")
         if known is None or not is_static(known):  # a graph engine has to know the ranks of operands
             gradient, found[name] = tensors_of({"": found[name]})[""], f"update/{name}/known"
             graph.node.extend(inliner.nodes(f"update/{name}", {found[name]: gradient.reshape(shapes[name])}))
@@ -88,12 +76,28 @@ def join_step(
     return writer.state
 
 
-def _require_shapes(facts: Facts, scope: Scope, graph: GraphProto) -> None:
-    """Raise `FileError` if a value of the forward graph has a gradient of another shape, by what is known of both."""
-    for name in (name for node in graph.node for name in node.output):
-        if (gradient := _GRADIENT.fullmatch(name)) is None:
-            continue
-        own, known = (facts.shape(Value(scope, each)) for each in (gradient[1], name))
+def _weight_shape(name: str, declared: TypeProto.Tensor) -> list[int]:
+    """Return the shape of a parameter; raises `FileError` if it is no float32 tensor of known sizes."""
+    if declared.elem_type != TensorProto.FLOAT or not all(dim.HasField("dim_value") for dim in declared.shape.dim):
+        raise FileError(
+            f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs: keep weights in "
+            "float32, and let the model cast them to 16 bits"
+        )
+    return [dim.dim_value for dim in declared.shape.dim]
+
+
+def _shapes_of_gradients(index: ModelIndex, gradients: Mapping[str, str]) -> dict[str, Shape | None]:
+    """Return the shapes of the gradients of parameters.
+
+    Raises `FileError` if the gradient of a parameter or of another value has another shape, by what is known of both.
+    """
+    facts, scope = Facts(index), index.scopes[0]
+    made = (name for node in index.model.graph.node for name in node.output)
+    every = {name: found[1] for name in made if (found := _GRADIENT.fullmatch(name))}
+    every |= {gradient: name for name, gradient in gradients.items()}
+    shapes = {name: facts.shape(Value(scope, name)) for name in every}
+    for gradient, value in every.items():
+        own, known = facts.shape(Value(scope, value)), shapes[gradient]
         if own is not None and known is not None and _has_other_shape(known, own):
             why = (
                 "leaves out the parts of a Split that nothing reads: use Slice, or read them all"
@@ -101,8 +105,9 @@ def _require_shapes(facts: Facts, scope: Scope, graph: GraphProto) -> None:
                 else "sums no gradient of what a Where broadcasts, nor of other operands whose sizes it does not know: "
                 "give them the shape of the result by Expand, and sizes as numbers"
             )
-            shapes = f"has shape {_shown(known)}, the value {_shown(own)}"
-            raise FileError(f"the gradient of '{gradient[1]}' {shapes}; generate_artifacts {why}")
+            text = f"has shape {_shown(known)}, the value {_shown(own)}"
+            raise FileError(f"the gradient of '{value}' {text}; generate_artifacts {why}")
+    return {name: shapes[gradient] for name, gradient in gradients.items()}
 
 
 def _shown(shape: Shape) -> Shown:

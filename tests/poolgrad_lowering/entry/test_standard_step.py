@@ -378,8 +378,8 @@ def of_a_where(model: onnx.ModelProto) -> None:
             lambda model: [entries.pop() for entries in (model.graph.node, model.graph.output) for _ in range(5)],
             "training_model.onnx' is no training model of generate_artifacts: it has no InPlaceAccumulatorV2",
         ),
-        ("training_model.onnx", exchange_gradients, "has shape [5], its weight [8]; generate_artifacts leaves out"),
-        ("training_model.onnx", without_a_sum, "has shape [batch, 128], its weight [5]; generate_artifacts leaves out"),
+        ("training_model.onnx", exchange_gradients, "has shape [5], the value [8]; generate_artifacts leaves out"),
+        ("training_model.onnx", without_a_sum, "has shape [batch, 128], the value [5]; generate_artifacts sums no"),
         (
             "training_model.onnx",
             of_a_where,
