@@ -253,32 +253,17 @@ def tools() -> str:
 
 
 def coverage() -> str:
-    """The table of training steps beside the CANN provider, as the session `coverage` measured them."""
-    rows = json.loads((DOCS / "graph_mode.json").read_text(encoding="utf-8"))
-    head = (
-        "network",
-        "optimizer",
-        "nodes",
-        "parts",
-        "nodes on the CPU",
-        "copies inside a step",
-        "bits of the CPU provider",
-    )
-    return table(
-        head,
-        [
-            (
-                row["network"],
-                row["optimizer"],
-                str(row["nodes"]),
-                str(row["parts"]),
-                str(row["on_cpu"]),
-                str(row["copies"]),
-                "yes" if row["same_bits"] else row["why"],
-            )
-            for row in rows
-        ],
-    )
+    """The table of training steps beside the CANN provider, as the session `coverage` measured them.
+
+    Steps of a network with different optimizers are one row where they differ in the number of nodes alone.
+    """
+    nodes: dict[tuple[str, ...], list[str]] = {}
+    for row in json.loads((DOCS / "graph_mode.json").read_text(encoding="utf-8")):
+        bits = "yes" if row["same_bits"] else row["why"]
+        key = (row["network"], *(str(row[name]) for name in ("parts", "on_cpu", "copies")), bits)
+        nodes.setdefault(key, []).append(f"{row['nodes']} {row['optimizer']}")
+    head = ("network", "nodes", "parts", "nodes on the CPU", "copies inside a step", "bits of the CPU provider")
+    return table(head, [(network, ", ".join(counts), *rest) for (network, *rest), counts in nodes.items()])
 
 
 def torch_reference() -> str:
