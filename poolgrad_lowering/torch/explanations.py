@@ -62,8 +62,11 @@ def untranslated(operator: object, place: str | None) -> str:
     `place` is where the model calls it, or that whose gradient it is.
     """
     advice = next((f": {text}" for name, text in _INSTEAD.items() if name in str(operator)), "")
-    where = "" if place is None else f", in {place}"
-    return f"torch has no translation to ONNX of the operator {operator}{where}{advice}"
+    return f"torch has no translation to ONNX of the operator {operator}{_where(place)}{advice}"
+
+
+def _where(place: str | None) -> str:
+    return "" if place is None else f", in {place}"
 
 
 def sentence(error: BaseException) -> str:
@@ -100,9 +103,12 @@ def explanation(error: BaseException, failed: str) -> str:
     for message, text in _KNOWN.items():
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
-                of_operator = untranslated(".".join(found.groups()), _noted_place(causes))
-                known = {"by": "", "place": _place(causes) or NO_PLACE, "untranslated": of_operator}
-                return text.format(*found.groups(), last=sentence(causes[-1]), **known)
+                noted = _noted_place(causes)
+                known = {"by": "", "place": _place(causes) or NO_PLACE, "where": _where(noted)}
+                known["untranslated"] = untranslated(".".join(found.groups()), noted)
+                last = sentence(causes[-1])
+                known["last"] = next((why for part, why in _REASONS.items() if part in last), last)
+                return text.format(*found.groups(), **known)
     in_model = any(Path(frame.filename) == _CALL for frame in _frames(causes))
     where = f", in {_place(causes) or NO_PLACE}" if in_model else ""
     return f"{failed}{where}: {sentence(causes[-1])}"
@@ -128,7 +134,7 @@ _NUMBERS_DECIDE = (
 _KNOWN = {
     r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",
     r"Error when translating node .*target=torch\.ops\.([\w.]+)\]": (
-        "torch's translation to ONNX of the operator {0} fails: {last}"
+        "torch's translation to ONNX of the operator {0} fails{where}: {last}"
     ),
     r"'lengths' argument|failed to unpack .* got FakeTensor": (
         "a sequence is packed by the numbers in a tensor, its lengths, in {place}: a graph is the same for all "
@@ -142,6 +148,15 @@ _KNOWN = {
     ),
 }
 """What messages of torch look like, and the sentence for each."""
+
+
+_REASONS = {
+    "Unsupported attribute type: '<class 'torch.onnx._internal.exporter._tensors.SymbolicTensor'>'": (
+        "one of its attributes, such as the number of groups, is a symbolic size, and ONNX takes a number: give this "
+        "size as a number"
+    ),
+}
+"""What torch's exporter says of a node that it cannot translate, and the sentence for it."""
 
 
 def _of_functions(causes: list[BaseException]) -> str | None:

@@ -274,3 +274,10 @@ def test_types_without_kernels_and_batches_of_another_size() -> None:
         loop.step(input=torch.cat([X, X]), target=torch.zeros(1), learning_rate=0.1)
     with pytest.raises(ValueError, match=r"\(2, 3, 4, 5\) is given$"):
         loop.step(input=torch.zeros(2, 3, 4, 5), target=torch.zeros(1), learning_rate=0.1)
+
+
+def test_a_symbolic_number_of_groups() -> None:
+    """As of a convolution whose kernel each element of the batch modulates."""
+    net = Of(lambda y: torch.conv2d(y.flatten(0, 1)[None], torch.ones(len(y), 3, 1, 1) * y.mean(), groups=len(y)))
+    with pytest.raises(TorchExportError, match=r"in <lambda> \(test_messages\.py.*the number of groups, is a symbolic"):
+        export_training_step(net, lambda output, _: output.pow(2).mean(), (X, X), dynamic_batch=True)
