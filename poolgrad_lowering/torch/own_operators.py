@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from operator import mul
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 from onnxscript.onnx_opset import opset18
 from torch import Tensor
+from torch.nn import functional
 
 
 def _operator(schema: str, compute: Callable[..., Tensor], shape: Callable[..., Tensor]) -> Any:
@@ -84,6 +86,20 @@ turn_round = _operator(
 )
 """A weight with its elements in the opposite order along all axes of the kernel. ONNX has no flip."""
 
+to_space = _operator(
+    "to_space(Tensor x, int factor) -> Tensor",
+    functional.pixel_shuffle,
+    lambda x, factor: x.new_empty([x.shape[0], x.shape[1] // factor**2, *(size * factor for size in x.shape[2:])]),
+)
+"""A pixel shuffle of images of any height and width, of which a Reshape would have more than one size to compute."""
+
+to_depth = _operator(
+    "to_depth(Tensor x, int factor) -> Tensor",
+    functional.pixel_unshuffle,
+    lambda x, factor: x.new_empty([x.shape[0], x.shape[1] * factor**2, *(size // factor for size in x.shape[2:])]),
+)
+"""The reverse of `to_space`, its gradient."""
+
 zeros_along = _operator(
     "zeros_along(Tensor x, int axis) -> Tensor",
     lambda x, axis: x.new_zeros(x.shape[axis], dtype=torch.int64),
@@ -110,6 +126,12 @@ def _turn_round_written(weight: Any) -> Any:
     return opset18.Slice(weight, *(opset18.Constant(value_ints=list(operand)) for operand in operands))
 
 
+def _to_depth_written(x: Any, factor: int) -> Any:
+    """ONNX has the places of a block before the channels, and torch behind them."""
+    channels = np.arange(x.shape[1] * factor**2).reshape(factor**2, -1).T.flatten().tolist()
+    return opset18.Gather(opset18.SpaceToDepth(x, blocksize=factor), opset18.Constant(value_ints=channels), axis=1)
+
+
 def _zeros_along_written(x: Any, axis: int) -> Any:
     others = [other for other in range(len(x.shape)) if other != axis % len(x.shape)]
     operands = ([0] * len(others), [1] * len(others), others)
@@ -123,6 +145,10 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.poolgrad_lowering.repeat.default: _repeat_written,
     torch.ops.poolgrad_lowering.part.default: _part_written,
     torch.ops.poolgrad_lowering.turn_round.default: _turn_round_written,
+    torch.ops.poolgrad_lowering.to_space.default: lambda x, factor: opset18.DepthToSpace(
+        x, blocksize=factor, mode="CRD"
+    ),
+    torch.ops.poolgrad_lowering.to_depth.default: _to_depth_written,
     torch.ops.poolgrad_lowering.zeros_along.default: _zeros_along_written,
     torch.ops.prims.view_of.default: lambda x: opset18.Identity(x),  # noqa: PLW0108 - torch reads its signature
 }

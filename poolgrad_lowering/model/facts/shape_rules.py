@@ -20,6 +20,9 @@ from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 
+_IMAGES = 4
+"""The number of axes of images: batch, channels, height, width."""
+
 
 def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
     """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input, as numbers in [0, rank)."""
@@ -247,6 +250,21 @@ def _tile(known: Known, node: Node, _: Value) -> Shape | None:
     return tuple(size(pair) for pair in zip(source, repeats, strict=True))
 
 
+def _blocks(known: Known, node: Node, value: Value) -> Shape | None:
+    """Of a DepthToSpace or SpaceToDepth, which moves square blocks of each plane to channels or back."""
+    source, factor = known.shape(node.input(0)), integer(node, "blocksize", 0)
+    if source is None or len(source) != _IMAGES or factor is None or factor < 1:
+        return None
+    sides = (Dim(factor * factor), Dim(factor), Dim(factor))
+    to_space = node.is_a("DepthToSpace")
+    sizes = [source[0]]
+    for axis, (dim, side) in enumerate(zip(source[1:], sides, strict=True), start=1):
+        is_divided = to_space == (axis == 1)
+        found = dim.divided_by(side) if is_divided else size((dim, side))
+        sizes.append(opaque(value, axis) if found is None else found)
+    return tuple(sizes)
+
+
 def concatenated(known: Known, node: Node, value: Value) -> Shape | None:
     """Return the shape of the inputs one after the other along the attribute `axis`."""
     shapes = [known.shape(operand) for operand in node.inputs]
@@ -302,6 +320,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),
     "Conv": _convolved,
     "ConvTranspose": _transposed_convolution,
+    "DepthToSpace": _blocks,
     "Expand": lambda known, node, value: common_shape(value, known.shape(node.input(0)), known.integers(node.input(1))),
     "Flatten": _flatten,
     "Gather": gathered,
@@ -312,6 +331,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Resize": _resize,
     "Shape": _shape_shape,
     "Slice": sliced,
+    "SpaceToDepth": _blocks,
     "Squeeze": _squeeze,
     "Tile": _tile,
     "TopK": _top_k,

@@ -24,6 +24,7 @@ from poolgrad_lowering.torch.operators.padding import PADS
 from poolgrad_lowering.torch.operators.pools import POOLS
 from poolgrad_lowering.torch.operators.quantization import QUANTIZATIONS
 from poolgrad_lowering.torch.operators.random_numbers import OF_RANDOM_NUMBERS
+from poolgrad_lowering.torch.own_operators import to_depth, to_space
 
 Decompositions = dict[Any, Callable[..., Any]]
 """Functions that compute operators, by the overload of the operator."""
@@ -155,6 +156,15 @@ def _split_with_sizes(x: Tensor, sizes: Sequence[Any], axis: int = 0) -> Any:
     return [aten.slice(x, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
+def _blocks(operator: Any, write: Any, x: Tensor, factor: int) -> Any:
+    """Return a pixel shuffle or its reverse; of images of symbolic sizes as `write` does."""
+    is_symbolic = not all(isinstance(size, int) for size in x.shape[2:])
+    return (write if x.ndim == _IMAGES and factor > 1 and is_symbolic else _BLOCKS[operator])(x, factor)
+
+
+_IMAGES = 4
+_BLOCKS = decompositions_of([aten.pixel_shuffle, aten.pixel_unshuffle])
+
 _OWN: Decompositions = {
     **ELEMENTARY,
     **ELEMENTWISE,
@@ -179,6 +189,10 @@ _OWN: Decompositions = {
     # torch translates the product with a number made of symbolic sizes beside a tensor only.
     aten.mul.Scalar: lambda x, by: NotImplemented if isinstance(by, (int, float)) else aten.mul.Tensor(x, by),
     aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
+    **{
+        each: partial(_blocks, each, write)
+        for each, write in ((aten.pixel_shuffle.default, to_space), (aten.pixel_unshuffle.default, to_depth))
+    },
     aten.repeat.default: _repeat,
     aten.scatter_add.default: partial(_scatter, aten.scatter_add.default),
     aten.scatter_reduce.two: _scatter_reduce,

@@ -15,7 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.torch.internals.tracing import decompositions_of
+
 aten = torch.ops.aten
+_BACKWARD = decompositions_of([aten.native_group_norm_backward])[aten.native_group_norm_backward.default]
 
 
 def batch_norm(
@@ -80,16 +83,72 @@ def group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return what aten.native_group_norm returns: y in the type of x, mean and 1/√(variance + eps), (batch, groups).
 
-    Computes in float32 or wider, which mean and 1/√ are in.
+    Computes in float32 or wider, which mean and 1/√ are in. Planes of symbolic sizes stay what they are: a Reshape
+    could not tell these sizes.
     """
-    rows = x.to(wide_type(x)).reshape(batch, groups, channels // groups * math.prod(x.shape[2:]))
-    normalized, mean, inverse = _normalized(rows, [2], eps)
-    y, shape = normalized.reshape(x.shape), [-1, *[1] * (x.ndim - 2)]
+    shape = [-1, *[1] * (x.ndim - 2)]
+    if _has_symbolic_planes(x):
+        centred = x.to(wide_type(x))
+        mean = _average(centred, groups)
+        centred = centred - _of_channels(mean, x)
+        inverse = torch.rsqrt(_average(centred * centred, groups) + eps)
+        y = centred * _of_channels(inverse, x)
+    else:
+        rows = x.to(wide_type(x)).reshape(batch, groups, channels // groups * math.prod(x.shape[2:]))
+        normalized, mean, inverse = _normalized(rows, [2], eps)
+        y = normalized.reshape(x.shape)
     if weight is not None:
         y = y * weight.reshape(shape)
     if bias is not None:
         y = y + bias.reshape(shape)
     return y.to(x.dtype), mean.reshape(batch, groups), inverse.reshape(batch, groups)
+
+
+def group_norm_backward(
+    dy: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    inverse: Tensor,
+    weight: Tensor | None,
+    batch: int,
+    channels: int,
+    size: int,
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    """Return what aten.native_group_norm_backward returns: the `wanted` ones of the gradients of x, weight and bias.
+
+    Planes of symbolic sizes stay what they are; others are computed as torch does. With x̂ the normalized x and g the
+    product of dy and the weight, the gradient of x is (g − avg(g) − x̂ · avg(g · x̂)) / √(variance + eps), by averages
+    over groups, and those of weight and bias are the sums of dy · x̂ and of dy.
+    """
+    if not _has_symbolic_planes(x):
+        return _BACKWARD(dy, x, mean, inverse, weight, batch, channels, size, groups, wanted)
+    wide, rest = wide_type(x), [0, *range(2, x.ndim)]
+    scale = _of_channels(inverse, x)
+    normalized, given = (x.to(wide) - _of_channels(mean, x)) * scale, dy.to(wide)
+    g = given if weight is None else given * weight.to(wide).reshape([-1, *[1] * (x.ndim - 2)])
+    of_g, of_product = (_of_channels(_average(each, groups), x) for each in (g, g * normalized))
+    dx = ((g - of_g - normalized * of_product) * scale).to(x.dtype)
+    sums = ((given * normalized).sum(rest), given.sum(rest))
+    found = (dx, *(each if weight is None else each.to(weight.dtype) for each in sums))
+    return tuple(each if is_wanted else None for each, is_wanted in zip(found, wanted, strict=True))
+
+
+def _has_symbolic_planes(x: Tensor) -> bool:
+    return not all(isinstance(size, int) for size in x.shape[2:])
+
+
+def _average(x: Tensor, groups: int) -> Tensor:
+    """Return the averages over groups of channels, (batch, groups)."""
+    of_channels = x.mean(list(range(2, x.ndim)))
+    return of_channels.reshape(-1, groups, x.shape[1] // groups).mean(2)
+
+
+def _of_channels(values: Tensor, x: Tensor) -> Tensor:
+    """Return values of groups, (batch, groups), for each channel of x: (batch, channels, 1, …)."""
+    repeated = values[:, :, None] * torch.ones(x.shape[1] // values.shape[1], dtype=values.dtype)
+    return repeated.reshape(-1, x.shape[1], *[1] * (x.ndim - 2))
 
 
 def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,5 +184,6 @@ NORMALIZATIONS: dict[Any, Callable[..., Any]] = {
     aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
     aten.native_batch_norm.default: batch_norm,
     aten.native_group_norm.default: group_norm,
+    aten.native_group_norm_backward.default: group_norm_backward,
     aten.native_layer_norm.default: layer_norm,
 }

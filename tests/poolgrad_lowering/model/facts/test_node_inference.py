@@ -42,7 +42,7 @@ NODES = [
     "Y = Pow(S, X)",
     "Y = ReduceMax<axes = [1]>(S)",
     "Y = ReduceMax<axes = [1], keepdims = 0>(S)",
-    "Y = DepthToSpace<blocksize = 2>(X)",
+    "C = Concat<axis = 1>(X, X, X, X) Y = DepthToSpace<blocksize = 2>(C)",
     "Y = SpaceToDepth<blocksize = 2>(S)",
     "Y = Clip(X, , )",
     "Y = Size(X)",

@@ -48,6 +48,8 @@ CASES = [
     ("Constant", "Y = Constant<value_float = 1.0>()", [(1,)], 16),
     ("Range", f"{RANGE} Y = Range(zero, s, one)", [(3, 2)], 16),
     ("ConstantOfShape", "s = Shape(X) Y = ConstantOfShape(s)", [(2, 3)], 16),
+    ("DepthToSpace", 'Y = DepthToSpace<blocksize = 2, mode = "CRD">(X)', [(2, 8, 3, 5)], 16),
+    ("SpaceToDepth", "Y = SpaceToDepth<blocksize = 3>(X)", [(2, 2, 6, 9)], 16),
     ("Expand", "s = Shape(X) z = Constant<value = float {0.0}>() Y = Expand(z, s)", [(2, 3)], 16),
     ("Expand", "s = Shape(X) z = Constant<value = float[1,1] {0.0}>() Y = Expand(z, s)", [(2, 3)], 16),
     ("Expand", "s = Constant<value_ints = [1]>() Y = Expand(X, s)", [(2, 3)], 16),
@@ -228,6 +230,8 @@ NOTHING = [
     'Y = ArgMax<axis = "0">(X)',
     *(f"Y = ArgMax<keepdims = {kept}>(X)" for kept in ("[1]", "2", "-1")),
     "Y = ArgMax(nobody)",
+    "s = Constant<value_ints = [1, 2, 3, 4]>() x = Reshape(X, s) Y = SpaceToDepth<blocksize = 0>(x)",
+    "Y = SpaceToDepth<blocksize = 1>(X)",
     "s = Constant<value = float[3] {1.0, inf, 1.0}>() Y = Resize(X, , s)",
     *(
         f"s = Constant<value_ints = [2, 3, {size}]>() Y = Resize{attributes}(X, , , s)"
