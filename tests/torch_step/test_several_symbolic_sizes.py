@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,21 +14,8 @@ from torch.export import Dim
 from torch.nn import functional
 
 from poolgrad_lowering import export_cann, lower, verify
-from poolgrad_lowering.torch import TrainingStep, export_training_step
-from tests.torch_step.symbolic_steps import Function, check_for
-
-
-def squared(model: nn.Module, x: Tensor, shapes: Mapping[str, Any], **options: Any) -> TrainingStep:
-    """Return the step of a model whose loss is the mean of squares."""
-    return export_training_step(
-        model, lambda y, _: (y * y).mean(), (x, torch.zeros(1)), dynamic_shapes=shapes, optimizer="sgd", **options
-    )
-
-
-def check_squared(step: TrainingStep, other: Tensor) -> None:
-    """Compare two steps, and one of another input."""
-    step.check(steps=2)
-    check_for(step, other, torch.zeros(1))
+from poolgrad_lowering.torch import export_training_step
+from tests.torch_step.symbolic_steps import Function, assert_whole, check_for, check_squared, squared
 
 
 def test_masks_of_a_symbolic_size_are_no_obstacle() -> None:
@@ -36,13 +23,6 @@ def test_masks_of_a_symbolic_size_are_no_obstacle() -> None:
     model = nn.Sequential(nn.Linear(4, 4), Function(lambda x: ((x @ x.T).triu(1) + torch.eye(len(x))).mean()))
     step = export_training_step(model, None, (torch.randn(6, 4),), dynamic_batch=True, optimizer="sgd")
     assert not export_cann(step.model).report.obstacles
-
-
-def assert_whole(step: TrainingStep) -> None:
-    """Graph mode takes the whole step, which provably computes the same in its export."""
-    export = export_cann(step.model)
-    assert not export.report.obstacles
-    assert verify(step.model, export.model, whole_model=False).proven
 
 
 class Attended(nn.Module):
@@ -387,23 +367,3 @@ def test_positions_that_are_known_along_an_axis(pick: Callable[[Tensor], Tensor]
     assert all(node.op_type != "ScatterElements" for node in step.model.graph.node)
     check_squared(step, torch.randn(3, 7, 4))
     assert_whole(step)
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        nn.PixelShuffle(2),
-        nn.PixelUnshuffle(2),
-        nn.GroupNorm(2, 8),
-        nn.Sequential(nn.GroupNorm(4, 8, affine=False), nn.PixelUnshuffle(2), nn.Conv2d(32, 4, 1), nn.PixelShuffle(2)),
-    ],
-    ids=["shuffle", "unshuffle", "groups", "all"],
-)
-@pytest.mark.parametrize("is_mixed", [False, True])
-def test_images_of_any_size_are_no_obstacle_to_layers_of_channels(layer: nn.Module, *, is_mixed: bool) -> None:
-    """torch's reshape planes, of which batch, height and width are three sizes that a Reshape cannot tell."""
-    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), layer, nn.Tanh())
-    with torch.autocast("cpu", torch.float16, enabled=is_mixed):
-        step = squared(model, torch.randn(2, 3, 6, 8), {"input": {0: "batch", 2: "2*height", 3: "2*width"}})
-    assert_whole(step)
-    check_squared(step, torch.randn(3, 3, 4, 10))

@@ -24,6 +24,7 @@ from poolgrad_lowering.torch.internals.branches import answer_without_error
 from poolgrad_lowering.torch.internals.tracing import (
     NUMBERS_DECIDE,
     asked_of,
+    is_known,
     name_of,
     of_constants,
     trace,
@@ -111,6 +112,15 @@ def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:
     if all(isinstance(size, int) and size == 1 for size in sizes):
         return input.mean([*range(-1, -rank - 1, -1)], keepdim=True)
     return _ADAPTIVE[rank](input.contiguous(), output_size)
+
+
+def _avg_pool(rank: int, input: Tensor, kernel_size: Any, *others: Any, **named: Any) -> Tensor:
+    """Return torch's function, which makes numbers of symbolic sizes; a mean, where one window is the whole plane."""
+    kernel = [kernel_size] * rank if isinstance(kernel_size, int | torch.SymInt) else list(kernel_size)
+    is_plain = not others and not named and not all(isinstance(size, int) for size in kernel)
+    if is_plain and all(is_known(size == extent) for size, extent in zip(kernel, input.shape[-rank:], strict=True)):
+        return input.mean([*range(-rank, 0)], keepdim=True)
+    return _AVERAGE[rank](input, kernel_size, *others, **named)
 
 
 def _attention(*arguments: Any, **named: Any) -> Tensor:
@@ -255,6 +265,8 @@ _LARGEST_MASK = 2**20
 
 _ADAPTIVE = {1: functional.adaptive_avg_pool1d, 2: functional.adaptive_avg_pool2d, 3: functional.adaptive_avg_pool3d}
 
+_AVERAGE = {2: functional.avg_pool2d, 3: functional.avg_pool3d}
+
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
     Tensor.__getitem__: _element,
@@ -273,4 +285,5 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **RECURRENT,
     **SPECTRA,
     **{pool: partial(_in_order, rank) for rank, pool in _ADAPTIVE.items()},
+    **{pool: partial(_avg_pool, rank) for rank, pool in _AVERAGE.items()},
 }
