@@ -25,11 +25,11 @@ LINES = {
     "dialect": 2_279,
     "entry": 3_722,
     "ge": 3_396,
-    "model": 7_063,
+    "model": 7_083,
     "report": 1_949,
     "standard": 3_196,
-    "torch": 8_756,
-    "verification": 7_057,
+    "torch": 8_884,
+    "verification": 7_058,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
