@@ -231,6 +231,10 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         y.cumprod(1),
         (y[..., :2] - y[..., 2:]).clamp(0).prod(-1),
     ],
+    "numbers less integers": lambda y, _: [
+        y * (1.0 - (y > 0).long()),
+        y - torch.rsub(torch.arange(4), 0.5, alpha=2),
+    ],
     "functions": lambda y, _: [
         functional.adaptive_avg_pool2d(y.permute(0, 3, 1, 2), 1),
         functional.adaptive_avg_pool1d(y.flatten(2).permute(0, 2, 1), 1),

@@ -131,6 +131,15 @@ def of_numbers(extreme: Any, x: Tensor, dim: int, keepdim: bool = False) -> tupl
     return values.to(torch.bool), positions
 
 
+def from_number(x: Tensor, number: Number, alpha: Number = 1) -> Tensor:
+    """Return a number less x, of one type: torch's exporter finds no operator of a float and a tensor of integers.
+
+    Returns `NotImplemented` if x has the type of the result.
+    """
+    dtype = torch.result_type(x, number)
+    return NotImplemented if x.dtype == dtype else aten.rsub(x.to(dtype), number, alpha)
+
+
 def trilinear(
     one: Tensor,
     two: Tensor,
@@ -200,4 +209,5 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
     aten.nanmedian.dim: nanmedian,
     aten.pow.Tensor_Tensor: power,
+    aten.rsub.Scalar: from_number,
 }
