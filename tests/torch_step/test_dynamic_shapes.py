@@ -138,6 +138,7 @@ WITH_ANY_SIZE: dict[str, nn.Module] = {
     "len": Function(lambda x: x / len(x[0, 0]) + x.new_ones(len(x), 1, 1, 1)),
     "parts": Function(lambda x: x[:, :1] + x[:, 1:] + functional.pad(x[:, :, 1:], (0, 0, 1, 0))),
     "repeats": Function(lambda x: x + torch.ones(2, 1, 1).repeat(1, 1, x.shape[2], 1)),
+    "a view of repeats": Function(lambda x: x * torch.arange(1.0, 3).repeat(n := x.shape[2], 1).view(2 * n)[:n, None]),
     "a strided convolution": nn.Conv2d(2, 2, 3, 2, 1),
     "a transposed convolution": nn.ConvTranspose2d(2, 2, 3, 2, 1),
 }

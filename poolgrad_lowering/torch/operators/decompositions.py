@@ -130,13 +130,14 @@ def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
 def _repeat(x: Tensor, repeats: Sequence[Any]) -> Tensor:
     """Return x repeated along its axes, by an Expand if a size says how often: CANN's Tile has to know it.
 
-    Returns `NotImplemented` for numbers.
+    It has memory of its own, of which a model may take views. Returns `NotImplemented` for numbers.
     """
     if all(isinstance(times, int) for times in repeats):
         return NotImplemented
     pairs = [*zip(repeats, [1] * (len(repeats) - x.ndim) + list(x.shape), strict=True)]
     apart = x.reshape([each for _, size in pairs for each in (1, size)])
-    return apart.expand([each for pair in pairs for each in pair]).reshape([times * size for times, size in pairs])
+    repeated = apart.expand([each for pair in pairs for each in pair]).reshape([times * size for times, size in pairs])
+    return repeated.clone(memory_format=torch.contiguous_format)
 
 
 def _split(x: Tensor, size: Any, axis: int = 0) -> Any:
