@@ -123,15 +123,16 @@ def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, MethodType):
         return value.__self__, value.__func__
     if isinstance(value, FunctionType):
-        return map(_content, value.__closure__ or ())
+        return map(content, value.__closure__ or ())
     if isinstance(value, (Tensor, type, ModuleType)):
         return ()
     is_shared = type(value).__module__.partition(".")[0] in _NO_STATE
     return [vars(value)] if hasattr(value, "__dict__") and (not is_shared or isinstance(value, _WITH_STATE)) else ()
 
 
-def _content(cell: Any) -> Any:
+def content(cell: Any) -> Any:
+    """Return the value of a variable that a function has from outside, or None before it has one."""
     try:
         return cell.cell_contents
-    except ValueError:  # the variable has no value yet
+    except ValueError:
         return None

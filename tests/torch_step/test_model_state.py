@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import deque
 from collections.abc import Callable
@@ -173,6 +174,39 @@ def test_a_model_stays_what_it_is(change: Callable[[Any], None]) -> None:
     assert found_in(net) == expected
     export_forward(net, (X,))
     assert found_in(net) == expected
+
+
+class Positions(nn.Module):
+    """A model whose functions keep what they return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    @functools.lru_cache(maxsize=4)  # noqa: B019
+    def scales(self, count: int) -> Tensor:
+        return torch.arange(count) / count
+
+    @functools.cache  # noqa: B019
+    def shifts(self, count: int) -> tuple[Tensor, ...]:
+        return torch.arange(1.0, count + 1).split(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layer(x) * self.scales(4) + torch.cat(self.shifts(4))
+        return found
+
+
+def test_functions_keep_no_tensors_of_a_trace() -> None:
+    x = torch.randn(2, 3)
+    net = Positions()
+    step = export_training_step(net, nn.functional.mse_loss, (x, torch.randn(2, 4)))
+    expected = net(x)
+    assert type(expected) is Tensor
+    step.check()
+    Positions.scales.cache_clear()
+    Positions.shifts.cache_clear()
+    export_forward(net, (x,))
+    assert torch.equal(net(x), expected)
 
 
 class Fails(torch.autograd.Function):  # type: ignore[name-defined]
