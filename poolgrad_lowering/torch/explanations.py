@@ -142,6 +142,10 @@ _KNOWN = {
         "sequence. Take the last outputs with gather, and leave those of the padding out of the loss with torch.where"
     ),
     r"data-dependent|_local_scalar_dense|unbacked symbols": _NUMBERS_DECIDE,
+    r"unhashable type: non-nested SymInt": (
+        "a symbolic size is a key of a dictionary or of functools.lru_cache, in {place}: only numbers are. Write this "
+        "part without a cache by sizes, e.g. by the `__wrapped__` of the function"
+    ),
     r"does not require grad and does not have a grad_fn": (
         "a gradient is computed in {place} of what does not depend on a tensor with requires_grad: give the tensor "
         "requires_grad in the model's forward"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import warnings
 from typing import Any
@@ -151,6 +152,16 @@ def test_layers() -> None:
     assert "Tile" not in {node.op_type for node in step.model.graph.node}  # CANN has to know its repeats
     step.check()
     check_for(step, torch.randn(4, 3, 13, 10), LABELS)
+
+
+@functools.lru_cache
+def ramp(size: int) -> Tensor:
+    return torch.arange(size) + 0.5
+
+
+def test_a_cache_by_sizes_is_refused() -> None:
+    with pytest.raises(TorchExportError, match=r"functools\.lru_cache, in <lambda> \(test_dynamic_shapes\.py, line "):
+        export(Function(lambda x: x * ramp(x.shape[3])), dynamic_shapes={"x": {3: "width"}})
 
 
 CONDITIONS: dict[str, tuple[nn.Module, str]] = {
