@@ -9,7 +9,7 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from torch._subclasses.fake_tensor import FakeTensor
@@ -34,12 +34,11 @@ def caches_without_fakes() -> Iterator[None]:
 def _cached_functions() -> Iterator[_Cached[Any]]:
     """Yield those of modules that torch is not, of their classes, and those that a decorator has in a closure."""
     for name, module in list(sys.modules.items()):
-        if not isinstance(module, ModuleType):
-            continue
-        file = vars(module).get("__file__")
+        named = getattr(module, "__dict__", {})  # a program may put any object there
+        file = named.get("__file__")
         if name != "__main__" and (file is None or not is_file_of_a_model(file)):
             continue
-        values = list(vars(module).values())
+        values = list(named.values())
         classes = (value for value in values if isinstance(value, type) and value.__module__ == name)
         for each in (*values, *(value for kind in classes for value in vars(kind).values())):
             function = getattr(each, "__func__", each) if isinstance(each, (staticmethod, classmethod)) else each
