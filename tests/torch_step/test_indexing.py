@@ -215,6 +215,15 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         torch.stack([torch.eye(4)[each] for each in of]) * y[0, 0, 0],
         y[:, :, []].sum(2),
     ],
+    "lists": lambda y, mask: [  # which torch takes for tuples, but for the last two
+        y[[slice(None), slice(1, -1)]],
+        y[[..., None, 1]],
+        y[[[0, 1], [1, 2]]],
+        y[[torch.tensor([0, 1]), 2]],
+        y[[slice(None), slice(None), mask]],
+        y[[1, 0, 0]],
+        y[[True, False]],
+    ],
     "masks of sizes": lambda y, _: [
         (s := y[0, 0] @ y[0, 0].T)[~torch.eye(4, dtype=torch.bool)].view(4, 3).logsumexp(1),
         s.masked_select(torch.ones(4, 4, dtype=torch.bool).fill_diagonal_(False)).view(4, -1),
@@ -245,6 +254,7 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
 @pytest.mark.parametrize("name", PARTS)
 def test_steps(name: str) -> None:
     torch.manual_seed(0)

@@ -219,8 +219,11 @@ def _element(x: Tensor, places: Any) -> Tensor:
     """Return torch's function; where that asks for the number in a tensor, a gather.
 
     A tensor without axes is a position: torch indexes by its number, as Python does. A mask that is the same for all
-    batches is the positions where it is true, whose count is a size that is known.
+    batches is the positions where it is true, whose count is a size that is known. Of other sequences than tuples,
+    torch takes some for a tuple of places and some for positions along one axis.
     """
+    if not isinstance(places, (tuple, Tensor)):
+        return x[places]
     each = [known for place in (places if isinstance(places, tuple) else [places]) for known in _known(place)]
     try:
         return x[tuple(each)]
