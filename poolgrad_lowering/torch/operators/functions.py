@@ -188,6 +188,23 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
 
+def _diagonal(input: Tensor, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return torch's function, which makes a number of a symbolic offset: the main diagonal of the square beside it."""
+    if not isinstance(offset, torch.SymInt):
+        return input.diagonal(offset, dim1, dim2)
+    if offset < 0:
+        offset, dim1, dim2 = -offset, dim2, dim1
+    count = min(input.shape[dim1], input.shape[dim2] - offset)
+    return input.narrow(dim1, 0, count).narrow(dim2, offset, count).diagonal(0, dim1, dim2)
+
+
+def _diag(input: Tensor, diagonal: Any = 0, **named: Any) -> Tensor:
+    """Return torch's function, of a matrix with a symbolic offset too."""
+    if isinstance(diagonal, torch.SymInt) and input.ndim == 2:
+        return _diagonal(input, diagonal)
+    return torch.diag(input, diagonal, **named)
+
+
 def _one_hot(tensor: Tensor, num_classes: Any = -1) -> Tensor:
     """Return torch's function, which makes a number of a symbolic number of classes, of that number too."""
     if isinstance(num_classes, int):
@@ -276,6 +293,8 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     Tensor.masked_select: _masked_select,
     torch.masked_select: _masked_select,
     Tensor.fill_diagonal_: _fill_diagonal,
+    **dict.fromkeys((Tensor.diagonal, torch.diagonal), _diagonal),
+    **dict.fromkeys((Tensor.diag, torch.diag), _diag),
     Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
