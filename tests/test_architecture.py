@@ -28,7 +28,7 @@ LINES = {
     "model": 7_083,
     "report": 1_949,
     "standard": 3_196,
-    "torch": 8_960,
+    "torch": 8_982,
     "verification": 7_058,
 }
 """The most lines of each room's Python."""
