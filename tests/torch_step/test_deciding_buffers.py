@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
 
@@ -71,3 +72,20 @@ def test_a_weight_that_is_trained() -> None:
     model = Initialised(lambda ready: ready > 0, nn.Parameter(torch.ones(())))
     with pytest.raises(TorchExportError, match=r"the numbers in a tensor, by torch\.Tensor\.__bool__ in "):
         export_training_step(model, nn.functional.mse_loss, (X, X))
+
+
+class Padded(nn.Module):
+    """Keeps a size in a buffer, as layers of audio codecs do, and gives the tensor to a function of torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv1d(1, 4, 3)
+        self.register_buffer("kernel", torch.tensor(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(functional.pad(x, (0, self.kernel - 1)))
+
+
+def test_a_number_in_an_argument_of_a_function() -> None:
+    step = export_training_step(Padded(), lambda y, _: y.square().mean(), (X[:, None], X), optimizer="sgd")
+    step.check(steps=2)

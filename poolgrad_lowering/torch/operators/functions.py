@@ -30,6 +30,7 @@ from poolgrad_lowering.torch.internals.tracing import (
     trace,
     unknown_sizes,
 )
+from poolgrad_lowering.torch.internals.trees import flatten, unflatten
 from poolgrad_lowering.torch.operators.compositions import COMPOSITIONS, bound
 from poolgrad_lowering.torch.operators.recurrent import RECURRENT
 from poolgrad_lowering.torch.operators.spectra import SPECTRA
@@ -66,12 +67,32 @@ class Rewritten(TorchFunctionMode):
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
             raise _decided_by(function)
         try:
-            found = _WRITTEN.get(function, function)(*args, **(kwargs or {}))
+            found = self._computed(function, args, kwargs or {})
         except NUMBERS_DECIDE as error:
             raise (self._maker(error) or _decided_by(function)) from error
         for symbol in unknown_sizes(found):
             self._makers.setdefault(symbol, _decided_by(function))
         return found
+
+    def _computed(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Return what a function gives, or its replacement; with numbers in place of tensors, where these decide."""
+        written = _WRITTEN.get(function, function)
+        try:
+            return written(*args, **kwargs)
+        except NUMBERS_DECIDE:
+            leaves, structure = flatten((args, kwargs))
+            numbers = [self._number(leaf) for _, leaf in leaves]
+            if all(number is leaf for number, (_, leaf) in zip(numbers, leaves, strict=True)):
+                raise
+        args, kwargs = unflatten(numbers, structure)
+        return written(*args, **kwargs)
+
+    def _number(self, value: Any) -> Any:
+        """Return the integer in a tensor that is known, as of a buffer with a size of the model; else the value."""
+        if not isinstance(value, Tensor) or value.ndim or value.dtype not in _INTEGERS:
+            return value
+        found = of_constants(Tensor.item, value, self._known, self._note)
+        return value if found is NotImplemented else found
 
     def _note(self, tensor: Tensor) -> None:
         self.asked.setdefault(tensor, _place())
@@ -277,6 +298,8 @@ _DECIDING = frozenset((Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tens
 
 _ASKING = _DECIDING | {Tensor.item, Tensor.numpy, Tensor.tolist}
 """Functions that give Python the numbers in a tensor."""
+
+_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
 
 _MASKS = (torch.bool, torch.uint8)
 
