@@ -41,13 +41,17 @@ def sliced(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 def _sizes_between(known: Known, node: Node, source: Shape, cut: Sequence[int]) -> dict[int, Dim]:
-    """Return the sizes that a Slice leaves between computed bounds, multiples of what the size is one of: N to 2·N."""
+    """Return the sizes that a Slice leaves between computed bounds, multiples of what the size is one of: N to 2·N.
+
+    The end may be the last element.
+    """
     starts, ends = known.integers(node.input(1)), known.integers(node.input(2))
     steps = set(static_integers(known, node, 4) or [1])
     if starts is None or ends is None or not len(starts) == len(ends) == len(cut) or steps != {1}:
         return {}
     found = {}
-    for axis, start, end in zip((axis % len(source) for axis in cut), starts, ends, strict=True):
+    for axis, start, stop in zip((axis % len(source) for axis in cut), starts, ends, strict=True):
+        end = source[axis] if stop.static == _LAST else stop
         factors = {bound.symbols for bound in (start, end, source[axis]) if bound.static != 0}
         if len(factors) <= 1 and 0 <= start.coefficient <= end.coefficient <= source[axis].coefficient:
             count = end.coefficient - start.coefficient
