@@ -73,8 +73,8 @@ def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
          ["N", "3", "L"]),
         ("A = Concat<axis = 0>(X, X, X) z = Constant<value_ints = [0]>() o = Shape<end = 1>(X)"
          " e = Shape<end = 1>(A) Y = Slice(A, o, e, z)", ["2*N", "3", "L"]),
-        ("A = Concat<axis = 0>(X, X) z = Constant<value_ints = [0]>() e = Constant<value_ints = [9223372036854775807]>()"
-         " o = Shape<end = 1>(X) Y = Slice(A, o, e, z)", ["N", "3", "L"]),
+        ("A = Concat<axis = 0>(X, X) e = Constant<value_ints = [9223372036854775807]>()"
+         " z = Constant<value_ints = [0]>() o = Shape<end = 1>(X) Y = Slice(A, o, e, z)", ["N", "3", "L"]),
         ("A = Concat<axis = 0>(X, X) z = Constant<value_ints = [0]>() e = Shape<end = 1>(A) Y = Slice(X, z, e, z)",
          ["?main:Y[0]", "3", "L"]),
         ("z = Constant<value_ints = [0]>() e = Shape<start = 2>(X) Y = Slice(X, z, e, z)", ["?main:Y[0]", "3", "L"]),
