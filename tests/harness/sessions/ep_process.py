@@ -41,6 +41,6 @@ def run_python(code: str, **environment: str) -> Any:
         check=False,
     )
     answers = [line.removeprefix("answer:") for line in done.stdout.splitlines() if line.startswith("answer:")]
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
     assert answers, done.stdout
     return json.loads(answers[-1])
