@@ -72,7 +72,7 @@ def verify(
     operators = compare_operators(original, given, rewritten, seed)
     given = with_operators
     compared = restored(original, given)
-    differences, cases = compare_structure((original, compared), ordered=compared is given)
+    differences, cases = compare_structure((original, compared))
     if differences:
         differences = [*mistaken(original, given), *differences]
     foreign = foreign_bodies(compared)

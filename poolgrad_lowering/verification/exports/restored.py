@@ -13,8 +13,10 @@ is among them. Whether they compute the same, only a run can tell.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
+from operator import itemgetter
 from typing import NamedTuple
 
 import onnx
@@ -58,13 +60,15 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context, put_back)
     nodes = _with_sources(original.graph, nodes, put_back)
+    scalars = [name for node in lowered.graph.node if node.op_type == UNSQUEEZE_SCALARS for name in node.input]
+    nodes = _in_order_of(original.graph, nodes, scalars)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
         return lowered
     protos.replace_entries(changed.graph, "node", nodes)
     if all(node.op_type != UNSQUEEZE_SCALARS for node in nodes):
         _drop_functions(changed, opset)
     _restore_declarations(original.graph, changed.graph, {name for node in lowered.graph.node for name in node.output})
-    return changed
+    return protos.in_order(changed)
 
 
 def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelProto:
@@ -166,6 +170,25 @@ def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], put_back: se
             found.append(original.node[waiting.pop()])
         found.append(node)
     return found + [original.node[at] for at in reversed(waiting)]
+
+
+def _in_order_of(original: GraphProto, nodes: Sequence[NodeProto], scalars: Collection[str]) -> list[NodeProto]:
+    """Return the nodes with those that need one of the scalars between the others, as they are in the original.
+
+    An export has them behind all others. Where either have not the order of the original, the nodes stay as they are.
+    """
+    place = {name: at for at, node in enumerate(original.node) for name in node.output if name}
+    reached = set(scalars)
+    parts: tuple[list[tuple[int, NodeProto]], ...] = ([], [])
+    for node in nodes:
+        needs = any(name in reached for each in protos.nested_nodes([node]) for name in each.input)
+        reached.update(node.output if needs else ())
+        part, places = parts[needs], [place[name] for name in node.output if name in place]
+        behind = part[-1][0] if part else -1  # where a node is that the original has not
+        part.append((max(places, default=behind), node))
+    if any(part != sorted(part, key=itemgetter(0)) for part in parts):
+        return list(nodes)
+    return [node for _, node in heapq.merge(*parts, key=itemgetter(0))]
 
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:

@@ -33,15 +33,14 @@ class Obligation(NamedTuple):
     types: dict[str, TensorType]
 
 
-def compare_structure(models: Pair, *, ordered: bool) -> tuple[list[Difference], list[Obligation]]:
+def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]:
     """Return the differences outside the sites, and the sites as cases.
 
-    With `ordered`, nodes have to be in the order of the original, if both models have an order in which they can run.
     A site in a function is one case for each call with different types or attributes, without a call a difference.
     """
     differences = compare_models(*models)
     given, models = models, (in_order(models[0]), in_order(models[1]))
-    ordered = ordered and all(map(operator.is_, given, models))
+    ordered = all(map(operator.is_, given, models))
     found, cases = _cases(models, tensor_types, ordered=ordered)
     differences += found
     theirs = {flat.function_name(function): function for function in models[1].functions}

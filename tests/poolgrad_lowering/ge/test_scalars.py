@@ -131,16 +131,32 @@ def test_all_inputs_of_rank_0_get_their_axis_in_one_node() -> None:
     assert [list(names) for names in (function.input, function.output)] == [["x0", "x1"], ["y0", "y1"]]
 
 
+TWO_UPDATES = parse(
+    """g (float[3] v, float[2] w, float rate, float[3] x, float[2] z) => (float[3] new_v, float[2] new_w) {
+        [g] g = Neg(x) [a] a = Mul(g, rate) [c] new_v = Sub(v, a)
+        [h] h = Exp(z) [i] i = Neg(h) [b] b = Mul(i, rate) [d] new_w = Sub(w, b)
+    }"""
+)
+
+
 def test_inputs_of_rank_0_get_their_axis_behind_what_does_not_need_them() -> None:
     """At nodes of later updates onnxruntime would otherwise run gradients first, and cut what is between in two."""
-    model = parse(
-        """g (float[3] v, float[2] w, float rate, float[3] x, float[2] z) => (float[3] new_v, float[2] new_w) {
-            [g] g = Neg(x) [a] a = Mul(g, rate) [c] new_v = Sub(v, a)
-            [h] h = Exp(z) [i] i = Neg(h) [b] b = Mul(i, rate) [d] new_w = Sub(w, b)
-        }"""
-    )
-    names = [node.name for node in export_cann(model).model.graph.node]
-    assert names == ["g", "h", "i", "UnsqueezeScalars", "a", "c", "b", "d"]
+    export = export_cann(TWO_UPDATES).model
+    assert [node.name for node in export.graph.node] == ["g", "h", "i", "UnsqueezeScalars", "a", "c", "b", "d"]
+    assert verify(TWO_UPDATES, export).proven
+
+
+@pytest.mark.parametrize(("one", "other"), [("g", "h"), ("c", "b")])
+def test_verify_sees_another_order_of_an_export(one: str, other: str) -> None:
+    export = export_cann(TWO_UPDATES).model
+    nodes = list(export.graph.node)
+    first, second = (next(at for at, node in enumerate(nodes) if node.name == name) for name in (one, other))
+    nodes[first], nodes[second] = nodes[second], nodes[first]
+    moved = ModelProto()
+    moved.CopyFrom(export)
+    moved.graph.ClearField("node")
+    moved.graph.node.extend(nodes)
+    assert any("which it followed" in difference.what for difference in verify(TWO_UPDATES, moved).differences)
 
 
 def test_a_model_without_values_of_rank_0_is_left_alone() -> None:
