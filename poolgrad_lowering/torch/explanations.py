@@ -106,9 +106,7 @@ def explanation(error: BaseException, failed: str) -> str:
                 noted = _noted_place(causes)
                 known = {"by": "", "place": _place(causes) or NO_PLACE, "where": _where(noted)}
                 known["untranslated"] = untranslated(".".join(found.groups()), noted)
-                last = sentence(causes[-1])
-                known["last"] = next((why for part, why in _REASONS.items() if part in last), last)
-                return text.format(*found.groups(), **known)
+                return text.format(*found.groups(), last=sentence(causes[-1]), **known)
     in_model = any(Path(frame.filename) == _CALL for frame in _frames(causes))
     where = f", in {_place(causes) or NO_PLACE}" if in_model else ""
     return f"{failed}{where}: {sentence(causes[-1])}"
@@ -133,6 +131,10 @@ _NUMBERS_DECIDE = (
 )
 _KNOWN = {
     r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",
+    r"Unsupported attribute type: .*SymbolicTensor": (
+        "an attribute of a node{where}, such as the number of groups, is a symbolic size, and ONNX takes a number: "
+        "give this size as a number"
+    ),
     r"Error when translating node .*target=torch\.ops\.([\w.]+)\]": (
         "torch's translation to ONNX of the operator {0} fails{where}: {last}"
     ),
@@ -152,15 +154,6 @@ _KNOWN = {
     ),
 }
 """What messages of torch look like, and the sentence for each."""
-
-
-_REASONS = {
-    "Unsupported attribute type: '<class 'torch.onnx._internal.exporter._tensors.SymbolicTensor'>'": (
-        "one of its attributes, such as the number of groups, is a symbolic size, and ONNX takes a number: give this "
-        "size as a number"
-    ),
-}
-"""What torch's exporter says of a node that it cannot translate, and the sentence for it."""
 
 
 def _of_functions(causes: list[BaseException]) -> str | None:

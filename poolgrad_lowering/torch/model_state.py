@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from poolgrad_lowering.torch.internals.caches import caches_without_fakes, content
+
 CONTAINERS = (dict, list, set, deque)
 _NO_STATE = {*sys.stdlib_module_names, "torch", "numpy"}
 """The packages whose objects are not looked into: some are shared by all of a program, as loggers are."""
@@ -25,8 +27,11 @@ _WITH_STATE = (nn.Module, SimpleNamespace)
 
 @contextmanager
 def restored(model: nn.Module) -> Iterator[None]:
-    """After it, also after an error, the attributes of all modules and the state of random numbers are as before it."""
-    with attributes_restored(model), random_numbers_restored():
+    """After it, also after an error, the attributes of all modules and the state of random numbers are as before it.
+
+    Nor do caches of functions keep tensors of a trace that was made in it.
+    """
+    with caches_without_fakes(), attributes_restored(model), random_numbers_restored():
         yield
 
 
@@ -128,11 +133,3 @@ def _parts(value: Any) -> Iterable[Any]:
         return ()
     is_shared = type(value).__module__.partition(".")[0] in _NO_STATE
     return [vars(value)] if hasattr(value, "__dict__") and (not is_shared or isinstance(value, _WITH_STATE)) else ()
-
-
-def content(cell: Any) -> Any:
-    """Return the value of a variable that a function has from outside, or None before it has one."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None

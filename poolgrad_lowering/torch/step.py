@@ -31,6 +31,7 @@ from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import empty, finish, translated
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update_names
+from poolgrad_lowering.torch.internals.caches import caches_without_fakes
 from poolgrad_lowering.torch.internals.graphs import run_annotated
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import has_gradient_hooks
@@ -313,7 +314,7 @@ def _traced(
             changed = transformed(dict(zip(gradients, values, strict=True)), transform)
         return [changed[name] for name in gradients]
 
-    with explained("torch cannot trace gradient_transform"):
+    with explained("torch cannot trace gradient_transform"), caches_without_fakes():
         graph = trace(run, {**gradients}, {}, decompositions("by_shape"), INTERPOLATIONS)
     return lambda values: run_annotated(graph, [value.contiguous() for value in values])
 

@@ -15,7 +15,6 @@ from typing import Any
 from torch._subclasses.fake_tensor import FakeTensor
 
 from poolgrad_lowering.torch.explanations import is_file_of_a_model
-from poolgrad_lowering.torch.model_state import content
 
 _Cached = functools._lru_cache_wrapper  # noqa: SLF001 - the class has no other name
 
@@ -44,6 +43,14 @@ def _cached_functions() -> Iterator[_Cached[Any]]:
             function = getattr(each, "__func__", each) if isinstance(each, (staticmethod, classmethod)) else each
             inner = function.__closure__ or () if type(function) is FunctionType else ()
             yield from (value for value in (function, *map(content, inner)) if type(value) is _Cached)
+
+
+def content(cell: Any) -> Any:
+    """Return the value of a variable that a function has from outside, or None before it has one."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _has_fakes(held: Iterable[Any]) -> bool:

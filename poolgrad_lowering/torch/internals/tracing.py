@@ -44,7 +44,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import resolve_name
 
 from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize, SymbolicSizes
-from poolgrad_lowering.torch.internals.caches import caches_without_fakes
 from poolgrad_lowering.torch.internals.modes import without_one_dnn
 from poolgrad_lowering.torch.internals.sizes import read_sizes
 from poolgrad_lowering.torch.internals.symbols import PlacedShapes, Symbols
@@ -68,7 +67,6 @@ def trace(
     # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
     # attention has no translation to ONNX, that of its formula does; neither has oneDNN's operator of an LSTM.
     with (
-        caches_without_fakes(),
         mode,
         without_one_dnn(),
         patch.object(builtins, "len", _first_size),

@@ -19,7 +19,7 @@ from poolgrad_lowering.torch.operators.convolution import WeightGradient, convol
 from poolgrad_lowering.torch.operators.elementary import ELEMENTARY
 from poolgrad_lowering.torch.operators.elementwise import ELEMENTWISE, in_place
 from poolgrad_lowering.torch.operators.indexing import INDEXING
-from poolgrad_lowering.torch.operators.normalization import NORMALIZATIONS
+from poolgrad_lowering.torch.operators.normalization import NORMALIZATIONS, has_symbolic_planes
 from poolgrad_lowering.torch.operators.padding import PADS
 from poolgrad_lowering.torch.operators.pools import POOLS
 from poolgrad_lowering.torch.operators.quantization import QUANTIZATIONS
@@ -159,8 +159,8 @@ def _split_with_sizes(x: Tensor, sizes: Sequence[Any], axis: int = 0) -> Any:
 
 def _blocks(operator: Any, write: Any, x: Tensor, factor: int) -> Any:
     """Return a pixel shuffle or its reverse; of images of symbolic sizes as `write` does."""
-    is_symbolic = not all(isinstance(size, int) for size in x.shape[2:])
-    return (write if x.ndim == _IMAGES and factor > 1 and is_symbolic else _BLOCKS[operator])(x, factor)
+    is_written = x.ndim == _IMAGES and factor > 1 and has_symbolic_planes(x)
+    return (write if is_written else _BLOCKS[operator])(x, factor)
 
 
 _IMAGES = 4

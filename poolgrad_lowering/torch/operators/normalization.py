@@ -87,7 +87,7 @@ def group_norm(
     could not tell these sizes.
     """
     shape = [-1, *[1] * (x.ndim - 2)]
-    if _has_symbolic_planes(x):
+    if has_symbolic_planes(x):
         centred = x.to(wide_type(x))
         mean = _average(centred, groups)
         centred = centred - _of_channels(mean, x)
@@ -97,11 +97,12 @@ def group_norm(
         rows = x.to(wide_type(x)).reshape(batch, groups, channels // groups * math.prod(x.shape[2:]))
         normalized, mean, inverse = _normalized(rows, [2], eps)
         y = normalized.reshape(x.shape)
+        mean, inverse = mean.reshape(batch, groups), inverse.reshape(batch, groups)
     if weight is not None:
         y = y * weight.reshape(shape)
     if bias is not None:
         y = y + bias.reshape(shape)
-    return y.to(x.dtype), mean.reshape(batch, groups), inverse.reshape(batch, groups)
+    return y.to(x.dtype), mean, inverse
 
 
 def group_norm_backward(
@@ -122,7 +123,7 @@ def group_norm_backward(
     product of dy and the weight, the gradient of x is (g − avg(g) − x̂ · avg(g · x̂)) / √(variance + eps), by averages
     over groups, and those of weight and bias are the sums of dy · x̂ and of dy.
     """
-    if not _has_symbolic_planes(x):
+    if not has_symbolic_planes(x):
         return _BACKWARD(dy, x, mean, inverse, weight, batch, channels, size, groups, wanted)
     wide, rest = wide_type(x), [0, *range(2, x.ndim)]
     scale = _of_channels(inverse, x)
@@ -135,7 +136,8 @@ def group_norm_backward(
     return tuple(each if is_wanted else None for each, is_wanted in zip(found, wanted, strict=True))
 
 
-def _has_symbolic_planes(x: Tensor) -> bool:
+def has_symbolic_planes(x: Tensor) -> bool:
+    """Whether x has symbolic sizes behind batch and channels."""
     return not all(isinstance(size, int) for size in x.shape[2:])
 
 
