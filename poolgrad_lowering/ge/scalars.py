@@ -113,14 +113,12 @@ class _Graph:
             types.learn(self._with_axis[name], types.elements.get(name), (1,))
 
     def write(self) -> None:
-        nodes, later = list(self._model.graph.node), list[NodeProto]()
-        if self._inputs:
-            nodes, later = _parted(nodes, self._inputs)
-        for node in nodes:
+        without, dependent = _parted(self._model.graph.node, self._inputs)
+        for node in without:
             self._write(node)
         if self._inputs:
             self._unsqueeze_inputs()
-        for node in later:
+        for node in dependent:
             self._write(node)
         self._writer.replace_nodes()
 
