@@ -132,7 +132,7 @@ def of_numbers(extreme: Any, x: Tensor, dim: int, keepdim: bool = False) -> tupl
 
 
 def from_number(x: Tensor, number: Number, alpha: Number = 1) -> Tensor:
-    """Return a number less alpha · x, of one type: torch's exporter finds no operator of a float and a tensor of integers.
+    """Return a number less alpha · x, of one type: torch's exporter has no operator of a float and integers.
 
     Returns `NotImplemented` if x has the type of the result.
     """
