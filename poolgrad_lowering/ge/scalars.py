@@ -105,6 +105,7 @@ class _Graph:
         self._model, self._scalars, self._inputs, self._types = model, scalars, inputs, types
         self._results = {value.name for value in model.graph.output}
         self._there = {*self._results, *inputs}  # the scalars that are values under their own names too
+        self._only_results = self._results.difference(names_read(model.graph.node))
         self._writer = Writer(model.graph, opset, types, names_of(model.graph))
         self._with_axis: dict[str, str] = {}
         self._constants: dict[str, str] = {}
@@ -147,14 +148,20 @@ class _Graph:
         if is_standard(node) and self._computes_alike(node):
             self._one_axis(node, results)
         elif is_standard(node) and node.op_type in _VIEWS and changes_rank:
-            target = self._with_axis[results[0]] if results else node.output[0]
-            rank = 1 if results else self._types.ranks[node.output[0]]
-            self._writer.reshape(self._with_axis.get(node.input[0], node.input[0]), [1] * rank, target)
+            value = self._with_axis.get(node.input[0], node.input[0])
+            if results:
+                self._make(results[0], value)
+            else:
+                self._writer.reshape(value, [1] * self._types.ranks[node.output[0]], node.output[0])
         else:
             self._between_views(node, results)
-        for name in results:
-            if name in self._results:
-                self._writer.reshape(self._with_axis[name], [], name)
+
+    def _make(self, name: str, value: str) -> None:
+        """Add a scalar with one axis from a value of one element, and the scalar itself if it is a result."""
+        if name not in self._only_results:
+            value = self._writer.reshape(value, [1], self._with_axis[name])
+        if name in self._results:
+            self._writer.reshape(value, [], name)
 
     def _computes_alike(self, node: NodeProto) -> bool:
         """Whether a node computes the same results, with one axis, from operands with one axis."""
@@ -169,6 +176,8 @@ class _Graph:
         for names in (node.input, node.output):
             names[:] = [self._with_axis.get(name, name) for name in names]
         self._writer.keep(node)
+        for name in self._results.intersection(results):
+            self._writer.reshape(self._with_axis[name], [], name)
 
     def _constant(self, name: str) -> str:
         """Return the value with one axis: an initializer for a constant, else the result of a Reshape."""
@@ -196,4 +205,4 @@ class _Graph:
         attributes = {"keepdims": 1} if reduces and results else {}
         self._writer.change(node, attributes, outputs=[kept.get(name, name) for name in node.output])
         for name, value in kept.items():
-            self._writer.reshape(value, [1], self._with_axis[name])
+            self._make(name, value)

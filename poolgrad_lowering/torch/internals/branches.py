@@ -6,14 +6,24 @@ from __future__ import annotations
 
 import dis
 import re
+import sys
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
+from typing import Any
 
 from poolgrad_lowering.torch.explanations import is_file_of_a_model
 
 _BRANCH = re.compile(r"JUMP.*IF_(TRUE|FALSE)")
 _END_OF_BLOCK = re.compile(r"JUMP|RETURN|YIELD|FOR_ITER|RERAISE")
+
+
+def asking_frame(is_asking: Callable[[str], bool]) -> FrameType:
+    """Return the innermost running frame whose file is not of what asks for a truth value on behalf of others."""
+    frame: Any = sys._getframe()  # noqa: SLF001
+    while frame.f_code.co_filename == __file__ or is_asking(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def answer_without_error(frame: FrameType, outermost: CodeType) -> bool | None:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
+from torch._prims_common import is_contiguous_or_false
 from torch.fx import traceback
 
 
@@ -30,7 +31,7 @@ class _OfAnyStrides(fx.Interpreter):
     """Runs a graph whose results may have other strides than in its trace, with a copy where these allow no view."""
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if target is torch.ops.aten.view.default and not args[0].is_contiguous():
+        if target is torch.ops.aten.view.default and not is_contiguous_or_false(args[0]):
             target = torch.ops.aten.reshape.default
         return super().call_function(target, args, kwargs)
 

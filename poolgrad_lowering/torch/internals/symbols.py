@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from traceback import FrameSummary
 from types import CodeType
 from typing import Any
@@ -14,13 +15,19 @@ import torch
 from sympy import Eq, Symbol
 from sympy.logic.boolalg import Boolean
 from torch._dynamo.source import ConstantSource
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StrictMinMaxConstraint
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    StrictMinMaxConstraint,
+)
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from poolgrad_lowering.torch.dynamic_shapes import Symbol as SizeSymbol
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import function_of, is_of_a_model, running_place
+from poolgrad_lowering.torch.explanations import function_of, is_file_of_a_model, is_of_a_model, is_own, running_place
+from poolgrad_lowering.torch.internals.branches import answer_without_error, asking_frame
 
 _TRIED = 100
 """So many other sizes must fulfil a condition."""
@@ -37,9 +44,33 @@ class PlacedShapes(ShapeEnv):
         self._outermost = outermost
         self.places: dict[Any, str | None] = {}
 
+    def evaluate_sym_node(self, sym_node: Any, *others: Any, **named: Any) -> Any:
+        """Return the truth value of a condition; of one that numbers in a tensor decide, that which raises no error."""
+        try:
+            return super().evaluate_sym_node(sym_node, *others, **named)
+        except GuardOnDataDependentSymNode:
+            frame = asking_frame(_is_of_conditions)
+            answer = answer_without_error(frame, self._outermost) if _is_of_layers(frame.f_code.co_filename) else None
+            if answer is None:
+                raise
+            return answer
+
     def _log_guard(self, prefix: str, g: Any, *others: Any, **named: Any) -> None:
         self.places.setdefault(g, running_place(self._outermost))
         super()._log_guard(prefix, g, *others, **named)
+
+
+_TORCH = Path(torch.__file__)
+
+
+def _is_of_conditions(file: str) -> bool:
+    """Whether a file is of the symbols themselves, or of this package."""
+    return is_own(file) or Path(file) == _TORCH or Path(file).is_relative_to(_TORCH.parent / "fx")
+
+
+def _is_of_layers(file: str) -> bool:
+    """Whether a file is of a model, or of torch's layers: torch's other functions choose by conditions what they do."""
+    return is_file_of_a_model(file) or Path(file).is_relative_to(_TORCH.parent / "nn")
 
 
 class Symbols:

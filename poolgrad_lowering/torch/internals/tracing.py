@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from operator import getitem
-from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -21,16 +19,14 @@ from torch._decomp import get_decompositions
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._library.utils import lookup_op
-from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensorMode,
-    unset_fake_temporarily,
 )
 from torch.distributions import Distribution
 from torch.fx import traceback
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, get_proxy_slot, make_fx
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
@@ -70,6 +66,8 @@ def trace(
         mode,
         without_one_dnn(),
         patch.object(builtins, "len", _first_size),
+        patch.object(builtins, "max", partial(_of_symbols, max, torch.sym_max)),
+        patch.object(builtins, "min", partial(_of_symbols, min, torch.sym_min)),
         patch.object(torch.nn.Module, "_apply", _applied),
         # No graph can ask whether the arguments of a distribution are valid, nor compare the numbers of a mask with
         # those of the causal mask, which has a faster kernel.
@@ -131,66 +129,6 @@ NUMBERS_DECIDE = (
     PendingUnbackedSymbolNotFound,
 )
 """What torch raises if a trace depends on the numbers in a tensor."""
-
-
-def of_constants(
-    function: Callable[..., Any],
-    x: Tensor,
-    known: Mapping[Tensor, Tensor] = MappingProxyType({}),
-    use: Callable[[Tensor], object] = id,
-) -> Any:
-    """Return what a function gives of a tensor whose numbers only constants decide; of others `NotImplemented`.
-
-    A trace knows no numbers. Those of constants are computed from the graph that it has so far, with what is written
-    to them. Inputs of the trace that have a value in `known` are constants too; `use` is called with each that is read.
-    """
-    mode = get_proxy_mode()
-    slot = None if mode is None else get_proxy_slot(x, mode.tracer, None)
-    if mode is None or slot is None:
-        return NotImplemented
-    slots = ((get_proxy_slot(each, mode.tracer, None), each) for each in known)
-    inputs = {own.proxy.node: each for own, each in slots if own is not None}
-    needed: set[fx.Node] = set()
-    left = [slot.proxy.node]
-    while left:
-        node = left.pop()
-        if node not in inputs and not _is_constant(node):
-            return NotImplemented
-        if node not in needed:
-            needed.add(node)
-            left += [*node.all_input_nodes, *(user for user in node.users if _has_its_memory(user, node))]
-    values: dict[fx.Node, Any] = {}
-    with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch.no_grad():
-        for node in filter(needed.__contains__, mode.tracer.graph.nodes):
-            if node in inputs:
-                values[node] = known[inputs[node]].clone()
-                use(inputs[node])
-            elif node.op == "get_attr":
-                values[node] = getattr(mode.tracer.root, node.target).clone()  # which may be written to
-            else:
-                args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
-                values[node] = node.target(*args, **kwargs)
-        return function(values[slot.proxy.node])
-
-
-def _is_constant(node: fx.Node) -> bool:
-    """Whether a node gives the same for the same operands."""
-    operator = node.target
-    draws = isinstance(operator, OpOverload) and torch.Tag.nondeterministic_seeded in operator.tags
-    return node.op in {"get_attr", "call_function"} and not draws
-
-
-def _has_its_memory(user: fx.Node, node: fx.Node) -> bool:
-    """Whether an operator writes to the value of a node, or returns a view of it."""
-    if not isinstance(user.target, OpOverload):
-        return user.target is getitem
-    arguments = user.target._schema.arguments  # noqa: SLF001 - there is no other way
-    of_arguments = [*zip(arguments, user.args, strict=False)]
-    of_arguments += [(each, user.kwargs.get(each.name)) for each in arguments]
-    return any(
-        each.alias_info and node in (value if isinstance(value, (list, tuple)) else [value])
-        for each, value in of_arguments
-    )
 
 
 def unknown_sizes(result: Any) -> set[Any]:
@@ -271,6 +209,16 @@ _length = len
 def _first_size(of: Any, /) -> Any:
     """Return the first size of a tensor, which may be symbolic, in place of its length: that of Python is a number."""
     return of.shape[0] if isinstance(of, Tensor) and of.ndim else _length(of)
+
+
+def _of_symbols(plain: Callable[..., Any], symbolic: Callable[..., Any], /, *values: Any, **named: Any) -> Any:
+    """Return the larger or smaller of two numbers, of which one may be decided by the numbers in a tensor."""
+    is_symbolic = len(values) == _PAIR and not named and any(isinstance(each, _SYMBOLS) for each in values)
+    return symbolic(*values) if is_symbolic and unknown_sizes(values) else plain(*values, **named)
+
+
+_PAIR = 2
+_SYMBOLS = (torch.SymInt, torch.SymFloat)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Trees of tensors, modules and parameters."""
+"""Trees of tensors, modules and parameters, and the arguments of calls."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from torch import Tensor
@@ -47,3 +49,10 @@ def has_gradient_hooks(parameter: Tensor) -> bool:
 def has_step_hooks(optimizer: Optimizer) -> bool:
     """Whether functions of the user run before or after each step of an optimizer."""
     return bool(optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks)  # noqa: SLF001
+
+
+def bound(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
+    """Return the arguments of a call of a function by position, with its defaults for those that are not given."""
+    found = inspect.signature(function).bind(*arguments, **named)
+    found.apply_defaults()
+    return found.arguments.values()

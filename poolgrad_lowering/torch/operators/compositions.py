@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise, product
 from operator import add, and_, mul
@@ -16,20 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.internals.tracing import GROUPED_MM
+from poolgrad_lowering.torch.internals.trees import bound
+from poolgrad_lowering.torch.operators.ctc import ctc_loss
 from poolgrad_lowering.torch.operators.normalization import wide_type
 
 aten = torch.ops.aten
-
-
-def bound(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
-    """Return the arguments of a call of a function by position, with its defaults for those that are not given."""
-    found = inspect.signature(function).bind(*arguments, **named)
-    found.apply_defaults()
-    return found.arguments.values()
-
-
-_NEVER = -1e30
-"""The logarithm of a probability of 0 while they are added: with an infinity, gradients would be NaN."""
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
@@ -222,48 +212,6 @@ def embedding_bag(*arguments: Any, **named: Any) -> Tensor:
         holds = (torch.arange(len(begins))[:, None] == number).to(weight.dtype)
         total, count = holds @ rows, (holds * factors).sum(1)
     return total if mode == "sum" else total / count.clamp(min=1)[:, None]
-
-
-def ctc_loss(*arguments: Any, **named: Any) -> Tensor:
-    """Return the connectionist temporal classification loss, by the forward probabilities of Graves et al. (4.1).
-
-    `log_probs` is (T, N, C). PyTorch's gradient of it has the softmax in it, whatever comes before the loss.
-    """
-    given = bound(functional.ctc_loss, arguments, named)
-    log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity = given
-    if log_probs.ndim != 3:
-        return functional.ctc_loss(*arguments, **named)  # refused by its name
-    times, batch, _ = log_probs.shape
-    ends, lengths = (torch.as_tensor(each).long() for each in (input_lengths, target_lengths))
-    if targets.ndim == 1:
-        most = targets.shape[0] if isinstance(target_lengths, Tensor) else max(target_lengths)
-        places = (lengths.cumsum(0) - lengths)[:, None] + torch.arange(most)
-        targets = targets[places.clamp(max=targets.shape[0] - 1)]
-    most = targets.shape[1]
-    targets = torch.where(torch.arange(most) < lengths[:, None], targets.long(), blank)
-    labels = torch.stack([torch.full_like(targets, blank), targets], 2).flatten(1)
-    labels = torch.cat([labels, torch.full((batch, 1), blank)], 1)  # blanks around each target
-    may_skip = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    never = torch.full((batch, 2), _NEVER)
-    emitted = log_probs.gather(2, labels.expand(times, -1, -1))
-    before = torch.cat([emitted[0, :, :2], torch.full((batch, 2 * most - 1), _NEVER)], 1)
-    for time in range(1, times):
-        one = torch.cat([never[:, :1], before[:, :-1]], 1)
-        two = torch.cat([never, torch.where(may_skip, before[:, :-2], _NEVER)], 1)
-        now = torch.stack([before, one, two]).logsumexp(0) + emitted[time]
-        before = torch.where((time < ends)[:, None], now, before)
-    places = torch.arange(2 * most + 1)
-    last, other = (torch.where(places == 2 * lengths[:, None] - less, before, 0).sum(1) for less in (0, 1))
-    other = torch.where(lengths > 0, other, _NEVER)
-    loss = -torch.stack([last, other]).logsumexp(0)
-    softmax = log_probs.exp()
-    nothing = torch.where((torch.arange(times)[:, None] < ends)[..., None], softmax - softmax.detach(), 0)
-    loss = loss + nothing.sum((0, 2))  # 0, and its gradient is the softmax
-    is_impossible = loss > -_NEVER / 2
-    loss = torch.where(is_impossible, 0.0 if zero_infinity else float("inf"), loss)
-    if reduction == "mean":
-        return (loss / lengths.clamp(min=1)).mean()
-    return loss.sum() if reduction == "sum" else loss
 
 
 def index_reduce(

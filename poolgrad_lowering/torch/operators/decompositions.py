@@ -14,7 +14,13 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import running_place, untranslated
-from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of, is_known, trace
+from poolgrad_lowering.torch.internals.tracing import (
+    OF_LISTS,
+    decompositions_of,
+    is_known,
+    trace,
+    unknown_sizes,
+)
 from poolgrad_lowering.torch.operators.convolution import WeightGradient, convolution, convolution_backward
 from poolgrad_lowering.torch.operators.elementary import ELEMENTARY
 from poolgrad_lowering.torch.operators.elementwise import ELEMENTWISE, in_place
@@ -68,6 +74,9 @@ def _scatter_reduce(
 
 def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Tensor:
     """Return the scatter of truth values, computed as numbers: CANN scatters no others."""
+    if not isinstance(values, Tensor) and unknown_sizes(index):
+        values = torch.full(index.shape, values, dtype=x.dtype)
+        return aten.scatter.src(x, axis, index, values)
     if x.dtype != torch.bool:
         return _scatter(aten.scatter.src, x, axis, index, values) if isinstance(values, Tensor) else NotImplemented
     values = values.to(torch.int32) if isinstance(values, Tensor) else int(bool(values))
@@ -116,6 +125,11 @@ def _scatter(operator: Any, x: Tensor, axis: int, index: Tensor, values: Tensor,
     for at, count in more:
         values = values.narrow(at, 0, count)
     return operator(x, axis, index, values, *others, **options) if more else NotImplemented
+
+
+def _full_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    """Return a tensor of one number with sizes that numbers decide, as `full`; `NotImplemented` for other sizes."""
+    return torch.full(x.shape, value, dtype=dtype or x.dtype) if unknown_sizes(x) else NotImplemented
 
 
 def _copy(x: Tensor, source: Tensor, *_: Any) -> Tensor:
@@ -178,6 +192,7 @@ _OWN: Decompositions = {
     **{operator: partial(_with_axes, operator) for operator in (aten.amax.default, aten.amin.default)},
     aten._efficientzerotensor.default: torch.zeros,  # noqa: SLF001 - the name of an operator
     aten.copy.default: _copy,
+    aten.full_like.default: _full_like,
     # The values of an empty tensor are never read, and ONNX knows no order of axes in memory.
     aten.empty_permuted.default: lambda sizes, *_, dtype=None, **__: torch.zeros(sizes, dtype=dtype),
     aten.new_empty_strided.default: lambda x, sizes, strides, **options: (

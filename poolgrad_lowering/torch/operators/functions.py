@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from operator import and_
-from types import FrameType, MappingProxyType
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,18 +19,19 @@ from torch.overrides import TorchFunctionMode
 
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.explanations import NO_PLACE, is_own, running_place
-from poolgrad_lowering.torch.internals.branches import answer_without_error
+from poolgrad_lowering.torch.internals.branches import answer_without_error, asking_frame
+from poolgrad_lowering.torch.internals.recorded import of_constants
 from poolgrad_lowering.torch.internals.tracing import (
     NUMBERS_DECIDE,
     asked_of,
     is_known,
     name_of,
-    of_constants,
     trace,
     unknown_sizes,
 )
-from poolgrad_lowering.torch.internals.trees import flatten, unflatten
-from poolgrad_lowering.torch.operators.compositions import COMPOSITIONS, bound
+from poolgrad_lowering.torch.internals.trees import bound, flatten, unflatten
+from poolgrad_lowering.torch.operators.compositions import COMPOSITIONS
+from poolgrad_lowering.torch.operators.elements import SELECTIONS, Masks
 from poolgrad_lowering.torch.operators.recurrent import RECURRENT
 from poolgrad_lowering.torch.operators.spectra import SPECTRA
 from poolgrad_lowering.torch.symbolic.joined_axes import einsum
@@ -50,6 +50,7 @@ class Rewritten(TorchFunctionMode):
         super().__init__()
         self._known = known
         self.asked: dict[Tensor, str] = {}
+        self._masks = Masks()
         self._makers: dict[Any, NumbersDecideError] = {}  # of sizes that are not known, by symbol
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -61,7 +62,7 @@ class Rewritten(TorchFunctionMode):
                 return found
         if (
             function is Tensor.__bool__
-            and (answer := answer_without_error(_asking_frame(), trace.__code__)) is not None
+            and (answer := answer_without_error(asking_frame(is_own), trace.__code__)) is not None
         ):
             return answer
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
@@ -77,6 +78,7 @@ class Rewritten(TorchFunctionMode):
     def _computed(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Return what a function gives, or its replacement; with numbers in place of tensors, where these decide."""
         written = _WRITTEN.get(function, function)
+        args = self._masks.first(args) if function in SELECTIONS else args
         try:
             return written(*args, **kwargs)
         except NUMBERS_DECIDE:
@@ -114,14 +116,6 @@ def _place() -> str:
 
 def _decided_by(function: Any) -> NumbersDecideError:
     return NumbersDecideError(name_of(function), _place())
-
-
-def _asking_frame() -> FrameType:
-    """Return the frame of the function that calls one of torch: those above it are of this package's modes."""
-    frame: Any = sys._getframe(2)  # noqa: SLF001
-    while is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
 
 
 def _in_order(rank: int, input: Tensor, output_size: Any) -> Tensor:
@@ -253,46 +247,6 @@ def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return x.narrow(axis, 0, count * size).unflatten(axis, (count, size)).movedim(axis + 1, -1)
 
 
-def _element(x: Tensor, places: Any) -> Tensor:
-    """Return torch's function; where that asks for the number in a tensor, a gather.
-
-    A tensor without axes is a position: torch indexes by its number, as Python does. A mask that is the same for all
-    batches is the positions where it is true, whose count is a size that is known. Of other sequences than tuples,
-    torch takes some for a tuple of places and some for positions along one axis.
-    """
-    if not isinstance(places, (tuple, Tensor)):
-        return x[places]
-    each = [known for place in (places if isinstance(places, tuple) else [places]) for known in _known(place)]
-    try:
-        return x[tuple(each)]
-    except NUMBERS_DECIDE:
-        tensors = [number for number, place in enumerate(each) if isinstance(place, Tensor)]
-        if not tensors or any(each[number].ndim or each[number].dtype in _MASKS for number in tensors):
-            raise
-    found = x[tuple(slice(None) if isinstance(place, Tensor) else place for place in each)]
-    for number in reversed(tensors):
-        axis = sum(not isinstance(place, int) for place in each[:number])
-        if any(place is Ellipsis for place in each[:number]):
-            axis += x.ndim - sum(place is not None for place in each)  # an Ellipsis stands for this many more axes
-        position = torch.where(each[number] < 0, each[number] + found.shape[axis], each[number])
-        found = found.index_select(axis, position.reshape(1)).squeeze(axis)
-    return found
-
-
-def _known(place: Any) -> Sequence[Any]:
-    """Return the positions along each axis of a mask that only constants decide; else the place itself."""
-    is_mask = isinstance(place, Tensor) and place.dtype == torch.bool and place.ndim > 0
-    if is_mask and isinstance(count := place.numel(), int) and count <= _LARGEST_MASK:
-        found = of_constants(lambda mask: mask.nonzero(as_tuple=True), place)
-        return [place] if found is NotImplemented else list(found)
-    return [place]
-
-
-def _masked_select(x: Tensor, mask: Tensor) -> Tensor:
-    """Return torch's function, as elements at positions if the mask is the same for all batches."""
-    return _element(*torch.broadcast_tensors(x, mask))
-
-
 _DECIDING = frozenset((Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__))
 """Functions that give Python the number in a tensor, of which a trace goes on with no symbol for one."""
 
@@ -301,20 +255,13 @@ _ASKING = _DECIDING | {Tensor.item, Tensor.numpy, Tensor.tolist}
 
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
 
-_MASKS = (torch.bool, torch.uint8)
-
-_LARGEST_MASK = 2**20
-"""The elements of masks whose positions a step has as numbers, of which each takes 8 bytes for each axis."""
-
 _ADAPTIVE = {1: functional.adaptive_avg_pool1d, 2: functional.adaptive_avg_pool2d, 3: functional.adaptive_avg_pool3d}
 
 _AVERAGE = {2: functional.avg_pool2d, 3: functional.avg_pool3d}
 
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
-    Tensor.__getitem__: _element,
-    Tensor.masked_select: _masked_select,
-    torch.masked_select: _masked_select,
+    **SELECTIONS,
     Tensor.fill_diagonal_: _fill_diagonal,
     **dict.fromkeys((Tensor.diagonal, torch.diagonal), _diagonal),
     **dict.fromkeys((Tensor.diag, torch.diag), _diag),

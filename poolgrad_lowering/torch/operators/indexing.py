@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.internals.tracing import is_known, of_constants
+from poolgrad_lowering.torch.internals.recorded import of_constants
+from poolgrad_lowering.torch.internals.tracing import is_known, unknown_sizes
 from poolgrad_lowering.torch.operators.normalization import wide_type
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import positions_along
 
@@ -41,6 +42,23 @@ def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = Fa
     return _added(x, indices, values) if accumulate else NotImplemented
 
 
+def index(x: Tensor, indices: Indices) -> Tensor:
+    """Return the elements at positions whose number a mask decides, as those at positions along one axis.
+
+    Returns `NotImplemented` for others: torch's translation expands positions to the shape that they have together.
+    """
+    found = [(axis, index) for axis, index in enumerate(indices) if index is not None]
+    (first, one), (last, _) = found[0], found[-1]
+    if len(found) == 1 and one.dtype == torch.bool and one.ndim == 1:
+        return aten.index_select(x, first, one.nonzero().squeeze(1))
+    is_unknown = any(unknown_sizes(index) and index.dtype != torch.bool for _, index in found)
+    if not is_unknown or last - first + 1 > len(found):
+        return NotImplemented
+    positions = one if last == first else _joined(x.shape[first : last + 1], [index for _, index in found])
+    rows = aten.index_select(x.flatten(first, last) if last > first else x, first, positions.flatten())
+    return rows.reshape(*x.shape[:first], *positions.shape, *x.shape[last + 1 :]) if positions.ndim != 1 else rows
+
+
 def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
     """Return x with values added at positions, as a ScatterElements, since compilers may lose ScatterND's reduction."""
     found = [index for index in indices if index is not None]
@@ -49,9 +67,7 @@ def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
     sizes, rest = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in others]
     if sum(not isinstance(size, int) for size in rest) > 1 and (known := _known_positions(sizes, found)):
         return _added_in_runs(x, axes[0], known, values.expand([*rest[: axes[0]], len(known), *rest[axes[0] :]]))
-    positions: Any = 0
-    for size, index in zip(sizes, found, strict=True):
-        positions = positions * size + torch.where(index < 0, index + size, index)
+    positions = _joined(sizes, found)
     if any(isinstance(size, int) and size == 0 for size in positions.shape):
         return x.clone()  # an empty list of positions
     count = positions.ndim
@@ -67,6 +83,14 @@ def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
     summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
     order = [*axes, *others]
     return summed.permute([order.index(axis) for axis in range(x.ndim)])
+
+
+def _joined(sizes: Sequence[Any], indices: Sequence[Tensor]) -> Tensor:
+    """Return the positions along one axis that joins axes, of positions along each of them."""
+    positions: Any = 0
+    for size, index in zip(sizes, indices, strict=True):
+        positions = positions * size + torch.where(index < 0, index + size, index)
+    return positions
 
 
 def _known_positions(sizes: Sequence[Any], indices: Sequence[Tensor]) -> list[int]:
@@ -212,6 +236,7 @@ INDEXING: dict[Any, Callable[..., Tensor]] = {
     aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - the name of an operator
     aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
     aten.embedding_renorm_.default: embedding_renorm,
+    aten.index.Tensor: index,
     aten.index_put.default: index_put,
     aten.masked_scatter_backward.default: masked_scatter_backward,
     aten.masked_select.default: masked_select,

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.operators.compositions import bound
+from poolgrad_lowering.torch.internals.trees import bound
 
 
 class Complex:

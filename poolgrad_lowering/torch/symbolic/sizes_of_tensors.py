@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Takes sizes that no input has from tensors, as what a strided convolution leaves of a symbolic size.
+"""Takes sizes that no input has from tensors: what a strided convolution leaves of a symbolic size, or a mask selects.
 
 Graph mode knows no numbers for such a size, which bounds of a Slice and the shape of an Expand would have to be. A
 tensor tells it: by positions along its axis, and by zeros, of which an expansion is x − 0.
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, fx
 
 from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
-from poolgrad_lowering.torch.internals.tracing import is_number
+from poolgrad_lowering.torch.internals.tracing import is_known, is_number, unknown_sizes
 from poolgrad_lowering.torch.own_operators import zeros_along
 
 aten = torch.ops.aten
@@ -30,16 +30,32 @@ def positions_along(x: Tensor, axis: int, start: int = 0, step: int = 1) -> Tens
 def expand_by_tensors(traced: fx.GraphModule) -> None:
     """Subtract zeros in place of the expansions of a traced graph to sums and quotients of symbolic sizes.
 
+    The same are sizes that the numbers in a tensor decide.
     The zeros are of the tensor of which the graph reads such a size.
     """
     graph, zeros = traced.graph, dict[tuple[fx.Node, int], fx.Node]()
     for node in list(graph.nodes):
+        _keep_sizes(node)
         told = _told(node)
         if told and not writes_to(traced, node):
             for place in told.values():
                 if place not in zeros:
                     zeros[place] = _zeros_of(graph, *place)
             _subtract(graph, node, {axis: zeros[place] for axis, place in told.items()})
+
+
+def _keep_sizes(node: fx.Node) -> None:
+    """Let an expansion keep a size of its source that the numbers in a tensor decide."""
+    if node.target is not _EXPAND:
+        return
+    x, sizes = node.args[:2]
+    first = len(sizes) - x.meta["val"].ndim
+    kept = {
+        axis: -1
+        for axis, size in enumerate(x.meta["val"].shape, first)
+        if unknown_sizes(size) and isinstance(sizes[axis], fx.Node) and is_known(size == sizes[axis].meta["val"])
+    }
+    node.update_arg(1, [kept.get(axis, size) for axis, size in enumerate(sizes)])
 
 
 def _told(node: fx.Node) -> dict[int, tuple[fx.Node, int]]:
@@ -52,11 +68,16 @@ def _told(node: fx.Node) -> dict[int, tuple[fx.Node, int]]:
     found = {}
     for axis, (before, size) in enumerate(zip(own, node.args[node.target is _EXPAND], strict=True)):
         is_repeated = is_number(before) and before == 1 and isinstance(size, fx.Node) and size.target is _SIZE
-        if is_repeated and size.meta["val"].node.expr.has(sympy.Add, sympy.Function):
+        if is_repeated and _has_no_input(size.meta["val"]):
             tensor, place = size.args
             if tensor.meta["val"].dtype != torch.bool:
                 found[axis] = tensor, place
     return found
+
+
+def _has_no_input(size: torch.SymInt) -> bool:
+    """Whether a size is what layers leave of a symbolic one, or what the numbers in a tensor decide."""
+    return bool(size.node.expr.has(sympy.Add, sympy.Function) or unknown_sizes(size))
 
 
 def _zeros_of(graph: fx.Graph, tensor: fx.Node, axis: int) -> fx.Node:

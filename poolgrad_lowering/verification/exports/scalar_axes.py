@@ -146,7 +146,10 @@ class AxisRemoval:
         if shape is None or any(size != 1 for size in shape) or node.attribute:
             return None
         scalar = self._with_axis.get(value)
-        if scalar is not None and not shape:
+        if not shape:
+            scalar = scalar or self._unreduced.get(value)
+            if scalar is None:
+                return self._view(value, result, 0)
             if result != scalar:
                 self._scalars[result] = scalar
             return []
