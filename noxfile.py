@@ -198,6 +198,7 @@ SESSIONS = {
         "python tools/cann_home.py cann_ep; for steps in 'lenet__*__float32' 'attention__adamw__float16' "
         "'drawn__sgd__float32' 'normalized__adamw__float32' 'tokens__sgd__float32' "
         "'unpooled__sgd__float32' 'pyramid__sgd__float32' 'unet_of_any_batch__adamw__float32' "
+        "'unet_of_labels__sgd__float32' 'recognizer__adamw__float32' "
         "'unet_of_any_size__sgd__float32' 'text_of_any_length__adamw__float32'; do "
         'nox -s torch-step -- python -m tests.torch_step.steps build/steps --only "$steps"; done; '
         "LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 pytest -m cann_ep $CANN_TESTS",

@@ -38,6 +38,7 @@ from poolgrad_lowering.ge.registered import is_taken
 from poolgrad_lowering.ge.rewrites import attributes_of
 from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_known_shape, operands_of
 from poolgrad_lowering.model.diagnostics.text import operator_text
+from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
 
@@ -71,13 +72,14 @@ class Placement(NamedTuple):
     are copied; and of sizes that the provider reads back, and of indices that it checks. The graph's inputs are not
     counted, nor are its outputs when they are fetched. `unknown_sizes` is the number of values of unknown size.
     `far_bounds` are nodes of sub-models, each with its operand of `BOUND_OPERANDS` that needs numbers from outside of
-    the sub-model.
+    the sub-model; `far_selections` those with an operand of another sub-model whose shape numbers decide.
     """
 
     nodes: tuple[PlacedNode, ...]
     copies: int
     unknown_sizes: int
     far_bounds: tuple[tuple[PlacedNode, str], ...]
+    far_selections: tuple[tuple[PlacedNode, str], ...]
 
     @property
     def sub_models(self) -> int:
@@ -123,6 +125,7 @@ def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
         copies=_count_copies(rows) + _count_sizes(rows) + count_checked(model, types),
         unknown_sizes=sum(size is None for size in sizes.values()),
         far_bounds=tuple(_far_bounds(rows, nodes, fed)),
+        far_selections=tuple(_far_selections(rows, nodes, fed, types)),
     )
 
 
@@ -300,6 +303,38 @@ def _far_bounds(rows: Sequence[_Row], nodes: Sequence[PlacedNode], fed: Set[str]
             far = [name for name in bounds if not _is_computed_inside(name, node.sub_model, sources)]
             if far:
                 yield node, far[0]
+
+
+def _far_selections(
+    rows: Sequence[_Row], nodes: Sequence[PlacedNode], fed: Set[str], types: ValueTypes
+) -> Iterator[tuple[PlacedNode, str]]:
+    """Yield each node of a sub-model with its first operand of another one whose shape the numbers in a value decide.
+
+    Names of sizes that inputs have are known wherever a sub-model is built.
+    """
+    known = {symbol for name in fed for size in types.shapes.get(name, ()) for symbol in _symbols(size)}
+    made: dict[str, int | None] = {}
+    for row, node in zip(rows, nodes, strict=True):
+        far = [name for name in row.read if name in made and made[name] != node.sub_model]
+        if far and node.place is Place.CANN:
+            yield node, far[0]
+        if row.node.op_type in _SELECTING or not made.keys().isdisjoint(row.read):
+            shapes = ((name, types.shapes.get(name)) for name in row.made)
+            selected = (name for name, shape in shapes if shape is None or not known.issuperset(_all_symbols(shape)))
+            made.update(dict.fromkeys(selected, node.sub_model))
+
+
+_SELECTING = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
+"""Operators whose operands' numbers decide the shapes of their results."""
+
+
+def _all_symbols(shape: Sequence[int | str | None]) -> set[str | None]:
+    return {symbol for size in shape for symbol in _symbols(size)}
+
+
+def _symbols(size: int | str | None) -> Sequence[str | None]:
+    """Return the names in a size; None for a size that has none, though it is no number."""
+    return Dim.parse(size).symbols if isinstance(size, str) else [] if isinstance(size, int) else [None]
 
 
 def _is_computed_inside(

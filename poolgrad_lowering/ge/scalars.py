@@ -68,7 +68,9 @@ def give_scalars_an_axis(model: ModelProto, opset: int, types: ValueTypes) -> in
 def _is_done(
     node: NodeProto, name: str, readers: Sequence[NodeProto], results: Collection[str], types: ValueTypes
 ) -> bool:
-    """Whether a node is a view that makes a value of rank 0 from one with one axis, or the reverse."""
+    """Whether a value needs no axis: a result alone, or what a view makes from one with an axis, or the reverse."""
+    if name in results and not readers:
+        return node.op_type == "Reshape" or not (_takes_axis(node) or _reduces(node))
     if node.op_type == "Reshape" and types.shapes.get(node.input[0]) == (1,):
         return not any(map(_takes_axis, readers))
     return (
@@ -82,6 +84,10 @@ def _is_done(
 def _takes_axis(node: NodeProto) -> bool:
     """Whether a node may compute with operands that have one axis in place of rank 0."""
     return is_standard(node) and (node.op_type in _ELEMENTWISE or node.op_type in _VIEWS or node.op_type == "Expand")
+
+
+def _reduces(node: NodeProto) -> bool:
+    return is_standard(node) and (node.op_type.startswith("Reduce") or node.op_type in ("ArgMax", "ArgMin"))
 
 
 def _parted(nodes: Iterable[NodeProto], names: Iterable[str]) -> tuple[list[NodeProto], list[NodeProto]]:
@@ -194,7 +200,7 @@ class _Graph:
 
     def _between_views(self, node: NodeProto, results: Sequence[str]) -> None:
         """Add a node between Reshapes that drop and add the axis. A reduction keeps its axes, with size 1."""
-        reduces = is_standard(node) and (node.op_type.startswith("Reduce") or node.op_type in ("ArgMax", "ArgMin"))
+        reduces = _reduces(node)
         for position, name in enumerate(node.input):
             if name in self._scalars:
                 one = self._with_axis[name]

@@ -44,6 +44,7 @@ from poolgrad_lowering.torch.operators.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.second_pass import check_second_pass
 from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart
+from poolgrad_lowering.torch.symbolic.selections import seed_of, select_first
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import expand_by_tensors
 from poolgrad_lowering.torch.symbolic.symbolic_slices import select_by_positions
 
@@ -168,6 +169,8 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             "tensors in the model's forward, by torch.complex, view_as_complex, polar, fft or stft"
         )
     scopes.complete(graph)
+    if step.selects:
+        select_first(graph, len(inputs) - len(examples))
     select_by_positions(graph, _limits(graph, inputs, sizes))
     keep_axes_apart(graph.graph)
     expand_by_tensors(graph)
@@ -233,7 +236,8 @@ class _Step:
 
     Its results are the loss, the gradients of `trained`, and parameters and buffers as they are afterwards.
     `exchanged` are the other tensors of the module in whose place it put other values. `asked` has, by position,
-    the inputs whose numbers decide which way the computation takes: their names, and the function that asks.
+    the inputs whose numbers decide which way the computation takes: their names, and the function that asks. It
+    `selects` if such numbers decide a size.
     """
 
     def __init__(self, module: WithLoss, parameters: dict[str, nn.Parameter], buffers: dict[str, Tensor]) -> None:
@@ -242,6 +246,7 @@ class _Step:
         self.trained: list[str] = []
         self.exchanged: list[str] = []
         self.asked: dict[int, tuple[str, str]] = {}
+        self.selects = False
 
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
         own = {**self._parameters, **self._buffers}
@@ -256,7 +261,8 @@ class _Step:
         with torch.enable_grad(), rewritten, DataIsCopied():
             loss = self._module(*values[len(own) :])
             # The backward pass may compute parts of the forward pass again, and change buffers again.
-            gradients = self._gradients(_scalar(loss))
+            gradients = self._gradients(_scalar(loss), seed_of(loss) if rewritten.selects else None)
+        self.selects = rewritten.selects
         self.asked = {
             position: (_in_model(name), rewritten.asked[value])
             for position, (name, value) in enumerate(zip(own, values, strict=False))
@@ -270,8 +276,8 @@ class _Step:
             _check_same_form(_in_model(name), value, after[name])
         return loss.detach(), *gradients.values(), *(after[name].detach() for name in own)
 
-    def _gradients(self, loss: Tensor) -> dict[str, Tensor]:
-        """Return the gradient of every weight that needs one and that the loss depends on."""
+    def _gradients(self, loss: Tensor, seed: Tensor | None) -> dict[str, Tensor]:
+        """Return the gradient of every weight that needs one and that the loss depends on, of which that is `seed`."""
         wanted = {name: weight for name, weight in self._module.named_parameters() if weight.requires_grad}
         if not wanted:
             raise TorchExportError("no parameter of the model has requires_grad, so there is nothing to train")
@@ -280,7 +286,7 @@ class _Step:
         note_backward_of(loss)
         try:
             with WithoutRandomNumbers():
-                found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
+                found = torch.autograd.grad(loss, list(wanted.values()), seed, allow_unused=True)
         except RandomNumbersInBackwardError as error:
             raise TorchExportError(
                 f"the backward pass draws random numbers again, by {error}: a dropout layer in a part with activation "

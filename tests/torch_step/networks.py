@@ -14,6 +14,7 @@ from torch.export import Dim
 from torch.nn import functional
 
 from poolgrad_lowering.torch import TrainingStep, export_training_step
+from tests.torch_step.losses import labelled_loss, next_token_loss, transcript_loss
 
 
 class Residual(nn.Module):
@@ -168,17 +169,18 @@ class LanguageModel(nn.Module):
         return scores
 
 
-def next_token_loss(scores: Tensor, words: Tensor) -> Tensor:
-    """The cross entropy of the tokens that follow; the last one has no target."""
-    following = functional.pad(words, (0, 1), value=-100)[:, 1:]
-    return functional.cross_entropy(scores.view(-1, scores.shape[-1]), following.reshape(-1))
-
-
 def lenet() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.LazyLinear(24), nn.ReLU(), nn.Linear(24, 5),
     )  # fmt: skip
+
+
+def recognizer() -> nn.Module:
+    """Scores of letters over time, of which a pool leaves half."""
+    return nn.Sequential(
+        nn.Conv1d(3, 8, 3, padding=1), nn.BatchNorm1d(8), nn.ReLU(), nn.MaxPool1d(2), nn.Conv1d(8, 5, 3, padding=1)
+    )
 
 
 def vgg_bn(width: int = 8, classes: int = 5) -> nn.Module:
@@ -411,6 +413,10 @@ NETWORKS = {
     "unpooled": Network(Unpooled, image(2, 3, 8, 8), labels(2, 8, 8), 2),
     "pyramid": Network(Pyramid, image(2, 3, 10, 10), labels(2), 4),
     "tokens": Network(Tokens, image(4, 3, 16, 16), labels(4), 0, shapes=_BATCH),
+    "unet_of_labels": Network(
+        lambda: UNet(2, (8, 16), 5), image(2, 1, 16, 16), labels(2, 16, 16), 1, loss=labelled_loss
+    ),
+    "recognizer": Network(recognizer, image(4, 3, 16), labels(4, 4), 1, loss=transcript_loss),
     "unet_of_any_batch": Network(lambda: UNet(2, (4, 8), 5), image(2, 1, 8, 8), labels(2, 8, 8), 1, shapes=_BATCH),
     "unet_of_any_size": Network(
         lambda: UNet(2, (4, 8), 5),

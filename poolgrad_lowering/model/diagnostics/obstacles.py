@@ -149,6 +149,12 @@ class Obstacle(Diagnostic):
         "ScatterND, and one drops the reduction.",
         "Declare the shape of the data, or use ScatterElements.",
     )
+    SELECTED_SIZE = (
+        "In graph mode, a part of the graph reads a value of another part whose shape numbers decide, e.g. what a mask "
+        "selects. GE does not know the shape when it builds the parts.",
+        "Select between the same two pools what is read there.",
+        Severity.WARNING,
+    )
     SHAPE_OPERAND = (
         "In graph mode, the shape of a Reshape or Expand is computed, or a bound of a Slice or the like from numbers "
         "of another part of the graph. It may be an input of the part that GE builds, and GE has to know it then.",

@@ -75,12 +75,22 @@ def _scatter_reduce(
 def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Tensor:
     """Return the scatter of truth values, computed as numbers: CANN scatters no others."""
     if not isinstance(values, Tensor) and unknown_sizes(index):
-        values = torch.full(index.shape, values, dtype=x.dtype)
-        return aten.scatter.src(x, axis, index, values)
+        return _put_number(x, axis, index, values)
     if x.dtype != torch.bool:
         return _scatter(aten.scatter.src, x, axis, index, values) if isinstance(values, Tensor) else NotImplemented
     values = values.to(torch.int32) if isinstance(values, Tensor) else int(bool(values))
     return x.to(torch.int32).scatter(axis, index, values).to(torch.bool)
+
+
+def _put_number(x: Tensor, axis: int, index: Tensor, number: Any) -> Tensor:
+    """Return x with a number at indices along an axis; where each row has one, such as its class, by a comparison."""
+    others = enumerate(zip(index.shape, x.shape, strict=True))
+    if is_known(index.shape[axis] == 1) and all(
+        is_known(own == size) for at, (own, size) in others if at != axis % x.ndim
+    ):
+        places = torch.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - 1 - axis % x.ndim))
+        return torch.where(places == index, x.new_full((), number), x)
+    return aten.scatter.src(x, axis, index, torch.full(index.shape, number, dtype=x.dtype))
 
 
 def _refuse(operator: Any, *_: Any, **__: Any) -> Any:

@@ -53,6 +53,11 @@ class Rewritten(TorchFunctionMode):
         self._masks = Masks()
         self._makers: dict[Any, NumbersDecideError] = {}  # of sizes that are not known, by symbol
 
+    @property
+    def selects(self) -> bool:
+        """Whether the numbers in a tensor decided a size."""
+        return bool(self._makers)
+
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
             return known

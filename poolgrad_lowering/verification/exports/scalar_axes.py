@@ -145,14 +145,9 @@ class AxisRemoval:
         value, result, shape = node.input[0], node.output[0], integers(self._stored.get(node.input[1]))
         if shape is None or any(size != 1 for size in shape) or node.attribute:
             return None
-        scalar = self._with_axis.get(value)
         if not shape:
-            scalar = scalar or self._unreduced.get(value)
-            if scalar is None:
-                return self._view(value, result, 0)
-            if result != scalar:
-                self._scalars[result] = scalar
-            return []
+            return self._without_axis(value, result)
+        scalar = self._with_axis.get(value)
         if scalar is not None:
             found = self._view(str(scalar), result, len(shape))
             if found is None and len(shape) == 1 and (found := self._view(str(scalar), None, 0)) is not None:
@@ -167,6 +162,15 @@ class AxisRemoval:
         elif len(shape) == 1 and (same := self._present.get((_VIEW, value))) is not None:
             self._with_axis[result], found = same.output[0], []
         return found
+
+    def _without_axis(self, value: str, result: str) -> list[NodeProto] | None:
+        """Return what stands for a Reshape to rank 0; None if it is a node like any other."""
+        scalar = self._with_axis.get(value, self._unreduced.get(value))
+        if scalar is None:
+            return self._view(value, result, 0)
+        if result != scalar:
+            self._scalars[result] = scalar
+        return []
 
     def _view(self, value: str, result: str | None, rank: int) -> list[NodeProto] | None:
         """Return the node of the original that only changes the shape of a value, to this rank; None without one."""

@@ -199,3 +199,29 @@ def test_a_product_and_a_sum_are_one_node_behind_all_others(bias: str, is_joined
         " p = MatMul (x, w) s = Add (b, p) n = Neg (b) y = Exp (s) z = Add (n, s) }"
     )
     assert found == [["Gemm", "Neg", "Add", "Exp"] if is_joined else ["Neg", "MatMul", "Add", "Add", "Exp"]]
+
+
+SELECTIONS = {
+    "in another part": ("", "c = Tan (x)", "n = NonZero (x) t = Transpose (n) y = GatherND (c, t)", ["t"]),
+    "in one part, of what stands first": (
+        "n = NonZero (x) t = Transpose (n)",
+        "c = Tan (x)",
+        "y = GatherND (c, t)",
+        [],
+    ),
+    "a sum": (
+        "n = NonZero (x) t = Transpose (n) g = GatherND (x, t) s = ReduceSum (g)",
+        "c = Tan (s)",
+        "y = Add (x, s)",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "between", "behind", "far"), SELECTIONS.values(), ids=SELECTIONS)
+def test_values_of_another_part_whose_shape_numbers_decide(
+    before: str, between: str, behind: str, far: list[str]
+) -> None:
+    """A Tan, which is on the CPU, cuts the graph. onnxruntime runs what stands last first."""
+    text = f"m (float[N] x) => (float[m] y) {{ {before} {between} {behind} }}"
+    assert [name for _, name in placed(model_of(text)).far_selections] == far
