@@ -89,6 +89,9 @@ LOSSES: dict[str, Loss] = {
     "normalized": lambda y, _, mask: functional.normalize(y[mask]).pow(3).sum(),
     "softmax": lambda y, _, mask: y[mask].T.softmax(-1).pow(2).sum(),
     "attention": lambda y, _, mask: functional.scaled_dot_product_attention(*[y[mask][None]] * 3).pow(2).mean(),
+    "batch_norm": lambda y, _, mask: functional.batch_norm(y[mask], None, None, training=True).pow(3).mean(),
+    "deviation": lambda y, _, mask: y[mask].std() + y[..., 0][mask].var(),
+    "cumulative": lambda y, _, mask: (y[mask].cumsum(0) * y[mask]).mean(),
     "sorted": lambda y, labels, mask: (
         functional.cross_entropy(y[mask], labels[mask], reduction="none").sort(descending=True).values[:2].mean()
     ),

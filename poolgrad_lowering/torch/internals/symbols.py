@@ -45,12 +45,19 @@ class PlacedShapes(ShapeEnv):
         self.places: dict[Any, str | None] = {}
 
     def evaluate_sym_node(self, sym_node: Any, *others: Any, **named: Any) -> Any:
-        """Return the truth value of a condition; of one that numbers in a tensor decide, that which raises no error."""
+        """Return the truth value of a condition; of one that numbers in a tensor decide, that which raises no error.
+
+        What torch itself asks of such a size chooses between ways to the same numbers: the answer is that for sizes of
+        2 or more.
+        """
         try:
             return super().evaluate_sym_node(sym_node, *others, **named)
         except GuardOnDataDependentSymNode:
             frame = asking_frame(_is_of_conditions)
-            answer = answer_without_error(frame, self._outermost) if _is_of_layers(frame.f_code.co_filename) else None
+            is_of_layers = _is_of_layers(frame.f_code.co_filename)
+            answer = answer_without_error(frame, self._outermost) if is_of_layers else None
+            if answer is None and not is_file_of_a_model(frame.f_code.co_filename):
+                answer = super().evaluate_sym_node(sym_node, size_oblivious=True)
             if answer is None:
                 raise
             return answer
