@@ -20,14 +20,14 @@ def shape(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> boo
         return False
     whole = writer.name(f"{node.output[0]}/whole")
     writer.change(node, without=("start", "end"), outputs=[whole])
-    writer.types.learn(whole, TensorProto.INT64, (writer.types.ranks.get(node.input[0]),))
+    writer.types.learn(whole, TensorProto.INT64, (writer.types.rank(node.input[0]),))
     writer.slice(whole, [start], [end], [0], node.output[0])
     return True
 
 
 def transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """The plugin needs the axes; without them ONNX reverses their order. A scalar has none."""
-    rank = writer.types.ranks.get(node.input[0])
+    rank = writer.types.rank(node.input[0])
     if "perm" in attributes or rank is None:
         return False
     if rank == 0:

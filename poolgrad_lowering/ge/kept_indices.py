@@ -121,7 +121,7 @@ def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) ->
     x = _starts_of(node, writer)
     starts = plane_starts(x, writer) if x else ""
     if starts:
-        writer.reshape(starts, [0, 0, *[1] * (writer.types.ranks[x] - 2)], node.output[0])
+        writer.reshape(starts, [0, 0, *[1] * (len(writer.types.shapes[x]) - 2)], node.output[0])
     return bool(starts)
 
 
@@ -130,7 +130,7 @@ def _starts_of(node: NodeProto, writer: Writer) -> str:
     pool = writer.producers.get(node.input[0]) if node.op_type == "Slice" else None
     if pool is None or pool.op_type != "MaxPool" or list(pool.output)[1:2] != [node.input[0]]:
         return ""
-    rank = writer.types.ranks.get(pool.input[0], 0)
+    rank = writer.types.rank(pool.input[0]) or 0
     ones = [1] * (rank - 2)
     bounds = [writer.types.numbers(name) if name else ones for name in [*node.input[1:], ""][:4]]
     return pool.input[0] if _is_single(pool) and bounds == [[0] * (rank - 2), ones, [*range(2, rank)], ones] else ""

@@ -86,7 +86,7 @@ def softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> b
     """
     if writer.opset >= 13:
         return False
-    rank, axis = writer.types.ranks.get(node.input[0]), attributes.get("axis", 1)
+    rank, axis = writer.types.rank(node.input[0]), attributes.get("axis", 1)
     if rank is None or axis in (-1, rank - 1):
         return rank is not None and "axis" not in attributes and writer.change(node, {"axis": axis})
     value, result = node.input[0], node.output[0]
@@ -135,7 +135,7 @@ def batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer: 
     momentum · old + (1 − momentum) · new. Sums are not in onnxruntime's order: results may differ by their rounding.
     """
     x, scale, bias, mean, variance = node.input
-    rank = writer.types.ranks.get(x)
+    rank = writer.types.rank(x)
     types = {writer.types.elements.get(name) for name in node.input}
     if not attributes.get("training_mode", 0) or rank is None or types != {TensorProto.FLOAT}:
         return False

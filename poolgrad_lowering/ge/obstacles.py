@@ -68,7 +68,7 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     nodes = [node for graph in graphs(model.graph) for node in graph.node]
     joins = not use.is_cut and any("" in node.input and node.op_type != "Clip" for node in nodes)
     strange = {name for name, element in types.elements.items() if element not in _PLAIN_TYPES}
-    strange |= {name for name, rank in types.ranks.items() if rank > _LARGEST_RANK_OF_PRODUCTS}
+    strange |= {name for name, shape in types.shapes.items() if len(shape) > _LARGEST_RANK_OF_PRODUCTS}
     examined: dict[tuple[str, str], tuple[bool, bool]] = {}  # whether GE reads an operator, and it may have obstacles
     for node in nodes:
         if joins and "" in node.output:
@@ -138,8 +138,8 @@ def _of_node(
 
 def _of_values(node: NodeProto, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
     most = _LARGEST_RANK_OF_PRODUCTS if node.op_type == "MatMul" else _LARGEST_RANK
-    if is_standard(node) and (deep := [n for n in (*node.input, *node.output) if types.ranks.get(n, 0) > most]):
-        yield Obstacle.LARGE_RANK, f"'{deep[0]}' has {types.ranks[deep[0]]} axes"
+    if is_standard(node) and (deep := [n for n in (*node.input, *node.output) if len(types.shapes.get(n, ())) > most]):
+        yield Obstacle.LARGE_RANK, f"'{deep[0]}' has {types.rank(deep[0])} axes"
     if node.op_type in _WITHOUT_BFLOAT16 and types.elements.get(node.input[0]) == TensorProto.BFLOAT16:
         yield Obstacle.KERNEL_TYPE, f"'{node.input[0]}' is bfloat16"
     names = [name for name in (*node.input, *node.output) if name in types.elements]
@@ -239,7 +239,7 @@ _OF_RANK = {"GlobalMaxPool": None, "LogSoftmax": "axis", "Transpose": "perm"}
 
 
 def _rank(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, _: Use) -> Found:
-    if _OF_RANK[node.op_type] not in attributes and node.input[0] not in types.ranks:
+    if _OF_RANK[node.op_type] not in attributes and node.input[0] not in types.shapes:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
 
 

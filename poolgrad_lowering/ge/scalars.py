@@ -48,14 +48,14 @@ def give_scalars_an_axis(model: ModelProto, opset: int, types: ValueTypes) -> in
         for name in names_read([node]):
             readers[name].append(node)
     results = {value.name for value in graph.output}
-    found = {name for name in made if types.ranks.get(name) == 0}
+    found = {name for name in made if types.rank(name) == 0}
     found -= {
         name
         for node in graph.node
         for name in found.intersection(node.output)
         if _is_done(node, name, readers[name], results, types)
     }
-    inputs = [value.name for value in graph.input if types.ranks.get(value.name) == 0]
+    inputs = [value.name for value in graph.input if types.rank(value.name) == 0]
     inputs = [name for name in inputs if any(name in node.input for node in readers.get(name, []))]
     if any((function.domain, function.name) == (DOMAIN, UNSQUEEZE_SCALARS) for function in model.functions):
         inputs = []  # they have their axis already
@@ -150,7 +150,7 @@ class _Graph:
             self._writer.keep(node)
             return
         node = deepcopy(node)
-        changes_rank = results or (node.input[0] in self._scalars and node.output[0] in self._types.ranks)
+        changes_rank = results or (node.input[0] in self._scalars and node.output[0] in self._types.shapes)
         if is_standard(node) and self._computes_alike(node):
             self._one_axis(node, results)
         elif is_standard(node) and node.op_type in _VIEWS and changes_rank:
@@ -158,7 +158,7 @@ class _Graph:
             if results:
                 self._make(results[0], value)
             else:
-                self._writer.reshape(value, [1] * self._types.ranks[node.output[0]], node.output[0])
+                self._writer.reshape(value, [1] * len(self._types.shapes[node.output[0]]), node.output[0])
         else:
             self._between_views(node, results)
 
@@ -173,7 +173,7 @@ class _Graph:
         """Whether a node computes the same results, with one axis, from operands with one axis."""
         if node.op_type not in _ELEMENTWISE and not (node.op_type == "Expand" and node.input[1] not in self._scalars):
             return False
-        return all(name in self._types.ranks for name in node.output)
+        return all(name in self._types.shapes for name in node.output)
 
     def _one_axis(self, node: NodeProto, results: Sequence[str]) -> None:
         """Add the node with operands and results of one axis. If all operands are constants, one gets the axis."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Element types, ranks, shapes and constants of a model's values by name, as the model declares or onnx infers them."""
+"""Element types, shapes and constants of a model's values by name, as the model declares or onnx infers them."""
 
 from __future__ import annotations
 
@@ -47,14 +47,13 @@ _MOST_ELEMENTS = 1 << 10
 class ValueTypes:
     """What is known of values, by name.
 
-    `elements` are element types (`TensorProto.DataType`). `shapes` have a number, a name or None for each axis; they
-    are those of inputs and initializers, and what onnx infers. `ranks` also come from other declarations. `constants`
-    are the tensors of initializers that no caller can override and of Constant nodes. `vectors` are the numbers and
-    sizes of shapes that the graph computes for `SHAPE_OPERANDS`, and for nodes of the dialect.
+    `elements` are element types (`TensorProto.DataType`). `shapes` have a number, a name or None for each axis; sizes
+    are those of inputs and initializers, and what onnx infers, the number of axes may also be another declaration's.
+    `constants` are the tensors of initializers that no caller can override and of Constant nodes. `vectors` are the
+    numbers and sizes of shapes that the graph computes for `SHAPE_OPERANDS`, and for nodes of the dialect.
     """
 
     elements: dict[str, int] = field(default_factory=dict)
-    ranks: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, tuple[int | str | None, ...]] = field(default_factory=dict)
     constants: dict[str, TensorProto] = field(default_factory=dict)
     vectors: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
@@ -62,6 +61,10 @@ class ValueTypes:
     def copy(self) -> ValueTypes:
         """Return the same knowledge, for a rewrite of a copy of the model."""
         return ValueTypes(*(dict(getattr(self, each.name)) for each in fields(self)))
+
+    def rank(self, name: str) -> int | None:
+        """Return the number of axes of a value, None if it is not known."""
+        return len(self.shapes[name]) if name in self.shapes else None
 
     def sizes(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of a value whose sizes are all numbers, else None."""
@@ -86,13 +89,11 @@ class ValueTypes:
         """Add a value that a rewrite makes."""
         if element is not None:
             self.elements[name] = element
-        self.ranks[name], self.shapes[name] = len(shape), tuple(shape)
+        self.shapes[name] = tuple(shape)
 
     def learn_as(self, name: str, element: int, like: str) -> None:
         """Add a value that a rewrite makes, of the shape of another one."""
         self.elements[name] = element
-        if like in self.ranks:
-            self.ranks[name] = self.ranks[like]
         if like in self.shapes:
             self.shapes[name] = self.shapes[like]
 
@@ -132,12 +133,11 @@ def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
         if tensor_type.elem_type:
             found.elements.setdefault(value.name, tensor_type.elem_type)
         if tensor_type.HasField("shape"):
-            found.ranks.setdefault(value.name, len(tensor_type.shape.dim))
+            found.shapes.setdefault(value.name, (None,) * len(tensor_type.shape.dim))
     overridable = {value.name for value in graph.input}
     for tensor in graph.initializer:
         found.elements.setdefault(tensor.name, tensor.data_type)
-        found.ranks.setdefault(tensor.name, len(tensor.dims))
-        found.shapes.setdefault(tensor.name, tuple(tensor.dims))
+        found.shapes[tensor.name] = tuple(tensor.dims)
         if tensor.name not in overridable:
             found.constants[tensor.name] = tensor
     for node in graph.node:

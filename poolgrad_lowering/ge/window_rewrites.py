@@ -50,7 +50,7 @@ def pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool
 
 def global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
     """The plugin reduces axis 2 and the last one, and leaves those between them out."""
-    rank = writer.types.ranks.get(node.input[0])
+    rank = writer.types.rank(node.input[0])
     if rank is None or rank <= 4:
         return False
     writer.reduce("ReduceMax", node.input[0], range(2, rank), node.output[0])
@@ -84,7 +84,7 @@ def pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """The plugin refuses the input `axes`, and only Ascend 950 has a kernel for negative pads."""
     if writer.opset < 11:
         return False
-    rank, pads = writer.types.ranks.get(node.input[0]), writer.types.numbers(node.input[1])
+    rank, pads = writer.types.rank(node.input[0]), writer.types.numbers(node.input[1])
     has_axes = len(node.input) > 3 and bool(node.input[3])
     axes = writer.types.numbers(node.input[3]) if has_axes else None
     if pads is None or rank is None or (has_axes and axes is None):

@@ -73,7 +73,7 @@ class Writer(GraphWriter):
     @cached_property
     def one_element(self) -> str | None:
         """The first element of an input of the graph, with one axis; it is added where it is first asked for."""
-        whole = next((value.name for value in reversed(self._graph.input) if self.types.ranks.get(value.name)), None)
+        whole = next((value.name for value in reversed(self._graph.input) if self.types.rank(value.name)), None)
         if whole is None:
             return None
         row = self.reshape(whole, [-1], self.name(f"{whole}/row"))

@@ -119,7 +119,7 @@ def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tup
     sizes = operands_of(node).get(Part.SIZES)
     if sizes is not None and types.numbers(sizes) is None:
         yield Obstacle.COMPUTED_SIZES, f"'{sizes}' is not constant"
-    if needs_rank_5(node) and rank_of(node, types.ranks) is None:
+    if needs_rank_5(node) and rank_of(node, types) is None:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
     if _argmax_type(node, types) == TensorProto.INT64 and TensorProto.INT64 not in support.index_types:
         yield Obstacle.ARGMAX_TYPE, f"its argmax is int64, and {target.name} takes int32 only"

@@ -11,7 +11,7 @@ shape of x where it is an operand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 
 import numpy as np
@@ -44,7 +44,7 @@ def needs_rank_5(node: NodeProto) -> bool:
     return node.domain == DOMAIN and node.op_type in PROTOTYPES and PROTOTYPES[node.op_type].rank == RANK
 
 
-def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
+def rank_of(node: NodeProto, types: ValueTypes) -> int | None:
     """Return the rank of a dialect node's tensors, which all have the same rank, or None if it is not known."""
     window = [attribute for attribute in node.attribute if attribute.name == body_windows.KERNEL]
     if window:
@@ -52,7 +52,7 @@ def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
     operands = (*OPS[node.op_type].inputs, *OPS[node.op_type].outputs)
     pairs = zip(operands, (*node.input, *node.output), strict=False)
     tensors = [value for operand, value in pairs if operand.part is not Part.SIZES]
-    return next((ranks[value] for value in tensors if value in ranks), None)
+    return next((types.rank(value) for value in tensors if value in types.shapes), None)
 
 
 def shape_operands(model: ModelProto) -> set[str]:
@@ -132,12 +132,9 @@ class _Graph:
 
     def _new(self, value: str) -> str:
         name = self._writer.name(f"{value}/5d")
-        self._types.ranks[name] = RANK
-        if value in self._types.elements:
-            self._types.elements[name] = self._types.elements[value]
-        if value in self._types.shapes:
-            shape = self._types.shapes[value]
-            self._types.shapes[name] = (*shape[:2], *[1] * (RANK - len(shape)), *shape[2:])
+        shape = self._types.shapes.get(value, ())
+        raised = (*shape[:2], *[1] * (RANK - len(shape)), *shape[2:]) if shape else (None,) * RANK
+        self._types.learn(name, self._types.elements.get(value), raised)
         return name
 
 
@@ -146,7 +143,7 @@ def _missing_axes(node: NodeProto, types: ValueTypes) -> int:
     sizes = operands_of(node).get(Part.SIZES)
     if sizes is not None and types.numbers(sizes) is None:
         return 0
-    return RANK - (rank_of(node, types.ranks) or RANK) if needs_rank_5(node) else 0
+    return RANK - (rank_of(node, types) or RANK) if needs_rank_5(node) else 0
 
 
 def _fill_window(node: NodeProto, missing: int) -> None:
