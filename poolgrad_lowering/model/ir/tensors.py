@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from google.protobuf.message import Message
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
 from poolgrad_lowering.model.ir.external import Reference, external_flaw
@@ -30,28 +30,19 @@ class _Storage(NamedTuple):
     elements: int = 1
 
 
-# The comments of onnx.proto at `raw_data` and at each typed field.
-_STORAGES = {
-    "FLOAT": _Storage(32, "float_data"),
-    "COMPLEX64": _Storage(64, "float_data", entries=2),
-    "DOUBLE": _Storage(64, "double_data"),
-    "COMPLEX128": _Storage(128, "double_data", entries=2),
-    "INT64": _Storage(64, "int64_data"),
-    "UINT64": _Storage(64, "uint64_data"),
-    "UINT32": _Storage(32, "uint64_data"),
-    "STRING": _Storage(0, "string_data"),
-    "INT32": _Storage(32, "int32_data"),
-    **dict.fromkeys(("FLOAT16", "BFLOAT16", "INT16", "UINT16"), _Storage(16, "int32_data")),
-    **dict.fromkeys(("INT8", "UINT8", "BOOL"), _Storage(8, "int32_data")),
-    **dict.fromkeys(
-        ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0"), _Storage(8, "int32_data")
-    ),
-    **dict.fromkeys(("FLOAT6E2M3", "FLOAT6E3M2"), _Storage(6, "int32_data")),
-    **dict.fromkeys(("INT4", "UINT4", "FLOAT4E2M1"), _Storage(4, "int32_data", elements=2)),
-    **dict.fromkeys(("INT2", "UINT2"), _Storage(2, "int32_data", elements=4)),
-}
-_BY_NUMBER = {number: _STORAGES[name] for name, number in TensorProto.DataType.items() if name in _STORAGES}
-_TYPED_FIELDS = sorted({storage.field for storage in _STORAGES.values()})
+_NARROW = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6, "STRING": 0}
+"""The bits of element types that have less than a byte, or no place in `raw_data`."""
+
+
+def _storage(name: str, number: int) -> _Storage:
+    """Return how an element type is stored, by the comments of onnx.proto at `raw_data` and at each typed field."""
+    bits = _NARROW.get(name, 8 * helper.tensor_dtype_to_np_dtype(number).itemsize)
+    elements = 8 // bits if bits in (2, 4) else 1
+    return _Storage(bits, helper.tensor_dtype_to_field(number), 1 + name.startswith("COMPLEX"), elements)
+
+
+_BY_NUMBER = {number: _storage(name, number) for name, number in TensorProto.DataType.items() if number}
+_TYPED_FIELDS = sorted({storage.field for storage in _BY_NUMBER.values()})
 _TYPED_DATA = attrgetter(*_TYPED_FIELDS)
 WITHOUT_TENSORS = ("OperatorSetIdProto", "StringStringEntryProto", "TypeProto", "ValueInfoProto")
 """The messages of ONNX's format, frequent ones, in which no tensor can be."""
