@@ -91,8 +91,8 @@ def definition_codes() -> str:
 def undefined() -> str:
     """The table of operators without a definition, by the reason."""
     operators: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in sorted(UNDEFINED.values(), key=lambda each: (each.code.value, each.operator)):
-        operators[row.reason, row.code.value].append(f"`{row.operator}`")
+    for (_, operator), (code, reason) in sorted(UNDEFINED.items(), key=lambda each: (each[1][0].value, each[0])):
+        operators[reason, code.value].append(f"`{operator}`")
     rows = ((", ".join(names), _code(code), reason) for (reason, code), names in operators.items())
     return table(("operators", "code", "why"), rows)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -80,14 +80,6 @@ def defines(operator: str, formula: str, *, domain: str = MICROSOFT, **options: 
         return write
 
     return add
-
-
-class Undefined(NamedTuple):
-    """An operator of onnxruntime's own that has no definition, and why."""
-
-    operator: str
-    code: DefinitionCode
-    reason: str
 
 
 class Call:

@@ -174,7 +174,4 @@ def _left_in_function(scope: Scope, facts: Facts) -> Iterator[NodeLeft]:
 
 
 def _undefined(op: tuple[str, str]) -> tuple[DefinitionCode, str]:
-    undefined = UNDEFINED.get(op)
-    if undefined is not None:
-        return undefined.code, undefined.reason
-    return DefinitionCode.NO_DEFINITION, f"{operator_text(*op)} is no operator of ONNX"
+    return UNDEFINED.get(op, (DefinitionCode.NO_DEFINITION, f"{operator_text(*op)} is no operator of ONNX"))

@@ -20,7 +20,7 @@ from poolgrad_lowering.standard import (  # noqa: F401 - each adds its definitio
     resize,
     tensorflow,
 )
-from poolgrad_lowering.standard.definition import DEFINITIONS, Undefined
+from poolgrad_lowering.standard.definition import DEFINITIONS
 
 __all__ = ("DEFINITIONS", "UNDEFINED")
 
@@ -46,11 +46,11 @@ _WITHOUT_DEFINITION = (
 )
 """The code, the reason, and the operators that have no definition for this reason."""
 
-UNDEFINED: Mapping[tuple[str, str], Undefined] = MappingProxyType(
+UNDEFINED: Mapping[tuple[str, str], tuple[DefinitionCode, str]] = MappingProxyType(
     {
-        (MICROSOFT, operator): Undefined(operator, code, reason)
+        (MICROSOFT, operator): (code, reason)
         for code, reason, operators in _WITHOUT_DEFINITION
         for operator in operators.split()
     }
 )
-"""The operators without a definition, by domain and operator."""
+"""Why operators have no definition, by domain and operator: the code and the reason."""
