@@ -13,11 +13,12 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.facts.aten_pools import pool_windows
 from poolgrad_lowering.model.facts.training_operators import forward_pools
 from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
-from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, PoolAttributes, adaptive_bounds
+from poolgrad_lowering.model.windows import MeanWindows, PoolAttributes, adaptive_bounds
 from poolgrad_lowering.standard.definition import Call, defines
 from poolgrad_lowering.standard.nodes import Tensor, zeros
 
@@ -108,21 +109,13 @@ def _aten(call: Call) -> Mapping[str, Tensor] | Tensor:
 def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
     """Return the windows of an average pool of ATen, whose arguments are the operands from `first` on."""
     sizes = call.sizes(x, 2)
-    axes = len(sizes)
-
-    def listed(number: int) -> list[int]:
-        found = call.integers(f"a{number}") or []
-        if len(found) not in (0, 1, axes):
-            raise call.refuse(f"{found} for {axes} axes")
-        return found * axes if len(found) == 1 else found
-
-    kernel, strides, pads = listed(first), listed(first + 1), listed(first + 2)
-    if not kernel or not pads or not axes or min(kernel + strides) < 1 or min(pads) < 0:
+    found = pool_windows(call.facts, call.node, call.operand(x), first, len(sizes), dilated=False)
+    pool = None if found is None else found.attributes
+    if not isinstance(pool, PoolAttributes):
         raise call.refuse("operands that are not those of an average pool")
-    ceil, padded = bool(call.number(f"a{first + 3}")), bool(call.number(f"a{first + 4}"))
-    windows = [AxisWindow(*row, 1) for row in zip(kernel, strides or kernel, pads, pads, strict=True)]
-    counts = [window.output_size(size, ceil=ceil) for window, size in zip(windows, sizes, strict=True)]
-    return MeanWindows(windows, sizes, counts, padded, int(call.number(f"a{first + 5}") or 0))
+    counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(pool.windows, sizes, strict=True)]
+    padded, divisor = bool(call.number(f"a{first + 4}")), int(call.number(f"a{first + 5}") or 0)
+    return MeanWindows(pool.windows, sizes, counts, padded, divisor)
 
 
 def _aten_avg_pool(call: Call) -> Tensor:

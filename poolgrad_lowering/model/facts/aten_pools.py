@@ -61,7 +61,9 @@ def _without_axis(known: Known, node: Node) -> Shape | None:
     return (*shape[:number], *((Dim(1),) if keepdim else ()), *shape[number + 1 :])
 
 
-def pool_windows(known: Known, node: Node, x: Value, first: int, rank: int, *, dilated: bool = True) -> Windows | None:
+def pool_windows(
+    known: Known, node: Node, x: Value | None, first: int, rank: int, *, dilated: bool = True
+) -> Windows | None:
     """Return the windows over x of the arguments kernel_size, stride, padding, dilation, ceil_mode from input `first`.
 
     An average pool has no dilation: `dilated` is False.
@@ -122,7 +124,7 @@ def torch_windows(rank: int, lists: Sequence[list[int] | None], *, ceil: int | N
     kernel, stride, padding, dilation = known
     given = (kernel, stride or kernel, padding or [0], dilation or [1])
     spread = [tuple(numbers) * (rank if len(numbers) == 1 else 1) for numbers in given]
-    if any(len(numbers) != rank for numbers in spread):
+    if not kernel or any(len(numbers) != rank for numbers in spread):
         return None
     kernels, strides, pads, dilations = spread
     if min(*kernels, *strides, *dilations) < 1 or min(pads) < 0:

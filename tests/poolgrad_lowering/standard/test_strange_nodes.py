@@ -103,6 +103,16 @@ def test_huge_sizes_take_no_memory(operator: str, changed: dict[str, list[int]])
     assert {left.code for left in report.standard.left} <= {"uncovered-operand", "unknown-sizes"}
 
 
+def test_an_average_pool_over_no_axis() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18, "org.pytorch.aten": 1]> g (float[1,1] x) => (float[1,1] y) {'
+        ' y = org.pytorch.aten.ATen <operator = "avg_pool2d"> (x) }'
+    )
+    standard = lower(model, standard=True).report.standard
+    assert standard is not None
+    assert [left.code for left in standard.left] == ["uncovered-operand"]
+
+
 def test_adaptive_pools_of_one_image() -> None:
     """Each gradient has the sizes of its own pool, as in pyramids of them."""
     model = onnx.parser.parse_model(
