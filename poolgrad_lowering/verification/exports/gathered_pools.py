@@ -19,7 +19,7 @@ from poolgrad_lowering.verification.exports.node_rewrite import Context, NodeRew
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, known_sizes
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, window_places
-from poolgrad_lowering.verification.operators.pooling import onnx_windows
+from poolgrad_lowering.verification.operators.pooling import WINDOWS, onnx_windows
 
 
 def pool_rewrites(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -93,9 +93,8 @@ def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequen
     if sizes is None or len(sizes) < 2 or held.get("storage_order", 0):
         return None
     channels, *spatial = sizes
-    kernel, auto_pad = held["kernel_shape"], held.get("auto_pad", b"NOTSET").decode(errors="replace")
-    given = {name: held[name] for name in ("strides", "pads", "dilations") if name in held}
-    strides, dilations, pads = onnx_windows(spatial, kernel, auto_pad=auto_pad, **given)
+    kernel, given = held["kernel_shape"], {name: held[name] for name in WINDOWS if name in held}
+    strides, dilations, pads = onnx_windows(spatial, kernel, **given)
     rows = zip(spatial, kernel, strides, dilations, zip(*pads, strict=True), strict=True)
     try:
         places = window_places(spatial, [fixed_windows(*row, ceil=bool(held.get("ceil_mode", 0))) for row in rows])

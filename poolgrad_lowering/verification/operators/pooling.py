@@ -69,6 +69,10 @@ class AveragePoolGrad(OpRun):
             )
 
 
+WINDOWS = ("strides", "pads", "dilations", "auto_pad")
+"""The attributes of windows that `onnx_windows` takes."""
+
+
 def onnx_windows(
     sizes: Sequence[int],
     kernel: Sequence[int],
@@ -76,14 +80,14 @@ def onnx_windows(
     strides: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     dilations: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
+    auto_pad: str | bytes = "NOTSET",
 ) -> tuple[Sequence[int], Sequence[int], pool.Pads]:
-    """Return the strides, dilations and pads of a pool of ONNX."""
-    rank = len(kernel)
+    """Return the strides, dilations and pads of a pool of ONNX, of which these are attributes."""
+    rank, padding = len(kernel), auto_pad if isinstance(auto_pad, str) else auto_pad.decode(errors="replace")
     steps, spacing = strides or [1] * rank, dilations or [1] * rank
-    if auto_pad.startswith("SAME"):
-        return steps, spacing, pool.same_pads(sizes, kernel, steps, spacing, upper=auto_pad == "SAME_UPPER")
-    both = [0] * 2 * rank if auto_pad == "VALID" or not pads else list(pads)
+    if padding.startswith("SAME"):
+        return steps, spacing, pool.same_pads(sizes, kernel, steps, spacing, upper=padding == "SAME_UPPER")
+    both = [0] * 2 * rank if padding == "VALID" or not pads else list(pads)
     return steps, spacing, (both[:rank], both[rank:])
 
 

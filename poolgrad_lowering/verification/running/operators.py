@@ -24,10 +24,11 @@ import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
+from poolgrad_lowering.verification.exports.node_rewrite import same_but
 from poolgrad_lowering.verification.exports.restored import DecomposedNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.operators.pooling import onnx_windows
+from poolgrad_lowering.verification.operators.pooling import WINDOWS, onnx_windows
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.compare import ERRORS, largest, relative_error
 from poolgrad_lowering.verification.running.evaluator import first_line, reference_runner
@@ -251,27 +252,18 @@ class _Comparison:
         return [array.astype(like.dtype) for array, like in pairs]
 
     def _run_alone(self, feeds: NamedArrays, results: NamedArrays) -> list[AnyArray]:
-        copy = NodeProto()
-        copy.CopyFrom(self._node)
+        copy = same_but(self._node)
         if copy.op_type in _SECOND_OUTPUT:
             copy.output[:] = ["(updated)", copy.output[0]]
         if copy.op_type == "ConvGrad":
-            _give_pads(copy, *(feeds[name].shape[2:] for name in copy.input[1:3]))
+            held, (x, w) = attribute_values(copy), (feeds[name] for name in copy.input[1:3])
+            given = {name: held[name] for name in WINDOWS if name in held}
+            _, _, (begins, ends) = onnx_windows(x.shape[2:], w.shape[2:], **given)
+            copy = same_but(copy, auto_pad=None, pads=[*begins, *ends])
         model = _model([copy], feeds, results, self._original, {})
         if copy.op_type == AVERAGE_POOL_GRADIENT:
             return [*reference_runner(model)(feeds).values()]
         return run_model(model, DISABLED, list(results), dict(feeds))
-
-
-def _give_pads(node: NodeProto, sizes: Sequence[int], kernel: Sequence[int]) -> None:
-    """Write the padding of `auto_pad` into a node as pads."""
-    held = attribute_values(node)
-    given = {name: held[name] for name in ("strides", "pads", "dilations") if name in held}
-    auto_pad = held.get("auto_pad", b"NOTSET").decode(errors="replace")
-    _, _, (begins, ends) = onnx_windows(sizes, kernel, auto_pad=auto_pad, **given)
-    kept = [attribute for attribute in node.attribute if attribute.name not in ("auto_pad", "pads")]
-    del node.attribute[:]
-    node.attribute.extend([*kept, helper.make_attribute("pads", [*begins, *ends])])
 
 
 def _other_operands(node: NodeProto, varied: NamedArrays, given: NamedArrays) -> dict[str, AnyArray]:
