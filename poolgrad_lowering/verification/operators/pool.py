@@ -189,18 +189,11 @@ def same_pads(
     return (less, more) if upper else (more, less)
 
 
-class AxisWindows(NamedTuple):
-    """The windows along one axis of x: the elements of x in each window, and how many elements each window counts."""
-
-    inside: list[slice]
-    counted: list[int]
-
-
 class AverageWindows(NamedTuple):
-    """The windows of an average pool; `divisor` is that of all windows, 0 if each window is counted."""
+    """The windows of an average pool: the elements of x in them along each axis, and what each window is divided by."""
 
-    axes: list[AxisWindows]
-    divisor: int = 0
+    axes: list[list[slice]]
+    divisors: AnyArray
 
     @classmethod
     def fixed(
@@ -217,44 +210,38 @@ class AverageWindows(NamedTuple):
     ) -> AverageWindows:
         """Return the windows over axes of these sizes. Raises `ValueError` if an axis is too short for one.
 
-        A window counts its elements in x, with `counts_padding` also those in the padding, but none behind it, where
-        windows can end with `ceil`.
+        Without a divisor, a window counts its elements in x, with `counts_padding` also those in the padding, but none
+        behind it, where windows can end with `ceil`.
         """
-        axes = []
+        axes, counted = [], []
         spacing = dilations or [1] * len(kernel)
         for size, taps, stride, dilation, begin, end in zip(sizes, kernel, strides, spacing, *pads, strict=True):
-            inside = fixed_windows(size, taps, stride, dilation, (begin, end), ceil=ceil)
-            starts = [number * stride - begin for number in range(len(inside))]
+            axes.append(fixed_windows(size, taps, stride, dilation, (begin, end), ceil=ceil))
+            starts = [number * stride - begin for number in range(len(axes[-1]))]
             low, high = (-begin, size + end) if counts_padding else (0, size)
-            counted = [sum(low <= start + tap * dilation < high for tap in range(taps)) for start in starts]
-            axes.append(AxisWindows(inside, counted))
-        return cls(axes, divisor)
+            counted.append([sum(low <= start + tap * dilation < high for tap in range(taps)) for start in starts])
+        elements = _products(counted)
+        return cls(axes, np.full(elements.shape, float(divisor)) if divisor else elements)
 
     @classmethod
     def adaptive(cls, sizes: Sequence[int], counts: Sequence[int]) -> AverageWindows:
         """Return the windows of adaptive pooling."""
         axes = [adaptive_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
-        return cls([AxisWindows(inside, [span.stop - span.start for span in inside]) for inside in axes])
+        return cls(axes, _products([[span.stop - span.start for span in inside] for inside in axes]))
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The number of windows along each axis."""
-        return tuple(len(axis.inside) for axis in self.axes)
 
-    def divisors(self) -> AnyArray:
-        """Return the divisor of each window, in float64."""
-        if self.divisor:
-            return np.full(self.counts, float(self.divisor))
-        return functools.reduce(np.multiply.outer, [np.array(axis.counted, np.float64) for axis in self.axes])
+def _products(numbers: Sequence[Sequence[int]]) -> AnyArray:
+    """Return the products of a number on each axis, in float64."""
+    return functools.reduce(np.multiply.outer, [np.array(along, np.float64) for along in numbers])
 
 
 def average_pool(x: AnyArray, windows: AverageWindows) -> AnyArray:
     """Return the mean of each window of x, computed in float32 (float64 for float64) and rounded once."""
     sums, first = _wide(x), x.ndim - len(windows.axes)
     for axis, along in enumerate(windows.axes, first):
-        parts = [sums[(slice(None),) * axis + (span,)].sum(axis, keepdims=True) for span in along.inside]
+        parts = [sums[(slice(None),) * axis + (span,)].sum(axis, keepdims=True) for span in along]
         sums = np.concatenate(parts, axis)
-    means: AnyArray = (sums / windows.divisors().astype(sums.dtype)).astype(x.dtype)
+    means: AnyArray = (sums / windows.divisors.astype(sums.dtype)).astype(x.dtype)
     return means
 
 
@@ -265,14 +252,14 @@ def average_gradient(sizes: Sequence[int], dy: AnyArray, windows: AverageWindows
     another number of windows.
     """
     first = dy.ndim - len(windows.axes)
-    if dy.shape[first:] != windows.counts:
-        raise ValueError(f"there are {windows.counts} windows, the gradient has shape {dy.shape}")
+    if dy.shape[first:] != windows.divisors.shape:
+        raise ValueError(f"there are {windows.divisors.shape} windows, the gradient has shape {dy.shape}")
     wide = _wide(dy)
-    sums = wide / windows.divisors().astype(wide.dtype)
+    sums = wide / windows.divisors.astype(wide.dtype)
     for axis, (size, along) in enumerate(zip(sizes, windows.axes, strict=True), first):
         spread = np.zeros((*sums.shape[:axis], size, *sums.shape[axis + 1 :]), sums.dtype)
         before = (slice(None),) * axis
-        for number, span in enumerate(along.inside):
+        for number, span in enumerate(along):
             window = (slice(number, number + 1),)
             spread[before + (span,)] += sums[before + window]  # noqa: RUF005 - a subscript with * needs Python 3.11
         sums = spread

@@ -51,7 +51,7 @@ class AveragePoolGrad(OpRun):
         strides, dilations, pads = onnx_windows(sizes, kernel_shape, **windows)
         given, ceil, padded = (sizes, kernel_shape, strides, pads), bool(ceil_mode), bool(count_include_pad)
         fixed = pool.AverageWindows.fixed(*given, dilations=dilations, ceil=ceil, counts_padding=padded)
-        self._require_no_dropped_window(dy, sizes, fixed.counts, ceil=ceil)
+        self._require_no_dropped_window(dy, sizes, fixed.divisors.shape, ceil=ceil)
         return (pool.average_gradient(sizes, dy, fixed),)
 
     def _require_no_dropped_window(

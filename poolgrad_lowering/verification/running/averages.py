@@ -70,7 +70,7 @@ def divisors(cut: Cut, source: ModelProto, sizes: Mapping[str, ConcreteShape]) -
             operands = _operands(cut, source, producers, node, (value, sizes))
             shape, windows = meant_by(node, operands)
             positions = operands[node.inputs.index(roles.incoming_gradient(node))]
-            numbers = np.broadcast_to(windows.divisors() * before, positions.shape)
+            numbers = np.broadcast_to(windows.divisors * before, positions.shape)
             contained = average_gradient(shape[2:], numbers.astype(np.float64), windows)
         except Exception as error:  # the evaluator raises errors of many classes; that of the site finds them too
             logger.info("no divisors of '%s': %s", node.label, first_line(error))
