@@ -82,20 +82,12 @@ class Placement(NamedTuple):
     far_selections: tuple[tuple[PlacedNode, str], ...]
 
     @property
-    def sub_models(self) -> int:
-        """The number of sub-models of the CANN provider."""
-        return len({node.sub_model for node in self.nodes} - {None})
-
-    @property
     def report(self) -> PlacementReport:
         """The totals."""
         sizes = {place: [node.known_bytes for node in self.nodes if node.place is place] for place in Place}
         places = tuple(PlaceCount(place.value, len(found), sum(found)) for place, found in sizes.items())
-        return PlacementReport(places, self.sub_models, self.copies, self.unknown_sizes)
-
-    def node_count(self, place: Place) -> int:
-        """Return the number of nodes of a place."""
-        return sum(node.place is place for node in self.nodes)
+        sub_models = {node.sub_model for node in self.nodes} - {None}
+        return PlacementReport(places, len(sub_models), self.copies, self.unknown_sizes)
 
 
 class _Row(NamedTuple):

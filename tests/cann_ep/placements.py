@@ -29,6 +29,11 @@ def predicted(model: onnx.ModelProto) -> Placement:
     return rewrite_nodes(copied, value_types(copied, Gate().index(copied), ExternalData()))[1]
 
 
+def node_count(placement: Placement, place: Place) -> int:
+    """The number of nodes of a place."""
+    return sum(node.place is place for node in placement.nodes)
+
+
 def copies_inside(model: onnx.ModelProto, session: Coverage) -> int:
     """The copies between host and device in a step, without those of its inputs and outputs."""
     read = {operand for node in model.graph.node for operand in node.input}
@@ -50,10 +55,10 @@ def assert_predicted(model: onnx.ModelProto, session: Coverage) -> None:
         "on the CPU": session.nodes_on_the_cpu,
         "provider": session.nodes.get(PROVIDERS[Place.PROVIDER], 0),
     } == {
-        "parts": found.sub_models,
+        "parts": found.report.sub_models,
         "copies": found.copies,
-        "on the CPU": found.node_count(Place.CPU),
-        "provider": found.node_count(Place.PROVIDER),
+        "on the CPU": node_count(found, Place.CPU),
+        "provider": node_count(found, Place.PROVIDER),
     }
     added = MOST_ADDED if any(node.op_type == "Transpose" for node in model.graph.node) else 0
-    assert session.nodes.get(CANN, 0) <= found.node_count(Place.CANN) + added
+    assert session.nodes.get(CANN, 0) <= node_count(found, Place.CANN) + added

@@ -54,7 +54,7 @@ def places_section(placement: Placement | None) -> Markup | str:
 
 def _totals(placement: Placement) -> str:
     return (
-        f"{counted(placement.sub_models, 'sub-model')}, "
+        f"{counted(placement.report.sub_models, 'sub-model')}, "
         f"{counted(placement.copies, 'value')} copied between host and device inside a step."
     )
 

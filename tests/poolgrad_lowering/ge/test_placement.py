@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
-from poolgrad_lowering.ge.placement import Place, Placement
+from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.ge.values import value_types
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.external_data import ExternalData
@@ -40,7 +40,7 @@ def parts(text: str) -> list[list[str]]:
 
 
 def counts(placement: Placement) -> tuple[int, ...]:
-    return tuple(placement.node_count(place) for place in Place)
+    return tuple(count.nodes for count in placement.report.places)
 
 
 def test_a_value_is_copied_once_however_often_it_is_read() -> None:
@@ -53,7 +53,7 @@ def test_a_value_is_copied_once_however_often_it_is_read() -> None:
       z = Neg (n)
     }"""
     found = placed(model_of(text))
-    assert (counts(found), found.sub_models, found.copies) == ((0, 4, 1), 2, 3)
+    assert (counts(found), found.report.sub_models, found.copies) == ((0, 4, 1), 2, 3)
 
 
 def test_inputs_and_outputs_of_the_graph_are_no_copies_inside_a_step() -> None:
