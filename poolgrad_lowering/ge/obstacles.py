@@ -69,19 +69,15 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     joins = not use.is_cut and any("" in node.input and node.op_type != "Clip" for node in nodes)
     strange = {name for name, element in types.elements.items() if element not in _PLAIN_TYPES}
     strange |= {name for name, shape in types.shapes.items() if len(shape) > _LARGEST_RANK_OF_PRODUCTS}
-    examined: dict[tuple[str, str], tuple[bool, bool]] = {}  # whether GE reads an operator, and it may have obstacles
     for node in nodes:
         if joins and "" in node.output:
             reason = f"its output {list(node.output).index('')} has no name"
             yield obstacle(node, Obstacle.EMPTY_NAMES, reason)
-        operator = (node.domain, node.op_type)
-        if operator not in examined:
-            is_read = not use.is_cut or is_taken(node)
-            examined[operator] = is_read, is_read and _may_have_obstacles(node, versions, functions)
-        is_read, may_have_obstacles = examined[operator]
-        for code, reason in _of_values(node, types) if is_read and strange else ():
+        if use.is_cut and not is_taken(node):
+            continue
+        for code, reason in _of_values(node, types) if strange else ():
             yield obstacle(node, code, reason)
-        for code, reason in _of_node(node, versions, functions, types, use) if may_have_obstacles else ():
+        for code, reason in _of_node(node, versions, functions, types, use):
             yield obstacle(node, code, reason)
 
 
@@ -104,15 +100,6 @@ def _of_model(model: ModelProto, use: Use) -> Iterator[NodeObstacle]:
             yield NodeObstacle("", "", Obstacle.EMPTY_INPUT.value, f"its input '{value.name}' has no elements")
     if not fed and not use.is_cut:
         yield NodeObstacle("", "", Obstacle.NO_INPUT.value, "every value of the graph is constant")
-
-
-def _may_have_obstacles(node: NodeProto, versions: Mapping[str, int], functions: set[tuple[str, str]]) -> bool:
-    """Whether a node with this operator may have obstacles; most operators have none, whatever their attributes."""
-    domain = canonical_domain(node.domain)
-    is_plain = is_standard(node) and (domain, node.op_type) not in functions
-    is_known = versions[domain] not in OPSETS or is_registered(domain, node.op_type, versions[domain])
-    looked_at = node.op_type in _CHECKS or node.op_type in SHAPE_OPERANDS or node.op_type in WITHOUT_PROTOTYPE
-    return looked_at or not (is_plain and is_known)
 
 
 def _of_node(
