@@ -195,7 +195,6 @@ _ROWS: dict[str, list[tuple[str, str, str]]] = {
         ("uses[0].position < 0", "uses[0].position <= 0", _NOT_FIRST),
         ("0", "1 #3", _NOT_FIRST),
     ],
-    "model.ir.scopes.Value.producer": [("if self._producer is False", "if True", _ONLY_FOR_SPEED)],
     "model.ir.scopes.Value.upstream": [("break", "continue", _ONLY_FOR_SPEED)],
     "model.ir.tensors.dims_flaw": [("0", "1", _NO_SIZE)],
     "model.ir.scopes.UseLists._links": [("1", "2", _NO_POSITION)],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import onnx
 
@@ -161,8 +161,6 @@ class Scope:
 
     def release(self) -> None:
         """Clear the caches and captures: nodes, values and scopes refer to each other in cycles."""
-        for value in self.values.values():
-            value.forget()
         for held in (self.values, self.resolved, self._nodes, self.captured):
             held.clear()
 
@@ -195,18 +193,17 @@ class Use(NamedTuple):
 class Value:
     """A value, identified by its scope and its name there. Equal scope and name give the same object."""
 
-    __slots__ = ("_producer", "name", "scope")
+    __slots__ = ("name", "scope")
 
     scope: Scope
     name: str
-    _producer: Node | Literal[False] | None
 
     def __new__(cls, scope: Scope, name: str) -> Value:
         """The value of that name, created at the first call."""
         value = scope.values.get(name)
         if value is None:
             value = scope.values[name] = object.__new__(cls)
-            value.scope, value.name, value._producer = scope, name, False
+            value.scope, value.name = scope, name
         return value
 
     def __repr__(self) -> str:
@@ -215,14 +212,8 @@ class Value:
     @property
     def producer(self) -> Node | None:
         """The node that produces it; None for inputs and initializers."""
-        if self._producer is False:
-            position = self.scope.producers.get(self.name)
-            self._producer = None if position is None else self.scope.node(position)
-        return self._producer
-
-    def forget(self) -> None:
-        """Clear the cached producer."""
-        self._producer = None
+        position = self.scope.producers.get(self.name)
+        return None if position is None else self.scope.node(position)
 
     def upstream(self) -> Iterator[tuple[Value, Node | None]]:
         """The value with its producer, then the first input of each producer with its own producer.
