@@ -70,7 +70,7 @@ def test_a_step_with_sgd_has_the_parts_that_are_predicted(name: str, tmp_path: P
     shutil.copy(FOLDERS / "resnet" / "optimizer_model.onnx", artifacts)  # one node for the weights of any model
     model, feeds = standard_step(name, "ascend950", tmp_path / "step", artifacts)
     assert_predicted(model, measure(model, {value.name: feeds[value.name] for value in model.graph.input}))
-    assert predicted(model).sub_models == 3
+    assert predicted(model).report.sub_models == 3
 
 
 def test_without_definitions_no_part_of_the_gradients_runs(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def placement(text: str, name: str = "n", copies: int = 0) -> Placement:
         sub_model += letter == "a" and (number == 0 or text[number - 1] != "a")
         place = WHERE[letter]
         nodes.append(PlacedNode(f"{name}{number}", "Op", place, sub_model if place is Place.CANN else None, 10))
-    return Placement(tuple(nodes), copies, 0, ())
+    return Placement(tuple(nodes), copies, 0, (), ())
 
 
 def section(found: Placement) -> Element:
@@ -103,13 +103,13 @@ def test_cells_stay_in_the_drawing() -> None:
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_names_are_text(name: str) -> None:
     node = PlacedNode(name, name, Place.CPU, None, 1)
-    root = section(Placement((node,), 0, 0, ()))
+    root = section(Placement((node,), 0, 0, (), ()))
     assert not list(root.iter("script"))
     assert not list(root.iter("img"))
 
 
 def test_a_model_without_nodes_has_no_section() -> None:
-    assert places_section(None) == places_section(Placement((), 0, 0, ())) == ""
+    assert places_section(None) == places_section(Placement((), 0, 0, (), ())) == ""
 
 
 def test_the_page_of_a_file_has_the_map(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
+from poolgrad_lowering import export_cann
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.ge.values import value_types
@@ -225,3 +226,10 @@ def test_values_of_another_part_whose_shape_numbers_decide(
     """A Tan, which is on the CPU, cuts the graph. onnxruntime runs what stands last first."""
     text = f"m (float[N] x) => (float[m] y) {{ {before} {between} {behind} }}"
     assert [name for _, name in placed(model_of(text)).far_selections] == far
+
+
+@pytest.mark.obstacle("selected-size")
+def test_a_selection_in_another_part_is_named() -> None:
+    model = model_of("m (float[N] x) => (float[m] y) { c = Tan (x) n = NonZero (x) y = Gather (c, n) }")
+    found = export_cann(model).report.obstacles
+    assert [(each.operator, each.code) for each in found] == [("Tan", "on-the-cpu"), ("Gather", "selected-size")]
