@@ -29,7 +29,8 @@ def select_first(traced: fx.GraphModule, kept: int) -> None:
     inputs = traced.graph.find_nodes(op="placeholder")
     early = set(inputs[kept:])
     for node in traced.graph.nodes:
-        if early.issuperset(node.all_input_nodes) and is_constant(node) and not writes_to(traced, node):
+        is_value = "val" in node.meta and is_constant(node)
+        if is_value and early.issuperset(node.all_input_nodes) and not writes_to(traced, node):
             early.add(node)
     needed = {node for node in early if unknown_sizes(node.meta["val"])}
     for node in reversed(list(traced.graph.nodes)):
