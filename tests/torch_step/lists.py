@@ -205,8 +205,10 @@ def _has_gradient(sample: Sample) -> bool:
 
 def _loss(result: Any, target: Tensor) -> Tensor:
     """Return a loss of all tensors in a result, whose gradient has another value for each element."""
-    terms = [(y * y * 0.5 + y * target).mean() for y in map(_as_real, _tensors(result)) if _is_real(y) and y.numel()]
-    return torch.stack(terms).sum()
+    found = [y for y in map(_as_real, _tensors(result)) if _is_real(y)]
+    counts = [y.numel() for y in found]  # in a trace a symbol, where numbers decide it
+    terms = [y for y, count in zip(found, counts, strict=True) if not isinstance(count, int) or count]
+    return torch.stack([(y * y * 0.5 + y * target).mean() for y in terms]).sum()
 
 
 def _tensors(result: Any) -> list[Any]:
