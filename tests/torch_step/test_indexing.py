@@ -244,6 +244,13 @@ PARTS: dict[str, Callable[[Tensor, Tensor], list[Tensor]]] = {
         y * (1.0 - (y > 0).long()),
         y - torch.rsub(torch.arange(4), 0.5, alpha=2),
     ],
+    "numbers first": lambda y, _: [
+        y * torch.add(0.25, y > 0, alpha=0.5),
+        y * torch.sub(0.5, (y > 0).long()),
+        torch.mul(0.5, y),
+        y * (7 // ((y > 0).long() + 2)),
+        torch.xlogy(2.0, y * y + 1),
+    ],
     "functions": lambda y, _: [
         functional.adaptive_avg_pool2d(y.permute(0, 3, 1, 2), 1),
         functional.adaptive_avg_pool1d(y.flatten(2).permute(0, 2, 1), 1),

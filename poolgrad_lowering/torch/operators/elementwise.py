@@ -140,6 +140,18 @@ def from_number(x: Tensor, number: Number, alpha: Number = 1) -> Tensor:
     return NotImplemented if x.dtype == dtype else aten.rsub(x.to(dtype), number, alpha)
 
 
+def number_first(operator: Any, x: Tensor | Number, y: Tensor, *others: Any, **named: Any) -> Tensor:
+    """Return what an operator gives of a number and a tensor, of tensors of one type: torch's exporter takes no others.
+
+    Returns `NotImplemented` if x is a tensor.
+    """
+    if not isinstance(x, Number):
+        return NotImplemented
+    dtype = torch.result_type(y, x)
+    found: Tensor = operator(torch.full((), x, dtype=dtype), y.to(dtype), *others, **named)
+    return found
+
+
 def trilinear(
     one: Tensor,
     two: Tensor,
@@ -210,4 +222,9 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten.nanmedian.dim: nanmedian,
     aten.pow.Tensor_Tensor: power,
     aten.rsub.Scalar: from_number,
+    aten.xlogy.Scalar_Self: partial(number_first, aten.xlogy.Tensor),
+    **{
+        operator: partial(number_first, operator)
+        for operator in (aten.add.Tensor, aten.div.Tensor_mode, aten.mul.Tensor, aten.sub.Tensor)
+    },
 }
