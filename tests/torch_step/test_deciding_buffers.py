@@ -89,3 +89,51 @@ class Padded(nn.Module):
 def test_a_number_in_an_argument_of_a_function() -> None:
     step = export_training_step(Padded(), lambda y, _: y.square().mean(), (X[:, None], X), optimizer="sgd")
     step.check(steps=2)
+
+
+class OfPatches(nn.Module):
+    """Has the heights and widths of the images in a batch in a buffer, as models of images and text get them."""
+
+    def __init__(self, use: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.use = nn.Linear(4, 4), use
+        self.register_buffer("grid", torch.tensor([[2, 2], [1, 2]]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.use(self.layer(x), self.grid)
+
+
+def _by_loops(y: Tensor, grid: Tensor) -> Tensor:
+    places = [torch.arange(high * wide).reshape(high, wide).flatten() for high, wide in grid.tolist()]
+    return y + torch.cat(places)[:, None]
+
+
+def _by_segments(y: Tensor, grid: Tensor) -> Tensor:
+    counts = torch.repeat_interleave(grid[:, 1], grid[:, 0])
+    ends = functional.pad(counts.cumsum(0), (1, 0))
+    parts = torch.split(y, (ends[1:] - ends[:-1]).tolist())
+    return torch.cat([part - part.mean(0) for part in parts])
+
+
+OF_TABLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "loops": _by_loops,
+    "segments": _by_segments,
+    "the largest": lambda y, grid: torch.cat([y[: k + 1] for k in range(grid.max().item())]),
+    "places": lambda y, grid: y.index_select(0, (grid == 2).nonzero()[:, 1]),
+    "several results": lambda y, grid: y[:2, torch.where(grid == 2)[0]],
+    "repeats of a known sum": lambda y, grid: y[:2].repeat_interleave(grid.prod(1), dim=0, output_size=6),
+}
+
+
+@pytest.mark.parametrize("name", OF_TABLES)
+def test_a_table_of_sizes(name: str) -> None:
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
+    step = export_training_step(OfPatches(OF_TABLES[name]), lambda y, _: y.square().mean(), (x, x), optimizer="sgd")
+    step.check(steps=2)
+
+
+def test_a_table_that_the_step_changes() -> None:
+    model = OfPatches(lambda y, grid: (grid.add_(1), _by_loops(y, grid - 1))[1])
+    x = torch.ones(6, 4)
+    with pytest.raises(TorchExportError, match=r"'grid' decide which way .* in _by_loops \(test_deciding.* changes them"):
+        export_training_step(model, lambda y, _: y.square().mean(), (x, x))

@@ -65,6 +65,8 @@ class Rewritten(TorchFunctionMode):
             found = of_constants(function, args[0], self._known, self._note)
             if found is not NotImplemented:
                 return found
+        if function in _ASKING and (table := self._in_table(function, args[0])) is not NotImplemented:
+            return table
         if (
             function is Tensor.__bool__
             and (answer := answer_without_error(asking_frame(is_own), trace.__code__)) is not None
@@ -76,9 +78,34 @@ class Rewritten(TorchFunctionMode):
             found = self._computed(function, args, kwargs or {})
         except NUMBERS_DECIDE as error:
             raise (self._maker(error) or _decided_by(function)) from error
-        for symbol in unknown_sizes(found):
+        if unknown := unknown_sizes(found):
+            found = self._constant(found)
+        for symbol in unknown:
             self._makers.setdefault(symbol, _decided_by(function))
         return found
+
+    def _in_table(self, function: Any, x: Tensor) -> Any:
+        """Return the integers in a tensor that known tensors of several elements decide, as sizes of images of a batch.
+
+        A known tensor of one element may count steps, with which a step computes: that is `NotImplemented`.
+        """
+        read: list[Tensor] = []
+        found = NotImplemented if x.dtype not in _INTEGERS else of_constants(function, x, self._known, read.append)
+        if found is NotImplemented or any(tensor.numel() == 1 for tensor in read):
+            return NotImplemented
+        for tensor in read:
+            self._note(tensor)
+        return found
+
+    def _constant(self, found: Any) -> Any:
+        """Return a result, whose sizes the numbers in tensors decide, as constants if known tensors decide it all."""
+        parts = found if isinstance(found, (list, tuple)) else [found]
+        if not all(isinstance(part, Tensor) for part in parts):
+            return found
+        constants = [of_constants(Tensor.clone, part, self._known, self._note) for part in parts]
+        if any(constant is NotImplemented for constant in constants):
+            return found
+        return constants[0] if isinstance(found, Tensor) else type(found)(constants)
 
     def _computed(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Return what a function gives, or its replacement; with numbers in place of tensors, where these decide."""

@@ -194,6 +194,16 @@ def searchsorted(
     return (~is_behind).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
+def repeated_positions(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
+    """Return each position as often as `repeats` says, `output_size` positions in all.
+
+    torch's translation knows no such size. Returns `NotImplemented` without one.
+    """
+    if output_size is None:
+        return NotImplemented
+    return searchsorted(repeats.cumsum(0), torch.arange(output_size), right=True)
+
+
 def diagonal_scatter(x: Tensor, values: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return x with values in place of `x.diagonal(offset, dim1, dim2)`, whose axis is their last one."""
     moved = x.movedim((dim1, dim2), (-2, -1))
@@ -241,5 +251,6 @@ INDEXING: dict[Any, Callable[..., Tensor]] = {
     aten.masked_scatter_backward.default: masked_scatter_backward,
     aten.masked_select.default: masked_select,
     aten.put.default: put,
+    aten.repeat_interleave.Tensor: repeated_positions,
     aten.searchsorted.Tensor: searchsorted,
 }
