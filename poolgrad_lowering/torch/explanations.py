@@ -41,7 +41,7 @@ _MADE = ("<string>", "<eval_with_key>")
 
 _INSTEAD = {
     "fractional_max_pool": "use a MaxPool or an AdaptiveMaxPool, or draw the windows outside of the step",
-    "grid_sampler": "use mode='bilinear' or 'nearest'",
+    "grid_sampler": "use torch.nn.functional.grid_sample",
     "_embedding_bag": "use mode='mean' or 'sum' without max_norm and scale_grad_by_freq",
     "aten.mode": "compute it outside of the step",
     "_linalg_eigh": "compute the decomposition outside of the step, and give its result as an input",

@@ -37,6 +37,7 @@ torch.manual_seed(0)
 ROWS = torch.randn(2, 5, 4)
 OTHERS = torch.cat([ROWS[:, :1], torch.randn(2, 5, 4)], 1)  # a pair of equal rows
 IMAGES, GRID = torch.randn(2, 3, 6, 7), torch.rand(2, 4, 5, 2) * 2.6 - 1.3
+SAMPLED = IMAGES.double(), GRID.double()  # the gradient of a position is a small difference of large products
 VOLUMES, PLACES = torch.randn(2, 3, 4, 1, 5), torch.rand(2, 2, 3, 2, 3) * 8 - 4
 WORDS, TEXT, BEGINS = torch.randint(10, (3, 5)), torch.randint(10, (12,)), torch.tensor([0, 3, 3, 7])
 WEIGHT, FACTORS = torch.randn(10, 4), torch.rand(3, 5)
@@ -81,6 +82,9 @@ def cases() -> dict[str, Case]:
         options = {"mode": mode, "padding_mode": padding, "align_corners": corners}
         for axes, given in {"samples": (IMAGES, GRID), "samples of volumes": (VOLUMES, PLACES)}.items():
             found[f"{axes}, {mode}, {padding}, {corners}"] = functional.grid_sample, grid_sample, given, options
+    for padding, corners in product(("zeros", "border", "reflection"), (True, False)):
+        options = {"mode": "bicubic", "padding_mode": padding, "align_corners": corners}
+        found[f"samples, bicubic, {padding}, {corners}"] = functional.grid_sample, grid_sample, SAMPLED, options
     for order, axis in ((2.0, 0), (1.0, -1), (3.0, 1)):
         found[f"largest norms of order {order}"] = torch.renorm, renorm, (ROWS, order, axis, 1.9), {}
     reflections = torch.linalg.householder_product, householder_product
@@ -154,6 +158,9 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "distances": lambda x: torch.cdist(x, x + 1),
     "distances of other orders": lambda x: sum(torch.cdist(x, 2 * x, p) for p in (0.0, 0.5, float("inf"))),  # type: ignore[return-value]
     "samples": lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2) - 0.5, align_corners=False),
+    "cubic samples": lambda x: functional.grid_sample(
+        x[None, None], x.reshape(1, 4, 2, 2) - 0.5, mode="bicubic", align_corners=True
+    ),
     "samples of volumes": lambda x: functional.grid_sample(
         x.view(1, 1, 2, 2, 4), x[None, None, :, None, :3] - 0.5, align_corners=False
     ),
@@ -208,7 +215,10 @@ def test_an_embedding_with_sparse_gradients(optimizer: Any) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
-    "samples": (lambda x: functional.grid_sample(x[None, None], x.reshape(1, 4, 2, 2), mode="bicubic"), "grid_sampler"),
+    "samples": (
+        lambda x: functional.grid_sample(x[None, None, None], x[:, :3].reshape(1, 4, 1, 1, 3), mode="bicubic"),
+        "only supports 4D input",
+    ),
     "bags": (lambda x: functional.embedding_bag(torch.tensor([[0, 1]]), x, mode="max"), "embedding_bag"),
     "the most frequent": (lambda x: x.mode(0)[0], "mode"),
 }

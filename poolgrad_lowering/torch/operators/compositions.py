@@ -78,24 +78,41 @@ def grid_sample(
 ) -> Tensor:
     """Return the elements of images (N, C, axes) at the positions of a grid (N, …), from −1 to 1, the last axis first.
 
-    Between elements, they are interpolated along each axis.
+    Between elements, they are interpolated along each axis: between two, or by a cubic function of four.
     """
-    if mode not in ("bilinear", "nearest"):
-        return functional.grid_sample(input, grid, mode, padding_mode, align_corners)  # refused by its name
-    positions = []
-    for size, position in zip(input.shape[2:], reversed(grid.unbind(-1)), strict=True):
-        at = (position + 1) / 2 * (size - 1) if align_corners else ((position + 1) * size - 1) / 2
+    sizes = input.shape[2:]
+    is_cubic = mode == "bicubic" and len(sizes) == 2
+    if mode not in ("bilinear", "nearest") and not is_cubic:
+        return functional.grid_sample(input, grid, mode, padding_mode, align_corners)  # which says that it takes none
+
+    def inside(at: Tensor, size: Any) -> Tensor:
         if padding_mode == "reflection":
             at = _reflected(at, 0 if align_corners else -0.5, size - 1 if align_corners else size)
-        positions.append(at if padding_mode == "zeros" else at.clamp(0, size - 1))
+        return at if padding_mode == "zeros" else at.clamp(0, size - 1)
+
+    pairs = zip(sizes, reversed(grid.unbind(-1)), strict=True)
+    positions = [(at + 1) / 2 * (size - 1) if align_corners else ((at + 1) * size - 1) / 2 for size, at in pairs]
+    if not is_cubic:
+        positions = list(map(inside, positions, sizes))
     if mode == "nearest":
         return _elements(input, [at.round() for at in positions])
     total, firsts = torch.zeros(()), [at.floor().detach() for at in positions]
-    for corner in product((0, 1), repeat=len(positions)):
-        parts = (at - low if up else low + 1 - at for at, low, up in zip(positions, firsts, corner, strict=True))
-        found = _elements(input, [low + up for low, up in zip(firsts, corner, strict=True)])
+    for corner in product(range(-1, 3) if is_cubic else (0, 1), repeat=len(positions)):
+        places = [low + tap for low, tap in zip(firsts, corner, strict=True)]
+        parts = (_share(*each, is_cubic) for each in zip(positions, places, corner, strict=True))
+        found = _elements(input, list(map(inside, places, sizes)) if is_cubic else places)
         total = total + found * reduce(mul, parts)[:, None]
     return total
+
+
+def _share(at: Tensor, place: Tensor, tap: int, is_cubic: bool) -> Tensor:
+    """Return the share in what lies at a position of the element at a place, so many places from that before it."""
+    distance = place - at if tap > 0 else at - place
+    if not is_cubic:
+        return 1 - distance
+    if tap in (0, 1):
+        return (1.25 * distance - 2.25) * distance * distance + 1
+    return -0.75 * (((distance - 5) * distance + 8) * distance - 4)
 
 
 def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
