@@ -188,6 +188,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             )
     node = graph.graph.output_node()  # the code of the graph in Python, which nothing runs, stays
     node.args = (tuple(node.args[0][position] for position in [*range(first), *(first + at for at in changed)]),)
+    graph.graph.eliminate_dead_code()  # a size that a number has replaced would be asked for once more
     new = (names.new(own[position]) for position in changed)
     outputs = (names.LOSS, *map(names.gradient, trained), *new)
     everything = list(inputs)

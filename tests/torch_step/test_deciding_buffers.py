@@ -120,6 +120,7 @@ OF_TABLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "segments": _by_segments,
     "the largest": lambda y, grid: torch.cat([y[: k + 1] for k in range(grid.max().item())]),
     "places": lambda y, grid: y.index_select(0, (grid == 2).nonzero()[:, 1]),
+    "how often": lambda y, grid: torch.cat([y.mean(0).repeat(high, 1) for high, _ in grid]),
     "several results": lambda y, grid: y[:2, torch.where(grid == 2)[0]],
     "repeats of a known sum": lambda y, grid: y[:2].repeat_interleave(grid.prod(1), dim=0, output_size=6),
 }

@@ -78,9 +78,11 @@ class Rewritten(TorchFunctionMode):
             found = self._computed(function, args, kwargs or {})
         except NUMBERS_DECIDE as error:
             raise (self._maker(error) or _decided_by(function)) from error
-        if unknown := unknown_sizes(found):
+        if unknown_sizes(found):
             found = self._constant(found)
-        for symbol in unknown:
+        if unknown_sizes(found) and isinstance(found, Tensor) and (numbers := self._numbers(args, kwargs or {})):
+            found = _WRITTEN.get(function, function)(*numbers[0], **numbers[1])
+        for symbol in unknown_sizes(found):
             self._makers.setdefault(symbol, _decided_by(function))
         return found
 
@@ -114,12 +116,16 @@ class Rewritten(TorchFunctionMode):
         try:
             return written(*args, **kwargs)
         except NUMBERS_DECIDE:
-            leaves, structure = flatten((args, kwargs))
-            numbers = [self._number(leaf) for _, leaf in leaves]
-            if all(number is leaf for number, (_, leaf) in zip(numbers, leaves, strict=True)):
+            if (numbers := self._numbers(args, kwargs)) is None:
                 raise
-        args, kwargs = unflatten(numbers, structure)
-        return written(*args, **kwargs)
+        return written(*numbers[0], **numbers[1])
+
+    def _numbers(self, args: Any, kwargs: Any) -> Any:
+        """Return the arguments of a function with numbers in place of tensors that are known; None without such."""
+        leaves, structure = flatten((args, kwargs))
+        numbers = [self._number(leaf) for _, leaf in leaves]
+        are_same = all(number is leaf for number, (_, leaf) in zip(numbers, leaves, strict=True))
+        return None if are_same else unflatten(numbers, structure)
 
     def _number(self, value: Any) -> Any:
         """Return the integer in a tensor that is known, as of a buffer with a size of the model; else the value."""
