@@ -94,7 +94,10 @@ def explanation(error: BaseException, failed: str) -> str:
     """Return what an error of torch is about. `failed` says what torch cannot do, for a cause that is not known."""
     causes = list(_chain(error))
     if (decided := next((cause for cause in causes if isinstance(cause, NumbersDecideError)), None)) is not None:
-        return _NUMBERS_DECIDE.format(by=f"by {decided} ", place=_place(causes) or decided.place)
+        place, asking = decided.place, _place(causes)
+        if asking and asking != place:
+            place = asking if place == NO_PLACE else f"{place}, which {asking} needs"
+        return _NUMBERS_DECIDE.format(by=f"by {decided} ", place=place)
     if (operator := _of_functions(causes)) is not None:
         return (
             f"the model calls {operator}, an operator of functions, which no step has: write this part with "

@@ -42,6 +42,10 @@ def export(model: nn.Module, loss: Any = lambda output, _: output.pow(2).mean())
 
 
 TURN = torch.tensor(1j)
+def _chosen(y: torch.Tensor) -> torch.Tensor:
+    return y[y > 1]
+
+
 REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "an if": (
         lambda: Of(lambda y: y if y.sum() > 0 else -y),
@@ -110,6 +114,11 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "a number for Python": (
         lambda: Of(lambda y: y * random.Random(y.sum().item()).random()),
         r"cannot trace the training step, in <lambda> \(test_messages",
+    ),
+    "a function that needs the size of another": (
+        lambda: Of(lambda y: _chosen(y) if len(_chosen(y)) > 3 else -y),
+        r"by torch\.Tensor\.__getitem__ in _chosen \(test_messages\.py, line \d+\), which <lambda> \(test_messages\.py, "
+        r"line \d+\) needs: ",
     ),
     "a size that the gradient depends on": (
         lambda: Of(lambda y: y[y > 1].prod()),
