@@ -107,7 +107,7 @@ def explanation(error: BaseException, failed: str) -> str:
         for cause in causes:
             if found := re.search(message, _TERMINAL.sub("", str(cause))):
                 noted = _noted_place(causes)
-                known = {"by": "", "place": _place(causes) or NO_PLACE, "where": _where(noted)}
+                known = {"by": "", "place": _place(causes) or noted or NO_PLACE, "where": _where(noted)}
                 known["untranslated"] = untranslated(".".join(found.groups()), noted)
                 return text.format(*found.groups(), last=sentence(causes[-1]), **known)
     in_model = any(Path(frame.filename) == _CALL for frame in _frames(causes))

@@ -120,6 +120,10 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         r"by torch\.Tensor\.__getitem__ in _chosen \(test_messages\.py, line \d+\), which <lambda> \(test_messages\.py, "
         r"line \d+\) needs: ",
     ),
+    "a size that the translation needs": (
+        lambda: Of(lambda y: y[y.detach().sum((1, 2, 3)) > 0].view(-1, 2, 2).sum()),
+        r"the numbers in a tensor, in <lambda> \(test_messages\.py, line \d+\)",
+    ),
     "a size that the gradient depends on": (
         lambda: Of(lambda y: y[y > 1].prod()),
         r"the numbers in a tensor, by torch\.Tensor\.__getitem__ in <lambda>",
