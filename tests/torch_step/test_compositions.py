@@ -69,6 +69,12 @@ def of_parts() -> Iterator[tuple[str, Case]]:
         yield f"parts, {reduce}, {others}", (torch.index_reduce, index_reduce, into, {"include_self": others})
 
 
+def of_cubic_samples() -> Iterator[tuple[str, Case]]:
+    for padding, corners in product(("zeros", "border", "reflection"), (True, False)):
+        options = {"mode": "bicubic", "padding_mode": padding, "align_corners": corners}
+        yield f"samples, bicubic, {padding}, {corners}", (functional.grid_sample, grid_sample, SAMPLED, options)
+
+
 def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
     for p in (0.0, 0.5, 1.0, 2.0, 3.0, float("inf")):
@@ -82,9 +88,6 @@ def cases() -> dict[str, Case]:
         options = {"mode": mode, "padding_mode": padding, "align_corners": corners}
         for axes, given in {"samples": (IMAGES, GRID), "samples of volumes": (VOLUMES, PLACES)}.items():
             found[f"{axes}, {mode}, {padding}, {corners}"] = functional.grid_sample, grid_sample, given, options
-    for padding, corners in product(("zeros", "border", "reflection"), (True, False)):
-        options = {"mode": "bicubic", "padding_mode": padding, "align_corners": corners}
-        found[f"samples, bicubic, {padding}, {corners}"] = functional.grid_sample, grid_sample, SAMPLED, options
     for order, axis in ((2.0, 0), (1.0, -1), (3.0, 1)):
         found[f"largest norms of order {order}"] = torch.renorm, renorm, (ROWS, order, axis, 1.9), {}
     reflections = torch.linalg.householder_product, householder_product
@@ -112,7 +115,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-CASES = cases() | dict(of_matrices()) | dict(of_parts())
+CASES = cases() | dict(of_matrices()) | dict(of_parts()) | dict(of_cubic_samples())
 
 
 @pytest.mark.parametrize("name", CASES)

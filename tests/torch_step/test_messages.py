@@ -42,6 +42,8 @@ def export(model: nn.Module, loss: Any = lambda output, _: output.pow(2).mean())
 
 
 TURN = torch.tensor(1j)
+
+
 def _chosen(y: torch.Tensor) -> torch.Tensor:
     return y[y > 1]
 
@@ -117,8 +119,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "a function that needs the size of another": (
         lambda: Of(lambda y: _chosen(y) if len(_chosen(y)) > 3 else -y),
-        r"by torch\.Tensor\.__getitem__ in _chosen \(test_messages\.py, line \d+\), which <lambda> \(test_messages\.py, "
-        r"line \d+\) needs: ",
+        r"by torch\.Tensor\.__getitem__ in _chosen \(\S+, line \d+\), which <lambda> \(\S+, line \d+\) needs: ",
     ),
     "a size that the translation needs": (
         lambda: Of(lambda y: y[y.detach().sum((1, 2, 3)) > 0].view(-1, 2, 2).sum()),

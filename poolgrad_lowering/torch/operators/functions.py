@@ -59,14 +59,8 @@ class Rewritten(TorchFunctionMode):
         return bool(self._makers)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function in _ASKING and (known := of_constants(function, args[0])) is not NotImplemented:
-            return known
-        if function in _DECIDING or (function is Tensor.item and args[0].dtype == torch.bool):
-            found = of_constants(function, args[0], self._known, self._note)
-            if found is not NotImplemented:
-                return found
-        if function in _ASKING and (table := self._in_table(function, args[0])) is not NotImplemented:
-            return table
+        if function in _ASKING and (answer := self._answer(function, args[0])) is not NotImplemented:
+            return answer
         if (
             function is Tensor.__bool__
             and (answer := answer_without_error(asking_frame(is_own), trace.__code__)) is not None
@@ -79,18 +73,22 @@ class Rewritten(TorchFunctionMode):
         except NUMBERS_DECIDE as error:
             raise (self._maker(error) or _decided_by(function)) from error
         if unknown_sizes(found):
-            found = self._constant(found)
-        if unknown_sizes(found) and isinstance(found, Tensor) and (numbers := self._numbers(args, kwargs or {})):
-            found = _WRITTEN.get(function, function)(*numbers[0], **numbers[1])
+            found = self._with_known_sizes(found, function, args, kwargs or {})
         for symbol in unknown_sizes(found):
             self._makers.setdefault(symbol, _decided_by(function))
         return found
 
-    def _in_table(self, function: Any, x: Tensor) -> Any:
-        """Return the integers in a tensor that known tensors of several elements decide, as sizes of images of a batch.
+    def _answer(self, function: Any, x: Tensor) -> Any:
+        """Return what a function gives Python of a tensor that constants and known tensors decide, or `NotImplemented`.
 
-        A known tensor of one element may count steps, with which a step computes: that is `NotImplemented`.
+        A known tensor of one element may count steps, with which a step computes: its integer is no answer, if no way
+        depends on it. One of several has sizes, as of the images in a batch.
         """
+        found = of_constants(function, x)
+        if found is not NotImplemented:
+            return found
+        if function in _DECIDING or (function is Tensor.item and x.dtype == torch.bool):
+            return of_constants(function, x, self._known, self._note)
         read: list[Tensor] = []
         found = NotImplemented if x.dtype not in _INTEGERS else of_constants(function, x, self._known, read.append)
         if found is NotImplemented or any(tensor.numel() == 1 for tensor in read):
@@ -99,15 +97,19 @@ class Rewritten(TorchFunctionMode):
             self._note(tensor)
         return found
 
-    def _constant(self, found: Any) -> Any:
-        """Return a result, whose sizes the numbers in tensors decide, as constants if known tensors decide it all."""
+    def _with_known_sizes(self, found: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        """Return a result, whose sizes the numbers in tensors decide, with sizes that known tensors give, if they do.
+
+        They decide all of it, or are arguments in place of numbers.
+        """
         parts = found if isinstance(found, (list, tuple)) else [found]
         if not all(isinstance(part, Tensor) for part in parts):
             return found
         constants = [of_constants(Tensor.clone, part, self._known, self._note) for part in parts]
-        if any(constant is NotImplemented for constant in constants):
-            return found
-        return constants[0] if isinstance(found, Tensor) else type(found)(constants)
+        if all(constant is not NotImplemented for constant in constants):
+            return constants[0] if isinstance(found, Tensor) else type(found)(constants)
+        numbers = self._numbers(args, kwargs)
+        return found if numbers is None else _WRITTEN.get(function, function)(*numbers[0], **numbers[1])
 
     def _computed(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Return what a function gives, or its replacement; with numbers in place of tensors, where these decide."""
