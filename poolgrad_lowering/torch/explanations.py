@@ -130,7 +130,7 @@ def _frames(causes: list[BaseException]) -> list[traceback.FrameSummary]:
 _NUMBERS_DECIDE = (
     "the way that the computation takes, or one of its sizes, depends on the numbers in a tensor, {by}in {place}: a "
     "graph is the same for all numbers. Write this part without `if`, `float()` and `.item()` of a tensor, e.g. with "
-    "torch.where"
+    "torch.where; a tensor that is the same in all steps, such as the sizes of images, may be a buffer of the model"
 )
 _KNOWN = {
     r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",

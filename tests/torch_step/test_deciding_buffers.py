@@ -138,3 +138,17 @@ def test_a_table_that_the_step_changes() -> None:
     x = torch.ones(6, 4)
     with pytest.raises(TorchExportError, match=r"'grid' decide which way .* in _by_loops \(.* changes them"):
         export_training_step(model, lambda y, _: y.square().mean(), (x, x))
+
+
+def test_a_table_among_the_example_inputs() -> None:
+    class Given(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor, grid: Tensor) -> Tensor:
+            return _by_segments(self.layer(x), grid)
+
+    x, grid = torch.ones(6, 4), torch.tensor([[2, 2], [1, 2]])
+    with pytest.raises(TorchExportError, match=r"by torch\.\S+ in _by_segments .*may be a buffer of the model"):
+        export_training_step(Given(), lambda y, _: y.square().mean(), (x, grid, x))
