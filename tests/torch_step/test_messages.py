@@ -121,12 +121,8 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: _chosen(y) if len(_chosen(y)) > 3 else -y),
         r"by torch\.Tensor\.__getitem__ in _chosen \(\S+, line \d+\), which <lambda> \(\S+, line \d+\) needs: ",
     ),
-    "a size that the translation needs": (
-        lambda: Of(lambda y: y[y.detach().sum((1, 2, 3)) > 0].view(-1, 2, 2).sum()),
-        r"the numbers in a tensor, in <lambda> \(test_messages\.py, line \d+\)",
-    ),
     "a size that the gradient depends on": (
-        lambda: Of(lambda y: y[y > 1].prod()),
+        lambda: Of(lambda y: y[y > 1].cumprod(0)),
         r"the numbers in a tensor, by torch\.Tensor\.__getitem__ in <lambda>",
     ),
     "an array of numpy": (

@@ -135,6 +135,11 @@ def test_a_way_that_the_number_of_elements_decides() -> None:
         export_training_step(Selecting(loss), None, (X, LABELS))
 
 
+def test_parts_whose_number_a_mask_decides() -> None:
+    with pytest.raises(TorchExportError, match=r"__getitem__ in <lambda> \(test_selected"):
+        export_training_step(Selecting(lambda y, _, mask: torch.stack(y[mask].unbind(0)).sum()), None, (X, LABELS))
+
+
 class Recognizer(nn.Module):
     """The loss of speech recognition: labels without their padding, one after the other."""
 

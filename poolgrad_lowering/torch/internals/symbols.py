@@ -45,7 +45,7 @@ class PlacedShapes(ShapeEnv):
         self.places: dict[Any, str | None] = {}
 
     def evaluate_sym_node(self, sym_node: Any, *others: Any, **named: Any) -> Any:
-        """Return the truth value of a condition; of one that numbers in a tensor decide, that which raises no error.
+        """Return the value of a size or condition; of a condition that numbers decide, that which raises no error.
 
         What torch itself asks of such a size chooses between ways to the same numbers: the answer is that for sizes of
         2 or more.
@@ -53,6 +53,8 @@ class PlacedShapes(ShapeEnv):
         try:
             return super().evaluate_sym_node(sym_node, *others, **named)
         except GuardOnDataDependentSymNode:
+            if sym_node.pytype is not bool:
+                raise
             frame = asking_frame(_is_of_conditions)
             is_of_layers = _is_of_layers(frame.f_code.co_filename)
             answer = answer_without_error(frame, self._outermost) if is_of_layers else None
