@@ -28,9 +28,8 @@ def positions_along(x: Tensor, axis: int, start: int = 0, step: int = 1) -> Tens
 
 
 def expand_by_tensors(traced: fx.GraphModule) -> None:
-    """Subtract zeros in place of the expansions of a traced graph to sums and quotients of symbolic sizes.
+    """Subtract zeros in place of the expansions of a traced graph to sizes that no input has.
 
-    The same are sizes that the numbers in a tensor decide.
     The zeros are of the tensor of which the graph reads such a size.
     """
     graph, zeros = traced.graph, dict[tuple[fx.Node, int], fx.Node]()
