@@ -88,6 +88,8 @@ LOSSES: dict[str, Loss] = {
     "distances": lambda y, _, mask: torch.cdist(y[mask], y[mask] + 1).mean(),
     "normalized": lambda y, _, mask: functional.normalize(y[mask]).pow(3).sum(),
     "softmax": lambda y, _, mask: y[mask].T.softmax(-1).pow(2).sum(),
+    "flattened": lambda y, _, mask: y[mask].flatten().pow(2).mean() + y[mask].T.reshape(2, -1).tanh().sum(),
+    "heads": lambda y, _, mask: (y[mask].view(-1, 2, 3).transpose(0, 1) @ torch.ones(3, 2)).exp().mean(),
     "attention": lambda y, _, mask: functional.scaled_dot_product_attention(*[y[mask][None]] * 3).pow(2).mean(),
     "batch_norm": lambda y, _, mask: functional.batch_norm(y[mask], None, None, training=True).pow(3).mean(),
     "deviation": lambda y, _, mask: y[mask].std() + y[..., 0][mask].var(),
@@ -98,7 +100,15 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+SHORT = (
+    *("mean", "cross_entropy", "binary_cross_entropy", "two_masks", "two_flat_masks", "count_or_one", "nonzero"),
+    *("beside_positions", "asserted", "contrast", "distances", "flattened", "attention", "batch_norm"),
+)
+
+
+@pytest.mark.parametrize(
+    "loss", [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in LOSSES]
+)
 def test_steps_of_any_number_of_elements(loss: str) -> None:
     step = export_training_step(Selecting(LOSSES[loss]), None, (X, LABELS))
     for labels in (FEWER, ALL):

@@ -8,6 +8,8 @@ tensor tells it: by positions along its axis, and by zeros, of which an expansio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sympy
 import torch
 from torch import Tensor, fx
@@ -18,7 +20,7 @@ from poolgrad_lowering.torch.own_operators import zeros_along
 
 aten = torch.ops.aten
 _ZEROS_ALONG = torch.ops.poolgrad_lowering.zeros_along.default
-_EXPAND, _SIZE = aten.expand.default, aten.sym_size.int
+_EXPAND, _SIZE, _VIEW = aten.expand.default, aten.sym_size.int, aten.view.default
 _EXPANSIONS = {_EXPAND, aten.full.default}
 
 
@@ -33,20 +35,40 @@ def expand_by_tensors(traced: fx.GraphModule) -> None:
     The zeros are of the tensor of which the graph reads such a size.
     """
     graph, zeros = traced.graph, dict[tuple[fx.Node, int], fx.Node]()
+    first = dict[sympy.Expr, tuple[fx.Node, int]]()
     for node in list(graph.nodes):
-        _keep_sizes(node)
-        told = _told(node)
+        if node.target is _VIEW:
+            _compute_size(node)
+        elif node.target is _EXPAND:
+            _keep_sizes(node)
+        told = _told(node, first)
         if told and not writes_to(traced, node):
             for place in told.values():
                 if place not in zeros:
                     zeros[place] = _zeros_of(graph, *place)
             _subtract(graph, node, {axis: zeros[place] for axis, place in told.items()})
+        else:
+            _learn(node, first)
+
+
+def _learn(node: fx.Node, first: dict[sympy.Expr, tuple[fx.Node, int]]) -> None:
+    """Note the sizes of a tensor that numbers decide, unless another one has them."""
+    value = node.meta.get("val")
+    if isinstance(value, Tensor) and value.dtype != torch.bool:
+        for axis, size in enumerate(value.shape):
+            if unknown_sizes(size):
+                first.setdefault(size.node.expr, (node, axis))
+
+
+def _compute_size(view: fx.Node) -> None:
+    """Let a view compute a size that the numbers in a tensor decide, if no other one is symbolic."""
+    symbolic = [size for size in view.args[1] if isinstance(size, fx.Node)]
+    if len(symbolic) == 1 and unknown_sizes(symbolic[0].meta["val"]):
+        view.update_arg(1, [-1 if size in symbolic else size for size in view.args[1]])
 
 
 def _keep_sizes(node: fx.Node) -> None:
     """Let an expansion keep a size of its source that the numbers in a tensor decide."""
-    if node.target is not _EXPAND:
-        return
     x, sizes = node.args[:2]
     first = len(sizes) - x.meta["val"].ndim
     kept = {
@@ -57,8 +79,11 @@ def _keep_sizes(node: fx.Node) -> None:
     node.update_arg(1, [kept.get(axis, size) for axis, size in enumerate(sizes)])
 
 
-def _told(node: fx.Node) -> dict[int, tuple[fx.Node, int]]:
-    """Return the axes along which an expansion repeats one element as often as a tensor along one of its axes has."""
+def _told(node: fx.Node, first: Mapping[sympy.Expr, tuple[fx.Node, int]]) -> dict[int, tuple[fx.Node, int]]:
+    """Return the axes along which an expansion repeats one element as often as a tensor along one of its axes has.
+
+    `first` are the first tensors, and their axes, with the sizes that numbers decide, of which some are products.
+    """
     value = node.meta.get("val")
     if node.target not in _EXPANSIONS or value.dtype == torch.bool:
         return {}
@@ -66,11 +91,11 @@ def _told(node: fx.Node) -> dict[int, tuple[fx.Node, int]]:
     own = [1] * (value.ndim - len(source)) + list(source)
     found = {}
     for axis, (before, size) in enumerate(zip(own, node.args[node.target is _EXPAND], strict=True)):
-        is_repeated = is_number(before) and before == 1 and isinstance(size, fx.Node) and size.target is _SIZE
+        is_repeated = is_number(before) and before == 1 and isinstance(size, fx.Node)
         if is_repeated and _has_no_input(size.meta["val"]):
-            tensor, place = size.args
-            if tensor.meta["val"].dtype != torch.bool:
-                found[axis] = tensor, place
+            place = size.args if size.target is _SIZE else first.get(size.meta["val"].node.expr)
+            if place is not None and place[0].meta["val"].dtype != torch.bool:
+                found[axis] = place
     return found
 
 
