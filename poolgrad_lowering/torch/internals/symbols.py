@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
     ShapeEnv,
     StrictMinMaxConstraint,
+    uninteresting_files,
 )
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
@@ -69,6 +70,7 @@ class PlacedShapes(ShapeEnv):
         super()._log_guard(prefix, g, *others, **named)
 
 
+uninteresting_files().add(__file__)  # torch notes the innermost other file as the one that asks
 _TORCH = Path(torch.__file__)
 
 
