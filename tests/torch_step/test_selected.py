@@ -125,13 +125,22 @@ def test_a_batch_of_which_nothing_is_selected(loss: str) -> None:
     check_for(step, X, torch.full_like(LABELS, -100))
 
 
-def test_masks_that_are_written_to_are_two() -> None:
-    def loss(y: Tensor, labels: Tensor, _: Tensor) -> Tensor:
-        own = labels.clone()
-        before = y[own >= 0].sum()
-        own.view(-1)[:5] = 1
-        return before + y[own >= 0].pow(2).mean()
+def of_written_labels(y: Tensor, labels: Tensor, _: Tensor) -> Tensor:
+    own = labels.clone()
+    before = y[own >= 0].sum()
+    own.view(-1)[:5] = 1
+    return before + y[own >= 0].pow(2).mean()
 
+
+def of_a_written_mask(y: Tensor, labels: Tensor, _: Tensor) -> Tensor:
+    mask = labels >= 0
+    before = labels[mask].sum()
+    mask.view(-1)[:5] = False
+    return before * y[labels >= 0].pow(2).mean() + y[mask].exp().sum()
+
+
+@pytest.mark.parametrize("loss", [of_written_labels, of_a_written_mask])
+def test_masks_that_are_written_to_are_two(loss: Loss) -> None:
     step = export_training_step(Selecting(loss), None, (X, LABELS))
     step.check()
     check_for(step, X, FEWER)

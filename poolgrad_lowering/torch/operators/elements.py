@@ -28,8 +28,14 @@ class Masks:
     def first(self, arguments: Any) -> Any:
         """Return the arguments of a function with the first mask in place of each that is computed in the same way."""
         leaves, structure = flatten(arguments)
-        values = [self._first.setdefault(computation(each), each) if _is_mask(each) else each for _, each in leaves]
-        return unflatten(values, structure)
+        return unflatten([self._first_of(each) if _is_mask(each) else each for _, each in leaves], structure)
+
+    def _first_of(self, mask: Tensor) -> Tensor:
+        own = computation(mask)
+        found = self._first.setdefault(own, mask)
+        if computation(found) != own:  # the model wrote to it
+            found = self._first[own] = mask
+        return found
 
 
 def _element(x: Tensor, places: Any) -> Tensor:
