@@ -67,6 +67,9 @@ LOSSES: dict[str, Loss] = {
     ),
     "both_sides": lambda y, _, mask: (y[mask] - 1).abs().sum() + y[~mask].sum(),
     "joined": lambda y, _, mask: torch.cat([y[mask], y[~mask]]).pow(2).mean(),
+    "put": lambda y, _, mask: (
+        torch.ones_like(y).masked_scatter(mask[..., None].expand_as(y), y[mask].flatten().tanh()).pow(2).sum()
+    ),
     "count": lambda y, _, mask: y[mask].pow(2).sum() / len(y[mask]),
     "count_or_one": lambda y, _, mask: y[mask].pow(2).sum() / max(mask.sum().item(), 1),
     "at_most": lambda y, _, mask: y[mask].pow(2).sum() / min(5, y[mask].shape[0]),
@@ -116,7 +119,7 @@ def test_steps_of_any_number_of_elements(loss: str) -> None:
     assert_whole(step)
 
 
-NOTHING_IS_SELECTED = ("count_or_one", "both_sides", "each_row", "assigned")
+NOTHING_IS_SELECTED = ("put", "count_or_one", "both_sides", "each_row", "assigned")
 
 
 @pytest.mark.parametrize("loss", NOTHING_IS_SELECTED)

@@ -155,11 +155,14 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return the gradient of the values that were put where a mask is true: the n-th is that of the n-th place."""
+    """Return the gradient of the values that were put where a mask is true: the n-th is that of the n-th place.
+
+    One more value, which is left out, takes the others: there may be no place at all.
+    """
     mask = mask.expand(gradient.shape).flatten()
-    place = torch.where(mask, mask.to(torch.int64).cumsum(0) - 1, 0)
-    values = torch.where(mask, gradient.flatten(), 0)
-    return gradient.new_zeros(math.prod(sizes)).scatter_add(0, place, values).reshape(sizes)
+    number = torch.where(mask, mask.to(torch.int64).cumsum(0), 0)
+    zeros = torch.cat([gradient.new_zeros(1), gradient.new_zeros(math.prod(sizes))])
+    return aten.slice(zeros.scatter_add(0, number, gradient.flatten()), 0, 1).reshape(sizes)
 
 
 def embedding_renorm(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> Tensor:
