@@ -149,6 +149,16 @@ def test_masks_that_are_written_to_are_two(loss: Loss) -> None:
     check_for(step, X, FEWER)
 
 
+def test_masks_of_an_integer_and_of_a_rounded_number_are_two() -> None:
+    """float32 rounds 2²⁴ + 1."""
+    step = export_training_step(
+        Selecting(lambda y, labels, _: y[labels + 1 > 2**24].exp().sum() + y[labels + 1.0 > 2**24].pow(2).sum()),
+        None,
+        (X, LABELS + 2**24 - 2),
+    )
+    step.check()
+
+
 def test_a_way_that_the_number_of_elements_decides() -> None:
     def loss(y: Tensor, _: Tensor, mask: Tensor) -> Tensor:
         return y[mask].mean() if y[mask].shape[0] > 2 else y.sum()

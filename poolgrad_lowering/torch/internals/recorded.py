@@ -96,7 +96,7 @@ def _computation(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_computation(each, depth) for each in value)
     if not isinstance(value, fx.Node):
-        return value
+        return type(value), value  # 1 is equal to 1.0, of which integers become other numbers
     if any(map(_writes, _with_its_memory(value))):
         return object()  # the same operators give other numbers before a write
     if not depth or value.op != "call_function" or not is_constant(value):
