@@ -52,7 +52,7 @@ def judged(
     where that is not 0. A gradient of zeros, in which other terms cancel, may be off by a part of the largest gradient.
     """
     found: dict[str, Judgement] = {}
-    gradients = [name for name in exact if name.startswith(names.gradient(""))]
+    gradients = {name for name in exact if name.startswith(names.gradient(""))}
     noise = tolerance * max((largest_finite(exact[name]) for name in gradients), default=0.0)
     left, farther = results.keys() & exact.keys(), list[Arrays]()
     while left:

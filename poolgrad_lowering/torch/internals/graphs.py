@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -82,9 +82,10 @@ def changed_inputs(graph: fx.GraphModule, results: range) -> tuple[list[int], li
     return sorted(other.union(written).intersection(range(len(after)))), written
 
 
-def writes_to(graph: fx.GraphModule, node: fx.Node) -> bool:
-    """Whether a traced graph writes to the memory of the tensor that a node makes."""
-    return not _memories(node).isdisjoint(_written_memories(graph))
+def is_written_in(graph: fx.GraphModule) -> Callable[[fx.Node], bool]:
+    """Return a function that tells whether a traced graph writes to the memory of the tensor that a node makes."""
+    writing = _written_memories(graph)
+    return lambda node: not _memories(node).isdisjoint(writing)
 
 
 def _written_memories(graph: fx.GraphModule) -> set[int]:

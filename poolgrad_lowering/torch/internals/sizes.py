@@ -17,7 +17,7 @@ from torch import Tensor, fx
 
 aten = torch.ops.aten
 
-_VIEWS = {aten.view.default, aten._unsafe_view.default}  # noqa: SLF001 - the names of operators
+VIEWS = {aten.view.default, aten._unsafe_view.default}  # noqa: SLF001 - the names of operators
 """A view that joins axes for the gradient of a pool goes when that is lowered, unless something reads its sizes."""
 _OF_SIZES = {aten.sym_size.int, add, sub, floordiv}
 """What gives a size that a tensor before may have: a product, of views, is computed."""
@@ -56,7 +56,7 @@ class _Reader:
         value = node.meta.get("val")
         for axis, size in enumerate(value.shape if isinstance(value, Tensor) else ()):
             if isinstance(size, torch.SymInt) and size.node.expr.free_symbols.isdisjoint(self._assumed):
-                self._first.setdefault(size.node.expr, None if node.target in _VIEWS else (node, axis))
+                self._first.setdefault(size.node.expr, None if node.target in VIEWS else (node, axis))
 
     def read(self, operand: fx.Node) -> fx.Node | None:
         """Return the node that reads a size of the first tensor that has it, in place of an operand; None if none."""

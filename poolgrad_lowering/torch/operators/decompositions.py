@@ -14,13 +14,7 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import running_place, untranslated
-from poolgrad_lowering.torch.internals.tracing import (
-    OF_LISTS,
-    decompositions_of,
-    is_known,
-    trace,
-    unknown_sizes,
-)
+from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of, is_known, trace, unknown_sizes
 from poolgrad_lowering.torch.operators.convolution import WeightGradient, convolution, convolution_backward
 from poolgrad_lowering.torch.operators.elementary import ELEMENTARY
 from poolgrad_lowering.torch.operators.elementwise import ELEMENTWISE, in_place
@@ -84,11 +78,10 @@ def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Ten
 
 def _put_number(x: Tensor, axis: int, index: Tensor, number: Any) -> Tensor:
     """Return x with a number at indices along an axis; where each row has one, such as its class, by a comparison."""
-    others = enumerate(zip(index.shape, x.shape, strict=True))
-    if is_known(index.shape[axis] == 1) and all(
-        is_known(own == size) for at, (own, size) in others if at != axis % x.ndim
-    ):
-        places = torch.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - 1 - axis % x.ndim))
+    axis %= x.ndim
+    rows = [1 if at == axis else size for at, size in enumerate(x.shape)]
+    if all(is_known(own == size) for own, size in zip(index.shape, rows, strict=True)):
+        places = torch.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - 1 - axis))
         return torch.where(places == index, x.new_full((), number), x)
     return aten.scatter.src(x, axis, index, torch.full(index.shape, number, dtype=x.dtype))
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, fx
 
 from poolgrad_lowering.torch.internals.graphs import annotation, is_elementwise
+from poolgrad_lowering.torch.internals.sizes import VIEWS
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 
 aten, product = torch.ops.aten, torch.ops.poolgrad_lowering.product.default
@@ -45,7 +46,6 @@ _ALONG_AXES = {
 }
 """Operators that compute along the axis, or the axes, of their second argument."""
 
-_VIEWS = {aten.view.default, aten._unsafe_view.default}  # noqa: SLF001 - as above
 _WHOLE = (0, sys.maxsize)
 """Start and end of a slice that takes all."""
 _PRODUCTS = {aten.mm.default, aten.addmm.default}
@@ -108,7 +108,7 @@ def keep_axes_apart(graph: fx.Graph) -> None:
             graph.erase_node(node)
             continue
         with graph.inserting_before(node):
-            if node.target not in _VIEWS:
+            if node.target not in VIEWS:
                 if not _spread_last(graph, node):
                     _compute_apart(graph, node, apart)
             elif (joined := _before_joining(graph, node)) is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from torch import Tensor, fx
 
-from poolgrad_lowering.torch.internals.graphs import writes_to
+from poolgrad_lowering.torch.internals.graphs import is_written_in
 from poolgrad_lowering.torch.internals.recorded import is_constant
 from poolgrad_lowering.torch.internals.tracing import unknown_sizes
 
@@ -27,10 +27,10 @@ def select_first(traced: fx.GraphModule, kept: int) -> None:
     Those of the first `kept` inputs, parameters and buffers, stay where they are, as does what is written to.
     """
     inputs = traced.graph.find_nodes(op="placeholder")
-    early = set(inputs[kept:])
+    early, is_written = set(inputs[kept:]), is_written_in(traced)
     for node in traced.graph.nodes:
         is_value = "val" in node.meta and is_constant(node)
-        if is_value and early.issuperset(node.all_input_nodes) and not writes_to(traced, node):
+        if is_value and early.issuperset(node.all_input_nodes) and not is_written(node):
             early.add(node)
     needed = {node for node in early if unknown_sizes(node.meta["val"])}
     for node in reversed(list(traced.graph.nodes)):

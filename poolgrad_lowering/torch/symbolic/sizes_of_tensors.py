@@ -14,13 +14,14 @@ import sympy
 import torch
 from torch import Tensor, fx
 
-from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
+from poolgrad_lowering.torch.internals.graphs import annotation, is_written_in
+from poolgrad_lowering.torch.internals.sizes import VIEWS
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number, unknown_sizes
 from poolgrad_lowering.torch.own_operators import zeros_along
 
 aten = torch.ops.aten
 _ZEROS_ALONG = torch.ops.poolgrad_lowering.zeros_along.default
-_EXPAND, _SIZE, _VIEW = aten.expand.default, aten.sym_size.int, aten.view.default
+_EXPAND, _SIZE = aten.expand.default, aten.sym_size.int
 _EXPANSIONS = {_EXPAND, aten.full.default}
 
 
@@ -35,14 +36,14 @@ def expand_by_tensors(traced: fx.GraphModule) -> None:
     The zeros are of the tensor of which the graph reads such a size.
     """
     graph, zeros = traced.graph, dict[tuple[fx.Node, int], fx.Node]()
-    first = dict[sympy.Expr, tuple[fx.Node, int]]()
+    first, is_written = dict[sympy.Expr, tuple[fx.Node, int]](), is_written_in(traced)
     for node in list(graph.nodes):
-        if node.target is _VIEW:
+        if node.target in VIEWS:
             _compute_size(node)
         elif node.target is _EXPAND:
             _keep_sizes(node)
         told = _told(node, first)
-        if told and not writes_to(traced, node):
+        if told and not is_written(node):
             for place in told.values():
                 if place not in zeros:
                     zeros[place] = _zeros_of(graph, *place)

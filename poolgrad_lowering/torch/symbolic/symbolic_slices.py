@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from poolgrad_lowering.torch.internals.graphs import annotation, writes_to
+from poolgrad_lowering.torch.internals.graphs import annotation, is_written_in
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 
 aten = torch.ops.aten
@@ -26,10 +26,10 @@ def select_by_positions(traced: fx.GraphModule, limits: Sequence[tuple[Any, int]
     The end is a size that is declared to be no larger: `limits` are symbolic sizes, and the largest number that each
     may be. The gradient of such a slice, a part of zeros, is written to the positions.
     """
-    graph = traced.graph
+    graph, is_written = traced.graph, is_written_in(traced)
     for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
         x, axis, *bounds = _with_defaults(node.args, (None, 0, None, None, 1))
-        if _is_of_first(x, axis, bounds, limits) and not writes_to(traced, x):
+        if _is_of_first(x, axis, bounds, limits) and not is_written(x):
             _replace(graph, node, bounds[1], lambda positions, x=x, axis=axis: (x, axis, positions))
     for node in graph.find_nodes(op="call_function", target=aten.slice_scatter.default):
         x, part, axis, *bounds = _with_defaults(node.args, (None, None, 0, None, None, 1))
