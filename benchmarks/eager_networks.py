@@ -35,7 +35,8 @@ from benchmarks.image_networks import (
 )
 from benchmarks.other_networks import Gpt, Graph, Mixture, PointNet, Recommender, Tagger, audio, temporal
 from poolgrad_lowering.torch import TrainingStep, export_training_step
-from tests.torch_step.networks import TextCNN, UNet, image, labels, resnet_18
+from tests.torch_step.architectures import TextCNN, UNet, resnet_18
+from tests.torch_step.networks import image, labels
 
 
 def _integers(below: int, *sizes: int) -> Callable[[], Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import spectral_norm
 
-from tests.torch_step.networks import Dense
+from tests.torch_step.architectures import Dense
 
 
 def features(before: int, *blocks: tuple[int, int]) -> list[nn.Module]:
