@@ -152,7 +152,7 @@ class Obstacle(Diagnostic):
     SELECTED_SIZE = (
         "In graph mode, a part of the graph reads a value of another part whose shape numbers decide, e.g. what a mask "
         "selects. GE does not know the shape when it builds the parts.",
-        "Select between the same two pools what is read there.",
+        "Put the selection and what reads it into one part, e.g. between the same two pools.",
         Severity.WARNING,
     )
     SHAPE_OPERAND = (
