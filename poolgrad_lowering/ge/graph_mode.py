@@ -101,9 +101,7 @@ def _obstacles(model: ModelProto, types: ValueTypes, placement: Placement) -> tu
     for node, bound in placement.far_bounds:
         found.append((node, Obstacle.SHAPE_OPERAND, f"its operand '{bound}' needs numbers of another part"))
     for node, value in placement.far_selections:
-        found.append(
-            (node, Obstacle.SELECTED_SIZE, f"its operand '{value}' is of another part, and numbers decide its shape")
-        )
+        found.append((node, Obstacle.SELECTED_SIZE, f"its operand '{value}' of another part has no known shape"))
     of_places = (NodeObstacle(node.name, node.operator, code.value, reason) for node, code, reason in found)
     return *find_obstacles(model, types, GRAPH_MODE), *of_places
 
