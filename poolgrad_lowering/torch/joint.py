@@ -44,7 +44,6 @@ from poolgrad_lowering.torch.operators.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.second_pass import check_second_pass
 from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart
-from poolgrad_lowering.torch.symbolic.selections import seed_of, select_first
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import expand_by_tensors
 from poolgrad_lowering.torch.symbolic.symbolic_slices import select_by_positions
 
@@ -169,8 +168,6 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             "tensors in the model's forward, by torch.complex, view_as_complex, polar, fft or stft"
         )
     scopes.complete(graph)
-    if step.selects:
-        select_first(graph, len(inputs) - len(examples))
     select_by_positions(graph, _limits(graph, inputs, sizes))
     keep_axes_apart(graph.graph)
     expand_by_tensors(graph)
@@ -237,8 +234,7 @@ class _Step:
 
     Its results are the loss, the gradients of `trained`, and parameters and buffers as they are afterwards.
     `exchanged` are the other tensors of the module in whose place it put other values. `asked` has, by position,
-    the inputs whose numbers decide which way the computation takes: their names, and the function that asks. It
-    `selects` if such numbers decide a size.
+    the inputs whose numbers decide which way the computation takes: their names, and the function that asks.
     """
 
     def __init__(self, module: WithLoss, parameters: dict[str, nn.Parameter], buffers: dict[str, Tensor]) -> None:
@@ -247,7 +243,6 @@ class _Step:
         self.trained: list[str] = []
         self.exchanged: list[str] = []
         self.asked: dict[int, tuple[str, str]] = {}
-        self.selects = False
 
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
         own = {**self._parameters, **self._buffers}
@@ -262,8 +257,7 @@ class _Step:
         with torch.enable_grad(), rewritten, DataIsCopied():
             loss = self._module(*values[len(own) :])
             # The backward pass may compute parts of the forward pass again, and change buffers again.
-            gradients = self._gradients(_scalar(loss), seed_of(loss) if rewritten.selects else None)
-        self.selects = rewritten.selects
+            gradients = self._gradients(_scalar(loss), _seed_of(loss) if rewritten.selects else None)
         self.asked = {
             position: (_in_model(name), rewritten.asked[value])
             for position, (name, value) in enumerate(zip(own, values, strict=False))
@@ -295,6 +289,14 @@ class _Step:
                 "a torch.autograd.Function draw the numbers of its backward"
             ) from error
         return {name: value for name, value in zip(wanted, found, strict=True) if value is not None}
+
+
+def _seed_of(loss: Tensor) -> Tensor:
+    """Return the gradient 1 of a loss, computed from the loss: it runs before the backward pass, in one part with it.
+
+    Beside the CANN provider, no value may go into another part whose size the numbers in a tensor decide.
+    """
+    return (~loss.lt(loss)).to(loss.dtype)
 
 
 def _check_same_form(name: str, before: Tensor, after: Tensor) -> None:

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from poolgrad_lowering import export_cann, lower
 from poolgrad_lowering.torch import TorchExportError, export_training_step
+from tests.torch_step.networks import NETWORKS
 from tests.torch_step.symbolic_steps import assert_whole, check_for
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -117,6 +119,12 @@ def test_steps_of_any_number_of_elements(loss: str) -> None:
     for labels in (FEWER, ALL):
         check_for(step, X + 1, labels)
     assert_whole(step)
+
+
+@pytest.mark.parametrize("name", ["unet_of_labels", "recognizer"])
+def test_no_selection_crosses_the_cuts_at_pools(name: str) -> None:
+    step = NETWORKS[name].export(optimizer="sgd")
+    assert not export_cann(lower(step.model, keep_onnx=True).model).report.obstacles
 
 
 NOTHING_IS_SELECTED = ("put", "count_or_one", "both_sides", "each_row", "assigned")

@@ -43,7 +43,7 @@ def of_constants(
     left = [result]
     while left:
         node = left.pop()
-        if node not in inputs and not is_constant(node):
+        if node not in inputs and not _is_constant(node):
             return NotImplemented
         if node not in needed:
             needed.add(node)
@@ -62,7 +62,7 @@ def of_constants(
         return function(values[result])
 
 
-def is_constant(node: fx.Node) -> bool:
+def _is_constant(node: fx.Node) -> bool:
     """Whether a node gives the same for the same operands."""
     operator = node.target
     draws = isinstance(operator, OpOverload) and torch.Tag.nondeterministic_seeded in operator.tags
@@ -99,7 +99,7 @@ def _computation(value: Any, depth: int) -> Any:
         return type(value), value  # 1 is equal to 1.0, of which integers become other numbers
     if any(map(_writes, _with_its_memory(value))):
         return object()  # the same operators give other numbers before a write
-    if not depth or value.op != "call_function" or not is_constant(value):
+    if not depth or value.op != "call_function" or not _is_constant(value):
         return value
     return (value.target, *(_computation(each, depth - 1) for each in (*value.args, *sorted(value.kwargs.items()))))
 
