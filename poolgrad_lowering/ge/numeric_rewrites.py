@@ -17,6 +17,9 @@ from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 
 _EQUAL_OF_FLOATS_OPSET = 11
 
+_LARGEST_MASK = 1 << 24
+"""The most elements of a mask that an export stores."""
+
 PARTS = {
     "ReduceL1": ("Abs", "ReduceSum", 18),
     "ReduceL2": ("ReduceSumSquare", "Sqrt", 18),
@@ -192,6 +195,27 @@ def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bo
     size = writer.add("Abs", node.input, writer.name(f"{result}/size"))
     writer.types.learn_as(size, element, result)
     writer.add("Equal", [size, infinity], result)
+    return True
+
+
+def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """As `is_nan`. Matrices of known sizes have a mask. onnxruntime's Where makes 0.0 of −0.0."""
+    value, result, element = node.input[0], node.output[0], writer.types.elements.get(node.input[0])
+    sizes = writer.types.sizes(value)
+    first = writer.types.numbers(node.input[1]) if any(node.input[1:]) else [0]
+    if not sizes or not first or math.prod(sizes[-2:]) > _LARGEST_MASK:
+        return False
+    rows, columns = sizes[-2:]
+    diagonal = min(max(first[0], -rows), columns)  # any integer is valid
+    kept = np.triu if attributes.get("upper", 1) else np.tril
+    mask = writer.constant(f"{result}/triangle", kept(np.ones((rows, columns), bool), diagonal))
+    if element == TensorProto.BOOL:
+        writer.add("And", [mask, value], result)
+    elif element in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64}:
+        zero = writer.tensor(helper.make_tensor(f"{result}/zero", element, [1], [0]))
+        writer.add("Where", [mask, value, zero], result)
+    else:
+        return False
     return True
 
 

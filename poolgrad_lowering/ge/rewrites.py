@@ -64,6 +64,7 @@ _REWRITES_OF_CUT_GRAPHS: dict[str, Rewrite] = {
     **dict.fromkeys(
         ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), numeric_rewrites.like_an_input
     ),
+    "Trilu": numeric_rewrites.trilu,
 }
 
 _REWRITES: dict[str, Rewrite] = {

@@ -111,6 +111,24 @@ def _is_inf(node: NodeProto, held: Mapping[str, Any], context: Context) -> Itera
         yield rewrite.into(node.output[0], "Equal", rewrite.add("Abs", *node.input), infinity)
 
 
+def _trilu(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+    """Elements at row r and column c with c − r ≥ k, or c − r ≤ k, stay; others are 0.
+
+    onnxruntime's Where makes 0.0 of −0.0, so it is `rounded`.
+    """
+    element, sizes = context.element(node.input[0]), context.sizes(node.input[0])
+    k = context.integers(node.input[1]) if any(node.input[1:]) else [0]
+    if element is None or not sizes or not k:
+        return
+    rows, columns = np.indices(sizes[-2:])
+    kept = columns - rows >= k[0] if held.get("upper", 1) else columns - rows <= k[0]
+    if element == TensorProto.BOOL:
+        yield NodeRewrite().into(node.output[0], "And", kept, node.input[0])
+    else:
+        zero = np.zeros(1, helper.tensor_dtype_to_np_dtype(element))
+        yield NodeRewrite(rounded=True).into(node.output[0], "Where", kept, node.input[0], zero)
+
+
 def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """The operand gives random numbers their shape and their type, no value: any element, expanded, is as good."""
     sizes, element = held.get("shape"), context.element(node.input[0]) if node.input else int(TensorProto.FLOAT)
@@ -432,5 +450,6 @@ _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterat
     "Slice": start_rewrites,
     "SoftmaxCrossEntropyLoss": _loss,
     "Sub": position_rewrites,
+    "Trilu": _trilu,
     "Transpose": _transpose,
 }
