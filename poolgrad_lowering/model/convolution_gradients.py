@@ -54,7 +54,7 @@ class Spelling(enum.Enum):
 
 def spelling(
     windows: Sequence[AxisWindow],
-    counts: Sequence[int],
+    counts: Sequence[int] | None,
     channels: int,
     results: int,
     *,
@@ -63,19 +63,20 @@ def spelling(
 ) -> Spelling:
     """Return the way for windows of which there are `counts`, a group of channels and of results, and N = `batch`.
 
-    N is None where it or a count is symbolic. Without `convolution`, it is a way for which no kernel is as large as an
-    image. The convolution has the dilations of the windows as strides.
+    `counts` are None if one is symbolic, and N if it is. Without `convolution`, it is a way for which no kernel is
+    as large as an image. The convolution has the dilations of the windows as strides.
     """
     positions = math.prod(window.kernel for window in windows)
     if positions > MOST_POSITIONS:
         return Spelling.CONVOLUTION
     if channels >= FEW_CHANNELS:
-        has_few_rows = batch is not None and MANY_RESULTS * batch * math.prod(counts) <= results
+        has_few_rows = batch is not None and counts is not None and MANY_RESULTS * batch * math.prod(counts) <= results
         return Spelling.ROWS if has_few_rows and positions > 1 else Spelling.POSITIONS
     is_gathered_slowly = positions > FEW_POSITIONS or (positions > 1 and max(window.stride for window in windows) > 1)
-    is_small = max(counts) <= LARGEST_KERNEL[len(windows)] and max(each.dilation for each in windows) <= LARGEST_STRIDE
-    if convolution and is_gathered_slowly and is_small:
-        return Spelling.CONVOLUTION
+    if convolution and is_gathered_slowly and counts is not None:
+        dilation = max(window.dilation for window in windows)
+        if max(counts) <= LARGEST_KERNEL[len(windows)] and dilation <= LARGEST_STRIDE:
+            return Spelling.CONVOLUTION
     return Spelling.SUMS if channels == results == 1 else Spelling.COLUMNS
 
 

@@ -23,9 +23,9 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.training_operators import MICROSOFT, TRAINING_OPERATORS, TrainingOperator
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import UNREADABLE, attribute
+from poolgrad_lowering.model.ir.bodies import BodyNode, Tensor
 from poolgrad_lowering.model.ir.dims import Shape, Shown, is_static
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.standard.nodes import BodyNode, Tensor
 
 MOST_NUMBERS = 1 << 24
 """The most numbers that a body may have as constants: more than any network needs, fewer than fill a memory."""

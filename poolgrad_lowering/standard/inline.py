@@ -15,8 +15,8 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.model.ir.bodies import Array, BodyNode, Tensor
 from poolgrad_lowering.model.ir.graphs import fresh, remove_entries
-from poolgrad_lowering.standard.nodes import Array, BodyNode, Tensor
 
 OPSET = 18
 """The opset of bodies."""

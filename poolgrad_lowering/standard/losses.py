@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
+from poolgrad_lowering.model.ir.bodies import Tensor, where
 from poolgrad_lowering.standard.definition import Call, defines
-from poolgrad_lowering.standard.nodes import Tensor, where
 
 LOG_SOFTMAX_OF_ONE_AXIS = 13
 """The first opset whose LogSoftmax is over one axis."""

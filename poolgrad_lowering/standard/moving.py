@@ -12,9 +12,9 @@ from onnx import TensorProto
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir import dims
+from poolgrad_lowering.model.ir.bodies import Tensor, joined, where, zeros
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Call, defines
-from poolgrad_lowering.standard.nodes import Tensor, joined, where, zeros
 
 RESHAPE_TO_ZERO, SCATTER_THAT_ADDS = 14, 16
 """The first opsets whose Reshape takes sizes of 0, and whose ScatterElements has a reduction."""

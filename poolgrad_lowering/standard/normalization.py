@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
+from poolgrad_lowering.model.ir.bodies import Tensor
 from poolgrad_lowering.standard.definition import Call, defines
-from poolgrad_lowering.standard.nodes import Tensor
 
 EPSILON = 1e-5
 

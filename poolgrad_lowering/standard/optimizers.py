@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.standard.nodes import Tensor
+from poolgrad_lowering.model.ir.bodies import Tensor
 
 Tensors = Mapping[str, Tensor]
 

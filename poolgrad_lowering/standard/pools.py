@@ -16,11 +16,11 @@ from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.facts.aten_pools import pool_windows
 from poolgrad_lowering.model.facts.training_operators import forward_pools
 from poolgrad_lowering.model.ir.attributes import attribute
+from poolgrad_lowering.model.ir.bodies import Tensor, zeros
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC
 from poolgrad_lowering.model.windows import MeanWindows, PoolAttributes, adaptive_bounds
 from poolgrad_lowering.standard.definition import Call, defines
-from poolgrad_lowering.standard.nodes import Tensor, zeros
 
 
 @defines(

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from poolgrad_lowering.model.ir.bodies import Tensor, joined
 from poolgrad_lowering.standard.definition import Call, defines
-from poolgrad_lowering.standard.nodes import Tensor, joined
 
 MOST_STEPS = 4096
 """With more steps, the nodes of a sequence would be too many."""

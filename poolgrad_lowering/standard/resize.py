@@ -13,8 +13,8 @@ import numpy.typing as npt
 from onnx import helper
 
 from poolgrad_lowering.model import interpolation
+from poolgrad_lowering.model.ir.bodies import Tensor
 from poolgrad_lowering.standard.definition import Call, defines
-from poolgrad_lowering.standard.nodes import Tensor
 
 Positions = npt.NDArray[Any]
 

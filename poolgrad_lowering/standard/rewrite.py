@@ -17,13 +17,13 @@ from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.diagnostics.text import counted, operator_text
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.training_operators import MICROSOFT
+from poolgrad_lowering.model.ir.bodies import Tensor
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.graphs import domains_used, names_read, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.standard.definition import Call
 from poolgrad_lowering.standard.inline import Inliner
-from poolgrad_lowering.standard.nodes import Tensor
 from poolgrad_lowering.standard.result import NodeLeft, Standardised
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 

@@ -14,10 +14,10 @@ from onnx import GraphProto, TensorProto, helper
 
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.model.ir.bodies import BodyNode, Tensor, joined, where
 from poolgrad_lowering.model.joint_updates import side_by_side
 from poolgrad_lowering.standard.artifact_graphs import Update
 from poolgrad_lowering.standard.inline import Inliner
-from poolgrad_lowering.standard.nodes import BodyNode, Tensor, joined, where
 from poolgrad_lowering.standard.optimizers import Tensors, clipped
 
 Array = npt.NDArray[Any]

@@ -7,16 +7,23 @@ One of torch's own has no translation: `view_of`, which its decompositions make 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import mul
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import torch
 from onnxscript.onnx_opset import opset18
 from torch import Tensor
 from torch.nn import functional
+
+from poolgrad_lowering.model import weight_gradients
+from poolgrad_lowering.model.convolution_gradients import Spelling
+from poolgrad_lowering.model.weight_gradients import Convolution
+from poolgrad_lowering.model.windows import AxisWindow
+from poolgrad_lowering.torch.written import written
 
 
 def _operator(schema: str, compute: Callable[..., Tensor], shape: Callable[..., Tensor]) -> Any:
@@ -108,6 +115,37 @@ zeros_along = _operator(
 """As many zeros, int64, as x has elements along an axis, computed of them: CANN's graph engine computes no sizes."""
 
 
+def _weight_gradient_computed(
+    image: Tensor,
+    outputs: Tensor,
+    _: str,
+    kernel: list[int],
+    strides: list[int],
+    padding: list[int],
+    dilations: list[int],
+    groups: int,
+    __: list[int],
+) -> Tensor:
+    axes = len(kernel)
+    padded = functional.pad(image, [pad for each in reversed(padding) for pad in (each, each)])
+    reach = zip(outputs.shape[2:], strides, kernel, dilations, strict=True)
+    needed = padded[(..., *(slice((count - 1) * step + (taps - 1) * apart + 1) for count, step, taps, apart in reach))]
+    weight, none = image.new_empty([outputs.shape[1], image.shape[1] // groups, *kernel]), [0] * axes
+    operands = (outputs, needed, weight, None, strides, none, dilations, False, none, groups)
+    return torch.ops.aten.convolution_backward(*operands, [False, True, False])[1]
+
+
+weight_gradient = _operator(
+    "weight_gradient(Tensor image, Tensor outputs, str way, int[] kernel, int[] strides, int[] padding, "
+    "int[] dilations, int groups, int[] behind) -> Tensor",
+    _weight_gradient_computed,
+    lambda image, outputs, _, kernel, *windows: image.new_empty(
+        [outputs.shape[1], image.shape[1] // windows[-2], *kernel]
+    ),
+)
+"""The gradient of a convolution's weight, in a way of `Spelling`. `behind` are those of `Convolution`, −1 for None."""
+
+
 def _repeat_written(x: Any, factors: Sequence[int]) -> Any:
     scales = opset18.Constant(value_floats=[1.0, 1.0, *map(float, factors)])
     way = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
@@ -133,11 +171,28 @@ def _to_depth_written(x: Any, factor: int) -> Any:
 
 
 def _zeros_along_written(x: Any, axis: int) -> Any:
-    others = [other for other in range(len(x.shape)) if other != axis % len(x.shape)]
-    operands = ([0] * len(others), [1] * len(others), others)
-    row = opset18.Slice(x, *(opset18.Constant(value_ints=each) for each in operands)) if others else x
-    row = opset18.Reshape(row, opset18.Constant(value_ints=[-1]))
-    return opset18.Cast(opset18.Less(row, row), to=ir.DataType.INT64)
+    rank = len(x.shape)
+    return written(lambda body: body.zeros_along(axis % rank, rank), x)
+
+
+def _weight_gradient_written(
+    image: Any,
+    outputs: Any,
+    way: str,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    behind: Sequence[int],
+) -> Any:
+    windows = list(map(AxisWindow, kernel, strides, padding, padding, dilations))
+    planes = [list(value.shape[2:]) for value in (image, outputs)]
+    if not all(isinstance(size, int) for size in itertools.chain(*planes)):
+        planes = [None, None]
+    known = [None if number < 0 else number for number in behind]
+    of = Convolution(image.shape[1], outputs.shape[1], groups, windows, *planes, known)
+    return written(partial(weight_gradients.weight_gradient, Spelling[way], of), image, outputs)
 
 
 TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
@@ -150,6 +205,7 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     ),
     torch.ops.poolgrad_lowering.to_depth.default: _to_depth_written,
     torch.ops.poolgrad_lowering.zeros_along.default: _zeros_along_written,
+    torch.ops.poolgrad_lowering.weight_gradient.default: _weight_gradient_written,
     torch.ops.prims.view_of.default: lambda x: opset18.Identity(x),  # noqa: PLW0108 - torch reads its signature
 }
 """The functions that write the nodes."""

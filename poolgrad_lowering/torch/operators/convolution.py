@@ -11,9 +11,8 @@ A transposed convolution is the same sum with x and y exchanged, so the gradient
 
 from __future__ import annotations
 
-import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -23,7 +22,7 @@ from torch.nn import functional
 from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.internals.tracing import is_number
-from poolgrad_lowering.torch.own_operators import part, turn_round
+from poolgrad_lowering.torch.own_operators import part, turn_round, weight_gradient
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import positions_along
 
 WeightGradient = Literal["by_shape", "matmul", "convolution"]
@@ -102,7 +101,7 @@ def _has_room(output_padding: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def convolution_backward(
-    weight_gradient: WeightGradient,
+    written: WeightGradient,
     dy: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -122,10 +121,10 @@ def convolution_backward(
     counts = list(x.shape[2:])
     has_room = transposed and _has_room(output_padding, stride)
     if dx is not None and has_room and all(isinstance(count, int) for count in counts):
-        dx = _part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
+        dx = part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
     return (
         dx,
-        _weight_gradient(image, outputs, windows, weight_gradient) if output_mask[1] else None,
+        _weight_gradient(image, outputs, windows, written) if output_mask[1] else None,
         dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
     )
 
@@ -163,123 +162,14 @@ def spread(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows) -> Tensor:
 
 def _weight_gradient(image: Tensor, outputs: Tensor, windows: Windows, written: WeightGradient) -> Tensor:
     """Return the weight's gradient. `image` is what the windows move over."""
-    each = image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
-    batch, _, *counts = outputs.shape
-    is_fixed = all(isinstance(count, int) for count in counts)  # and not symbolic
-    known = batch if is_fixed and isinstance(batch, int) else None
-    found = spelling(windows.axes, counts, *each, batch=known, convolution=written == "by_shape" and is_fixed)
-    return _WAYS[Spelling.CONVOLUTION if written == "convolution" else found](image, outputs, windows)
-
-
-def _by_product_per_position(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
-    """Return dw: for each position in the kernel, a product of `_factors`."""
-    rows, parts = _factors(image, outputs, windows)
-    stacked = torch.cat([rows @ part for part in parts])
-    found = stacked.reshape(*windows.kernel, *rows.shape[:-1], -1)
-    axes = len(windows.kernel)
-    order = *range(axes, found.ndim), *range(axes)
-    return found.permute(order).reshape(-1, found.shape[-1], *windows.kernel)
-
-
-def _by_rows(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
-    """Return dw: one product of `_factors`, with the elements of x at all positions, (G, N·L, C·K)."""
-    rows, parts = _factors(image, outputs, windows)
-    columns = torch.cat([part.unsqueeze(-1) for part in parts], -1)
-    return (rows @ columns.flatten(-2)).reshape(-1, columns.shape[-2], *windows.kernel)
-
-
-def _factors(image: Tensor, outputs: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
-    """Return dy as (G, O, N·L), and the elements of x at each position, (G, N·L, C). Of one group, without G."""
-    groups, axes = windows.groups, len(windows.kernel)
-    channels, results = image.shape[1] // groups, outputs.shape[1] // groups
-    lead = [groups] if groups > 1 else []
-    last = image.permute(0, *range(2, image.ndim), 1)
-    if lead:
-        last = image.reshape(-1, groups, channels, *image.shape[2:]).permute(1, 0, *range(3, 3 + axes), 2)
-    parts = _positions(last, outputs, windows, first_axis=1 + len(lead))
-    rows = outputs.transpose(0, 1).reshape(*lead, results, -1)
-    return rows, [part.reshape(*lead, -1, channels) for part in parts]
-
-
-def _by_columns(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
-    """Return dw: the columns of x, (N, G, K·C, L), by dy as (N, G, L, O), added up over N."""
-    groups, channels, results = windows.groups, image.shape[1] // windows.groups, outputs.shape[1] // windows.groups
-    places = outputs[0, 0].numel()  # not -1: it may be 0
-    batch = -1 if isinstance(places, int) else outputs.shape[0]
-    columns = [
-        each.reshape(batch, groups, channels, places) for each in _positions(image, outputs, windows, first_axis=2)
-    ]
-    rows = outputs.reshape(batch, groups, results, places).transpose(2, 3)
-    product = (torch.cat(columns, 2) @ rows).sum(0).reshape(groups, len(columns), channels, results)
-    return product.permute(0, 3, 2, 1).reshape(-1, channels, *windows.kernel)
-
-
-def _by_sums(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
-    """Return dw of a convolution whose channels have one filter each: for each position in the kernel, Σ dy · x."""
-    others = [0, *range(2, image.ndim)]
-    parts = _positions(image, outputs, windows, first_axis=2)
-    sums = [(outputs * each).sum(others, keepdim=True) for each in parts]
-    return torch.cat(sums, 2).reshape(-1, 1, *windows.kernel)
-
-
-def _positions(image: Tensor, outputs: Tensor, windows: Windows, *, first_axis: int) -> Iterator[Tensor]:
-    """Yield the elements of the padded image that each position in the kernel meets.
-
-    The axes of the windows begin at `first_axis`, in `outputs` at 2.
-    """
-    after = image.ndim - first_axis - len(windows.kernel)
-    pads = [pad for padding in reversed(windows.padding) for pad in (padding, padding)]
-    padded = aten.constant_pad_nd(image, [0, 0] * after + pads, 0) if any(pads) else image
-    counts = list(outputs.shape[2:])
-    if not all(isinstance(count, int) for count in counts):
-        yield from _along_symbolic_axes(padded, outputs, windows, first_axis)
-        return
-    for position in itertools.product(*map(range, windows.kernel)):
-        starts = [tap * dilation for tap, dilation in zip(position, windows.dilation, strict=True)]
-        yield _part(padded, first_axis, starts, counts, windows.stride)
-
-
-def _along_symbolic_axes(
-    x: Tensor, outputs: Tensor, windows: Windows, first_axis: int, axis: int = 0
-) -> Iterator[Tensor]:
-    """Yield the same elements of a padded image, from an axis of the windows on, as many as `outputs` tells."""
-    if axis == len(windows.kernel):
-        yield x
-        return
-    step, count = windows.stride[axis], outputs.shape[2 + axis]
-    for tap in range(windows.kernel[axis]):
-        start = tap * windows.dilation[axis]
-        behind = x.shape[first_axis + axis] - (start + (count - 1) * step + 1)
-        found = x
-        if step > 1 or not is_number(behind):
-            found = x.index_select(first_axis + axis, positions_along(outputs, 2 + axis, start, step))
-        elif start or behind:  # a number, counted from the last element
-            found = aten.slice(x, first_axis + axis, start, -int(behind) if behind else None)
-        yield from _along_symbolic_axes(found, outputs, windows, first_axis, axis + 1)
-
-
-def _part(x: Tensor, first_axis: int, starts: list[int], counts: list[int], steps: Sequence[int]) -> Tensor:
-    """Return so many elements along consecutive axes; x if it has no others."""
-    is_whole = not any(starts) and list(x.shape[first_axis : first_axis + len(starts)]) == counts
-    return x if is_whole else part(x, first_axis, starts, counts, list(steps))
-
-
-def _by_convolution(image: Tensor, outputs: Tensor, windows: Windows) -> Tensor:
-    """Return the weight's gradient as one convolution, with batch and channels, and stride and dilation, exchanged."""
-    sizes, groups, channels = image.shape[2:], windows.groups, image.shape[1] // windows.groups
-    exchanged = image.transpose(0, 1)
-    if groups > 1 and channels > 1:
-        exchanged = image.reshape(-1, groups, channels, *sizes).permute(2, 1, 0, *range(3, 3 + len(sizes)))
-    none, operands = [0] * len(sizes), (exchanged.reshape(channels, -1, *sizes), outputs.transpose(0, 1), None)
-    numbers = windows.dilation, windows.padding, windows.stride
-    result = aten.convolution(*operands, *numbers, False, none, groups)
-    return _part(result, 2, none, list(windows.kernel), [1] * len(sizes)).transpose(0, 1)
-
-
-_WAYS = {
-    Spelling.POSITIONS: _by_product_per_position,
-    Spelling.ROWS: _by_rows,
-    Spelling.COLUMNS: _by_columns,
-    Spelling.SUMS: _by_sums,
-    Spelling.CONVOLUTION: _by_convolution,
-}
+    kernel, stride, padding, dilation, groups = windows
+    each = image.shape[1] // groups, outputs.shape[1] // groups
+    batch, _, *sizes = outputs.shape
+    counts = sizes if all(isinstance(size, int) for size in sizes) else None
+    known = batch if counts and isinstance(batch, int) else None
+    by_shape = spelling(windows.axes, counts, *each, batch=known, convolution=written == "by_shape")
+    way = Spelling.CONVOLUTION if written == "convolution" and (counts or 1 in (groups, each[0])) else by_shape
+    axes = zip(image.shape[2:], padding, sizes, stride, strict=True)
+    behind = [size + 2 * pad - 1 - (count - 1) * step for size, pad, count, step in axes]
+    places = [int(number) if is_number(number) else -1 for number in behind]
+    return weight_gradient(image, outputs, way.name, kernel, stride, padding, dilation, groups, places)

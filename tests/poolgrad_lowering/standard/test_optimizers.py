@@ -15,10 +15,10 @@ import pytest
 from onnx import parser
 
 from models.artifact_runs import FOLDERS
+from poolgrad_lowering.model.ir.bodies import BodyNode, Tensor
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.standard.artifact_graphs import Update, correct_labels, read_update
 from poolgrad_lowering.standard.inline import Inliner
-from poolgrad_lowering.standard.nodes import BodyNode, Tensor
 from poolgrad_lowering.standard.optimizers import SGD, AdamW
 
 Array = np.ndarray[Any, Any]

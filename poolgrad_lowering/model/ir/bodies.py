@@ -125,6 +125,13 @@ class Tensor:
         """Return the elements from `start` to `end` on an axis."""
         return self.op("Slice", [start], [end], [axis])
 
+    def zeros_along(self, axis: int, rank: int) -> Tensor:
+        """Return as many zeros, int64, as there are elements on an axis; the elements are numbers, and not of bool."""
+        others = [other for other in range(rank) if other != axis]
+        row = self.op("Slice", [0] * len(others), [1] * len(others), others) if others else self
+        row = row.reshape([-1])
+        return row.op("Less", row, element_type=TensorProto.BOOL).cast(TensorProto.INT64)
+
     def along(self, axis: int, rank: int, matrix: Array) -> Tensor:
         """Return the product of the elements along an axis with a matrix."""
         order = [*(other for other in range(rank) if other != axis), axis]

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The bodies of the gradient of a convolution's weight, in each of the ways of `convolution_gradients`.
+
+A convolution with strides s, begins p of the padding, dilations d and groups is, on one axis,
+
+    Y[n, o, l] = Σ_c Σ_k W[o, c, k] · X[n, c, l·s + k·d − p]
+
+and a transposed convolution is the same sum with X and Y exchanged, so that the same bodies serve both.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from onnx import TensorProto
+
+from poolgrad_lowering.model.convolution_gradients import Spelling
+from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
+from poolgrad_lowering.model.ir.bodies import Tensor, joined
+from poolgrad_lowering.model.windows import AxisWindow
+
+_END = 2**63 - 1
+
+
+class Convolution(NamedTuple):
+    """What a convolution moves over an image: `windows` are those of each axis.
+
+    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic, as is `batch`.
+    `behind` has for each axis how many elements of the padded image lie behind the first one of the last window, where
+    that is known without the sizes, else None.
+    """
+
+    channels: int
+    results: int
+    groups: int
+    windows: Sequence[AxisWindow]
+    sizes: list[int] | None
+    counts: list[int] | None
+    behind: Sequence[int | None] = ()
+    batch: int | None = None
+
+    @property
+    def lists(self) -> Iterator[list[int]]:
+        """Kernel, strides, begins and ends of the padding, and dilations, by axis."""
+        return map(list[int], zip(*self.windows, strict=True))
+
+    @property
+    def each_channels(self) -> int:
+        """The channels of the image in a group."""
+        return self.channels // self.groups
+
+    @property
+    def each_results(self) -> int:
+        """The channels of the outputs in a group."""
+        return self.results // self.groups
+
+    @property
+    def padded_sizes(self) -> list[int] | None:
+        """The sizes of the padded image."""
+        if self.sizes is None:
+            return None
+        return [size + window.begin + window.end for size, window in zip(self.sizes, self.windows, strict=True)]
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Whether the windows reach the end of the padded image, so that a gradient by a convolution needs no cut."""
+        return self.counts is not None and self.padded_sizes == [
+            (count - 1) * window.stride + window.extent for window, count in zip(self.windows, self.counts, strict=True)
+        ]
+
+    @property
+    def kernel(self) -> list[int]:
+        """The sizes of the kernel."""
+        return [window.kernel for window in self.windows]
+
+    @property
+    def axes(self) -> range:
+        """The spatial axes."""
+        return range(2, 2 + len(self.windows))
+
+
+def weight_gradient(way: Spelling, of: Convolution, image: Tensor, outputs: Tensor) -> Tensor:
+    """Return dW, written in this way, from the image that the windows move over and from the outputs' gradient."""
+    if way is Spelling.CONVOLUTION:
+        return _by_convolution(of, image, outputs)
+    _, _, begins, ends, _ = of.lists
+    padded = image.op("Pad", [0, 0, *begins, 0, 0, *ends]) if any(begins + ends) else image
+    return _WAYS[way](of, padded, outputs)
+
+
+def _by_product_per_position(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+    """For each position in the kernel, a product of `_factors`."""
+    rows, parts = _factors(of, padded, outputs)
+    lead, axes = _lead(of), len(of.kernel)
+    cube = joined([rows @ part for part in parts], 0).reshape([*of.kernel, *lead, of.each_results, of.each_channels])
+    turned = cube.transpose([*range(axes, axes + len(lead) + 2), *range(axes)])
+    return turned.reshape([of.results, of.each_channels, *of.kernel]) if lead else turned
+
+
+def _by_rows(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+    """One product of `_factors`, with the elements of X at all positions, (G, N·L, C·K)."""
+    rows, parts = _factors(of, padded, outputs)
+    lead = _lead(of)
+    columns = joined([part.unsqueeze([2 + len(lead)]) for part in parts], 2 + len(lead))
+    product = rows @ columns.reshape([*lead, -1, of.each_channels * len(parts)])
+    return product.reshape([of.results, of.each_channels, *of.kernel])
+
+
+def _lead(of: Convolution) -> list[int]:
+    return [of.groups] if of.groups > 1 else []
+
+
+def _factors(of: Convolution, padded: Tensor, outputs: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Return dY as (G, O, N·L), and the elements of X at each position, (G, N·L, C). Of one group, without G."""
+    lead = _lead(of)
+    rows = outputs.transpose([1, 0, *of.axes]).reshape([*lead, of.each_results, -1])
+    if lead:
+        last = _by_group(of, padded, of.padded_sizes).transpose([1, 0, *range(3, 3 + len(of.kernel)), 2])
+    else:
+        last = padded.transpose([0, *of.axes, 1])
+    parts = _positions(of, last, outputs, first_axis=1 + len(lead))
+    return rows, [part.reshape([*lead, -1, of.each_channels]) for part in parts]
+
+
+def _by_group(of: Convolution, image: Tensor, sizes: Sequence[int] | None) -> Tensor:
+    """Return an image as (N, G, C, …). A Reshape keeps an axis of an unknown size in its place."""
+    if sizes is not None:
+        return image.reshape([-1, of.groups, of.each_channels, *sizes])
+    return image.unsqueeze([1]).reshape([0, of.groups, of.each_channels, *(0 for _ in of.kernel)])
+
+
+def _by_columns(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+    """The elements of X that each position meets, as (N, G, K·C, L), by dY as (N, G, L, O), added up over N."""
+    batch, places = (0, -1) if of.counts is None else (-1, math.prod(of.counts))
+    parts = [
+        part.reshape([batch, of.groups, of.each_channels, places])
+        for part in _positions(of, padded, outputs, first_axis=2)
+    ]
+    rows = outputs.reshape([batch, of.groups, of.each_results, places]).transpose([0, 1, 3, 2])
+    total = _summed(joined(parts, 2) @ rows, [0])
+    by_result = total.reshape([of.groups, len(parts), of.each_channels, of.each_results]).transpose([0, 3, 2, 1])
+    return by_result.reshape([of.results, of.each_channels, *of.kernel])
+
+
+def _by_sums(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+    """For each position in the kernel, the sum of dY times the elements of X that it meets, for each channel."""
+    parts = _positions(of, padded, outputs, first_axis=2)
+    sums = joined([_summed(outputs * part, [0, *of.axes], keep=True) for part in parts], 2)
+    return sums.reshape([of.results, 1, *of.kernel])
+
+
+def _summed(value: Tensor, axes: Sequence[int], *, keep: bool = False) -> Tensor:
+    """Return sums, which are in float32 if the value is in 16 bits."""
+    if value.element_type not in HALF_TYPES:
+        return value.reduced("ReduceSum", axes, keep=keep)
+    return value.cast(TensorProto.FLOAT).reduced("ReduceSum", axes, keep=keep).cast(value.element_type)
+
+
+_WAYS = {
+    Spelling.POSITIONS: _by_product_per_position,
+    Spelling.ROWS: _by_rows,
+    Spelling.COLUMNS: _by_columns,
+    Spelling.SUMS: _by_sums,
+}
+
+
+def _positions(of: Convolution, padded: Tensor, outputs: Tensor, *, first_axis: int) -> Iterator[Tensor]:
+    """Yield the elements of the padded image that each position in the kernel meets.
+
+    The axes of the windows begin at `first_axis`, in `outputs` at 2.
+    """
+    if of.counts is None:
+        yield from _along_axes(of, padded, outputs, first_axis)
+        return
+    _, strides, _, _, dilations = of.lists
+    reach = [(count - 1) * stride + 1 for count, stride in zip(of.counts, strides, strict=True)]
+    axes, steps = range(first_axis, first_axis + len(reach)), [strides] if max(strides) > 1 else []
+    for position in itertools.product(*map(range, of.kernel)):
+        starts = [tap * dilation for tap, dilation in zip(position, dilations, strict=True)]
+        ends = [start + length for start, length in zip(starts, reach, strict=True)]
+        is_whole = not any(starts) and of.counts == of.padded_sizes
+        yield padded if is_whole else padded.op("Slice", starts, ends, axes, *steps)
+
+
+def _along_axes(of: Convolution, padded: Tensor, outputs: Tensor, first_axis: int) -> list[Tensor]:
+    """Return the same elements, one axis after the other: as many as `outputs` has, which need not be known."""
+    found = [padded]
+    for axis, (window, behind) in enumerate(zip(of.windows, of.behind, strict=True)):
+        starts, own = range(0, window.extent, window.dilation), first_axis + axis
+        if behind is None or window.stride > 1:
+            places = _places(outputs, 2 + axis, 2 + len(of.kernel), starts, window.stride)
+            found = [each.op("Gather", place, axis=own) for each in found for place in places]
+        else:
+            ends = [start - behind or _END for start in starts]
+            cuts = [([start], [end], [own]) for start, end in zip(starts, ends, strict=True)]
+            found = [each.op("Slice", *cut) if behind else each for each in found for cut in cuts]
+    return found
+
+
+def _places(outputs: Tensor, axis: int, rank: int, starts: Sequence[int], step: int) -> list[Tensor]:
+    """Return as many positions as the outputs have elements on an axis, every `step`, from each of `starts` on."""
+    counted = (outputs.zeros_along(axis, rank) + step).op("CumSum", np.array(0, np.int64))
+    return [counted + (start - step) for start in starts]
+
+
+def _by_convolution(of: Convolution, image: Tensor, outputs: Tensor) -> Tensor:
+    """One convolution of X and dY with batch and channels, and strides and dilations, exchanged, cut to the kernel."""
+    order = [1, 0, *of.axes]
+    kernel, strides, begins, ends, dilations = of.lists
+    if of.groups == 1:
+        channels_first = image.transpose(order)
+    elif of.each_channels == 1:
+        channels_first = image.transpose(order).reshape([1, -1, *(0 for _ in of.axes)])
+    else:
+        exchanged = _by_group(of, image, of.sizes).transpose([2, 1, 0, *range(3, 3 + len(kernel))])
+        channels_first = exchanged.reshape([of.each_channels, -1, *(of.sizes or ())])
+    product = channels_first.op(
+        "Conv", outputs.transpose(order), strides=dilations, dilations=strides, group=of.groups, pads=begins + ends
+    )
+    if not of.leaves_nothing:
+        product = product.op("Slice", [0] * len(kernel), kernel, of.axes)
+    return product.transpose(order)
