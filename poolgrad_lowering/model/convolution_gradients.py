@@ -38,6 +38,9 @@ MOST_POSITIONS = 4096
 LARGEST_KERNEL = {1: 255, 2: 255, 3: 511}
 """The largest size of a kernel along an axis that Ascend documents, by the number of axes."""
 
+LARGEST_PADDING = 255
+"""The largest padding of a convolution that Ascend documents."""
+
 LARGEST_STRIDE = 63
 """The largest stride of a convolution that Ascend documents."""
 

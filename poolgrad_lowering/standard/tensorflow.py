@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from poolgrad_lowering.model.convolution_bodies import ConvolutionWindows, input_gradient, left_over
 from poolgrad_lowering.model.ir.bodies import Tensor
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
-from poolgrad_lowering.model.weight_gradients import Convolution
 from poolgrad_lowering.model.windows import AxisWindow
-from poolgrad_lowering.standard.convolution import input_gradient, weight_gradient
+from poolgrad_lowering.standard.convolution import weight_gradient
 from poolgrad_lowering.standard.definition import Call, defines
 
 _FILTER_TO_ONNX = [3, 2, 0, 1]
@@ -40,7 +40,7 @@ def _windows(call: Call, spatial: slice, x_sizes: list[int], counts: list[int], 
     return windows
 
 
-def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[int]) -> Convolution:
+def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[int]) -> ConvolutionWindows:
     """Return the windows with the layouts in ONNX's order."""
     layout = call.attribute("data_format", "NHWC")
     if layout not in ("NHWC", "NCHW"):
@@ -53,7 +53,16 @@ def _prepared(call: Call, x_shape: list[int], y_shape: list[int], kernel: list[i
     if x_shape[channel] % kernel[2]:
         raise call.refuse("a filter whose channels do not divide those of x")
     channels = x_shape[channel]
-    return Convolution(channels, kernel[3], channels // kernel[2], windows, sizes, counts, batch=x_shape[0])
+    return ConvolutionWindows(
+        channels,
+        kernel[3],
+        channels // kernel[2],
+        windows,
+        sizes,
+        counts,
+        left_over(windows, sizes, counts),
+        x_shape[0],
+    )
 
 
 def _moved(call: Call, source: Tensor, order: Iterable[int]) -> Tensor:

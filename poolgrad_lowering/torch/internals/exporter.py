@@ -41,6 +41,7 @@ from torch.utils._pytree import tree_structure
 
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.internals.tracing import trace
+from poolgrad_lowering.torch.own_gradients import GRADIENTS
 from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 
 
@@ -48,7 +49,7 @@ from poolgrad_lowering.torch.own_operators import TRANSLATIONS
 def _translation() -> tuple[ONNXRegistry, Mapping[Any, Callable[..., Any]]]:
     """Return torch's translations of operators, with those of this package, and the decompositions of all others."""
     registry = ONNXRegistry.from_torchlib()
-    for operator, write in TRANSLATIONS.items():
+    for operator, write in {**TRANSLATIONS, **GRADIENTS}.items():
         registry.register_op(operator, write, is_complex=False)
     translated = set(_decomp.get_onnx_implemented_overloads(registry))
     return registry, _decomp.create_onnx_friendly_decomposition_table(translated)

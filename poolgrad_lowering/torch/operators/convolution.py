@@ -19,11 +19,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.model.convolution_gradients import Spelling, is_turned_round, spelling
+from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, Spelling, spelling
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.internals.tracing import is_number
-from poolgrad_lowering.torch.own_operators import part, turn_round, weight_gradient
-from poolgrad_lowering.torch.symbolic.sizes_of_tensors import positions_along
+from poolgrad_lowering.torch.own_gradients import input_gradient, weight_gradient
 
 WeightGradient = Literal["by_shape", "matmul", "convolution"]
 """How the gradient of a convolution's weight is written.
@@ -34,12 +33,6 @@ WeightGradient = Literal["by_shape", "matmul", "convolution"]
 """
 
 aten = torch.ops.aten
-
-_LARGEST_PADDING = 255
-"""The largest padding of a convolution that Ascend documents."""
-
-_VOLUME = 3
-"""The axes of a convolution over a volume."""
 
 
 class Windows(NamedTuple):
@@ -77,7 +70,7 @@ def convolution(
     if len(padding) < weight.ndim - 2:
         each = _of_each_axis(padding, weight)
         return aten.convolution(x, weight, bias, stride, each, dilation, transposed, output_padding, groups)
-    is_large = max(padding, default=0) > _LARGEST_PADDING
+    is_large = max(padding, default=0) > LARGEST_PADDING
     none = [0] * len(padding)
     if is_large and not transposed:
         padded = aten.constant_pad_nd(x, [pad for each in reversed(padding) for pad in (each, each)], 0)
@@ -117,11 +110,15 @@ def convolution_backward(
     """Return what aten.convolution_backward returns, with the weight's gradient written in this way."""
     windows = Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
     image, outputs = (dy, x) if transposed else (x, dy)
-    dx = _input_gradient(dy, x, weight, windows, transposed=transposed) if output_mask[0] else None
-    counts = list(x.shape[2:])
-    has_room = transposed and _has_room(output_padding, stride)
-    if dx is not None and has_room and all(isinstance(count, int) for count in counts):
-        dx = part(dx, 2, [0] * len(counts), counts, [1] * len(counts))
+    dx = None
+    if output_mask[0] and transposed:
+        none = [0] * len(windows.kernel)
+        dx = aten.convolution(dy, weight, None, stride, windows.padding, dilation, False, none, groups)
+        is_longer = _has_room(output_padding, stride) and all(isinstance(count, int) for count in x.shape[2:])
+        for axis in range(2, dx.ndim) if is_longer else ():
+            dx = aten.slice(dx, axis, 0, x.shape[axis])
+    elif output_mask[0]:
+        dx = spread(dy, x, weight, windows)
     return (
         dx,
         _weight_gradient(image, outputs, windows, written) if output_mask[1] else None,
@@ -129,47 +126,26 @@ def convolution_backward(
     )
 
 
-def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows, *, transposed: bool) -> Tensor:
-    """Return dx: the convolution of dy in the other direction, with as many rows as the forward pass rounded off."""
-    kernel, stride, padding, dilation, groups = windows
-    none = [0] * len(kernel)
-    if transposed:
-        return aten.convolution(dy, weight, None, stride, padding, dilation, False, none, groups)
-    if is_turned_round(windows.axes, x.shape[1], dy.shape[1], groups):
-        turned = turn_round(weight).transpose(0, 1)
-        pads = [window.extent - 1 - window.begin for window in windows.axes]
-        return aten.convolution(dy, turned, None, stride, pads, dilation, False, none, 1)
-    return spread(dy, x, weight, windows)
-
-
 def spread(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows) -> Tensor:
-    """Return a transposed convolution of dy with as many elements along the last axes as x has there."""
-    kernel, stride, padding, dilation, groups = windows
-    axes = range(-len(kernel), 0)
-    sizes = zip(windows.axes, x.shape[axes.start :], dy.shape[2:], strict=True)
-    behind = [window.end - window.overhang(size, count) for window, size, count in sizes]
-    is_known = [is_number(less) and less >= 0 for less in behind]
-    most = [int(less) if known else step - 1 for less, known, step in zip(behind, is_known, stride, strict=True)]
-    # Over three axes CANN has no more output_padding than padding; elements that no window reaches are zeros.
-    output_padding = list(map(min, most, padding)) if len(kernel) == _VOLUME else most
-    ends = [more - less for more, less in zip(most, output_padding, strict=True)]
-    dx: Tensor = aten.convolution(dy, weight, None, stride, padding, dilation, True, output_padding, groups)
-    dx = functional.pad(dx, [amount for end in reversed(ends) for amount in (0, end)]) if any(ends) else dx
-    for axis, known in zip(axes, is_known, strict=True):
-        dx = dx if known else dx.index_select(axis, positions_along(x, axis))
-    return dx
+    """Return the gradient of an image from that of the outputs, with as many elements as x has behind its channels."""
+    kernel, *others = windows
+    return input_gradient(dy, weight, x, kernel, *others, _left_over(windows, x, dy))
+
+
+def _left_over(windows: Windows, image: Tensor, outputs: Tensor) -> list[int]:
+    """Return how many elements of the padded image lie behind the last windows, a negative number if it is unknown."""
+    axes = zip(windows.axes, image.shape[2:], outputs.shape[2:], strict=True)
+    found = [window.end - window.overhang(size, count) for window, size, count in axes]
+    return [int(number) if is_number(number) else -1 for number in found]
 
 
 def _weight_gradient(image: Tensor, outputs: Tensor, windows: Windows, written: WeightGradient) -> Tensor:
     """Return the weight's gradient. `image` is what the windows move over."""
-    kernel, stride, padding, dilation, groups = windows
+    groups = windows.groups
     each = image.shape[1] // groups, outputs.shape[1] // groups
     batch, _, *sizes = outputs.shape
     counts = sizes if all(isinstance(size, int) for size in sizes) else None
     known = batch if counts and isinstance(batch, int) else None
     by_shape = spelling(windows.axes, counts, *each, batch=known, convolution=written == "by_shape")
     way = Spelling.CONVOLUTION if written == "convolution" and (counts or 1 in (groups, each[0])) else by_shape
-    axes = zip(image.shape[2:], padding, sizes, stride, strict=True)
-    behind = [size + 2 * pad - 1 - (count - 1) * step for size, pad, count, step in axes]
-    places = [int(number) if is_number(number) else -1 for number in behind]
-    return weight_gradient(image, outputs, way.name, kernel, stride, padding, dilation, groups, places)
+    return weight_gradient(image, outputs, way.name, *windows, _left_over(windows, image, outputs))

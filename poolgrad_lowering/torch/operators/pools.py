@@ -180,7 +180,9 @@ def average_pool_backward(
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
     planes = divided.reshape(-1, 1, *pool.counts)
     if not all(isinstance(size, int) for size in pool.sizes):
-        return spread(planes, x, ones, Windows(tuple(kernel), stride, padding, one, 1)).reshape(x.shape).to(dy.dtype)
+        image = x if x.ndim > axes + 1 else x.unsqueeze(0)
+        sums = spread(planes, image, ones, Windows(tuple(kernel), stride, padding, one, 1))
+        return sums.reshape(x.shape).to(dy.dtype)
     whole = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
     ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
     cut = [-int(amount) for window, end in ends for amount in (window.begin, end)]

@@ -25,9 +25,9 @@ _EXPAND, _SIZE = aten.expand.default, aten.sym_size.int
 _EXPANSIONS = {_EXPAND, aten.full.default}
 
 
-def positions_along(x: Tensor, axis: int, start: int = 0, step: int = 1) -> Tensor:
-    """Return as many positions, from `start` on, every `step`, as x has elements along an axis."""
-    return (zeros_along(x, axis) + step).cumsum(0) + (start - step)
+def positions_along(x: Tensor, axis: int) -> Tensor:
+    """Return as many positions, from 0 on, as x has elements along an axis."""
+    return (zeros_along(x, axis) + 1).cumsum(0) - 1
 
 
 def expand_by_tensors(traced: fx.GraphModule) -> None:

@@ -133,9 +133,6 @@ ROWS = [
     ),
     left("unknown-sizes", "classes", 18, LOSS.format("SoftmaxCrossEntropyLossGrad")),
     left(
-        "unknown-sizes", "groups over a symbolic image", 18,
-        CONV.format(y="L", c=4, x="H", w=2, op="ConvGrad", at="<group = 2>")),
-    left(
         "unknown-sizes", "auto_pad over a symbolic image", 18,
         CONV.format(y="L", c=4, x="H", w=4, op="ConvGrad", at='<auto_pad = "SAME_UPPER", strides = [2]>')),
     left("unknown-sizes", "a weight", 18, CONV.format(y=3, c="C", x=5, w="C", op="ConvGrad", at="")),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The bodies of the gradient of a convolution's weight, in each of the ways of `convolution_gradients`.
+"""The bodies of the gradients of convolutions, that of the weight in each of the ways of `convolution_gradients`.
 
 A convolution with strides s, begins p of the padding, dilations d and groups is, on one axis,
 
@@ -14,25 +14,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.model.convolution_gradients import Spelling
+from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, Spelling, is_turned_round
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.bodies import Tensor, joined
 from poolgrad_lowering.model.windows import AxisWindow
 
 _END = 2**63 - 1
+_VOLUME = 3
+"""Spatial axes of a volume."""
 
 
-class Convolution(NamedTuple):
+class ConvolutionWindows(NamedTuple):
     """What a convolution moves over an image: `windows` are those of each axis.
 
     `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic, as is `batch`.
-    `behind` has for each axis how many elements of the padded image lie behind the first one of the last window, where
-    that is known without the sizes, else None.
+    `left_over` has for each axis how many elements of the padded image lie behind the last window, None if that is not
+    known.
     """
 
     channels: int
@@ -41,7 +43,7 @@ class Convolution(NamedTuple):
     windows: Sequence[AxisWindow]
     sizes: list[int] | None
     counts: list[int] | None
-    behind: Sequence[int | None] = ()
+    left_over: Sequence[int | None]
     batch: int | None = None
 
     @property
@@ -67,13 +69,6 @@ class Convolution(NamedTuple):
         return [size + window.begin + window.end for size, window in zip(self.sizes, self.windows, strict=True)]
 
     @property
-    def leaves_nothing(self) -> bool:
-        """Whether the windows reach the end of the padded image, so that a gradient by a convolution needs no cut."""
-        return self.counts is not None and self.padded_sizes == [
-            (count - 1) * window.stride + window.extent for window, count in zip(self.windows, self.counts, strict=True)
-        ]
-
-    @property
     def kernel(self) -> list[int]:
         """The sizes of the kernel."""
         return [window.kernel for window in self.windows]
@@ -84,7 +79,53 @@ class Convolution(NamedTuple):
         return range(2, 2 + len(self.windows))
 
 
-def weight_gradient(way: Spelling, of: Convolution, image: Tensor, outputs: Tensor) -> Tensor:
+def left_over(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> list[int | None]:
+    """Return how many elements of a padded image lie behind the last window of each axis."""
+    return [window.end - window.overhang(*axis) for window, *axis in zip(windows, sizes, counts, strict=True)]
+
+
+def input_gradient(of: ConvolutionWindows, outputs: Tensor, weight: Tensor, image: Tensor | None = None) -> Tensor:
+    """Return dX: the outputs' gradient by a transposed convolution, or by one with the kernel turned round.
+
+    What is left over at the image's end are zeros. The image is read where that is not known.
+    """
+    if is_turned_round(of.windows, of.channels, of.results, of.groups):
+        return _turned_round(of, outputs, weight)
+    kernel, strides, begins, ends, dilations = of.lists
+    most = [step - 1 if left is None else left for left, step in zip(of.left_over, strides, strict=True)]
+    is_cut = max(begins + ends) > LARGEST_PADDING
+    pads = [0] * 2 * len(kernel) if is_cut else begins + ends
+    # Over three axes CANN has no more output_padding than padding.
+    kept = list(map(min, most, pads[len(kernel) :])) if len(kernel) == _VOLUME else most
+    numbers = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "group": of.groups}
+    result = outputs.op("ConvTranspose", weight, **numbers, pads=pads, output_padding=kept)
+    rest = [more - less for more, less in zip(most, kept, strict=True)]
+    result = result.op("Pad", [0] * (len(rest) + 4) + rest) if any(rest) else result
+    result = result.op("Slice", begins, [-end or _END for end in ends], of.axes) if is_cut else result
+    for axis, left in zip(of.axes, of.left_over, strict=True):
+        if left is None and image is not None:
+            (places,) = _places(image, axis, 2 + len(kernel), [0], 1)
+            result = result.op("Gather", places, axis=axis)
+    return result
+
+
+def _turned_round(of: ConvolutionWindows, outputs: Tensor, weight: Tensor) -> Tensor:
+    """The convolution of the outputs with the kernel turned round."""
+    kernel, _, _, _, dilations = of.lists
+    pads = [window.extent - 1 - window.begin for window in of.windows]
+    last, before = [-1] * len(kernel), [-size - 1 for size in kernel]
+    flipped = weight.op("Slice", last, before, of.axes, last).transpose([1, 0, *of.axes])
+    return _convolved(outputs, flipped, pads, pads, kernel_shape=kernel, dilations=dilations)
+
+
+def _convolved(x: Tensor, weight: Tensor, begins: list[int], ends: list[int], **attributes: Any) -> Tensor:
+    """A convolution, of a padded image if Ascend documents no such padding."""
+    if max(begins + ends) <= LARGEST_PADDING:
+        return x.op("Conv", weight, **attributes, pads=begins + ends)
+    return x.op("Pad", [0, 0, *begins, 0, 0, *ends]).op("Conv", weight, **attributes)
+
+
+def weight_gradient(way: Spelling, of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
     """Return dW, written in this way, from the image that the windows move over and from the outputs' gradient."""
     if way is Spelling.CONVOLUTION:
         return _by_convolution(of, image, outputs)
@@ -93,7 +134,7 @@ def weight_gradient(way: Spelling, of: Convolution, image: Tensor, outputs: Tens
     return _WAYS[way](of, padded, outputs)
 
 
-def _by_product_per_position(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+def _by_product_per_position(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
     """For each position in the kernel, a product of `_factors`."""
     rows, parts = _factors(of, padded, outputs)
     lead, axes = _lead(of), len(of.kernel)
@@ -102,7 +143,7 @@ def _by_product_per_position(of: Convolution, padded: Tensor, outputs: Tensor) -
     return turned.reshape([of.results, of.each_channels, *of.kernel]) if lead else turned
 
 
-def _by_rows(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+def _by_rows(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
     """One product of `_factors`, with the elements of X at all positions, (G, N·L, C·K)."""
     rows, parts = _factors(of, padded, outputs)
     lead = _lead(of)
@@ -111,11 +152,11 @@ def _by_rows(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
     return product.reshape([of.results, of.each_channels, *of.kernel])
 
 
-def _lead(of: Convolution) -> list[int]:
+def _lead(of: ConvolutionWindows) -> list[int]:
     return [of.groups] if of.groups > 1 else []
 
 
-def _factors(of: Convolution, padded: Tensor, outputs: Tensor) -> tuple[Tensor, list[Tensor]]:
+def _factors(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return dY as (G, O, N·L), and the elements of X at each position, (G, N·L, C). Of one group, without G."""
     lead = _lead(of)
     rows = outputs.transpose([1, 0, *of.axes]).reshape([*lead, of.each_results, -1])
@@ -127,14 +168,14 @@ def _factors(of: Convolution, padded: Tensor, outputs: Tensor) -> tuple[Tensor, 
     return rows, [part.reshape([*lead, -1, of.each_channels]) for part in parts]
 
 
-def _by_group(of: Convolution, image: Tensor, sizes: Sequence[int] | None) -> Tensor:
+def _by_group(of: ConvolutionWindows, image: Tensor, sizes: Sequence[int] | None) -> Tensor:
     """Return an image as (N, G, C, …). A Reshape keeps an axis of an unknown size in its place."""
     if sizes is not None:
         return image.reshape([-1, of.groups, of.each_channels, *sizes])
     return image.unsqueeze([1]).reshape([0, of.groups, of.each_channels, *(0 for _ in of.kernel)])
 
 
-def _by_columns(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+def _by_columns(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
     """The elements of X that each position meets, as (N, G, K·C, L), by dY as (N, G, L, O), added up over N."""
     batch, places = (0, -1) if of.counts is None else (-1, math.prod(of.counts))
     parts = [
@@ -147,7 +188,7 @@ def _by_columns(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
     return by_result.reshape([of.results, of.each_channels, *of.kernel])
 
 
-def _by_sums(of: Convolution, padded: Tensor, outputs: Tensor) -> Tensor:
+def _by_sums(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
     """For each position in the kernel, the sum of dY times the elements of X that it meets, for each channel."""
     parts = _positions(of, padded, outputs, first_axis=2)
     sums = joined([_summed(outputs * part, [0, *of.axes], keep=True) for part in parts], 2)
@@ -169,7 +210,7 @@ _WAYS = {
 }
 
 
-def _positions(of: Convolution, padded: Tensor, outputs: Tensor, *, first_axis: int) -> Iterator[Tensor]:
+def _positions(of: ConvolutionWindows, padded: Tensor, outputs: Tensor, *, first_axis: int) -> Iterator[Tensor]:
     """Yield the elements of the padded image that each position in the kernel meets.
 
     The axes of the windows begin at `first_axis`, in `outputs` at 2.
@@ -187,15 +228,16 @@ def _positions(of: Convolution, padded: Tensor, outputs: Tensor, *, first_axis: 
         yield padded if is_whole else padded.op("Slice", starts, ends, axes, *steps)
 
 
-def _along_axes(of: Convolution, padded: Tensor, outputs: Tensor, first_axis: int) -> list[Tensor]:
+def _along_axes(of: ConvolutionWindows, padded: Tensor, outputs: Tensor, first_axis: int) -> list[Tensor]:
     """Return the same elements, one axis after the other: as many as `outputs` has, which need not be known."""
     found = [padded]
-    for axis, (window, behind) in enumerate(zip(of.windows, of.behind, strict=True)):
+    for axis, (window, left) in enumerate(zip(of.windows, of.left_over, strict=True)):
         starts, own = range(0, window.extent, window.dilation), first_axis + axis
-        if behind is None or window.stride > 1:
+        if left is None or window.stride > 1:
             places = _places(outputs, 2 + axis, 2 + len(of.kernel), starts, window.stride)
             found = [each.op("Gather", place, axis=own) for each in found for place in places]
         else:
+            behind = window.extent - 1 + left
             ends = [start - behind or _END for start in starts]
             cuts = [([start], [end], [own]) for start, end in zip(starts, ends, strict=True)]
             found = [each.op("Slice", *cut) if behind else each for each in found for cut in cuts]
@@ -208,7 +250,7 @@ def _places(outputs: Tensor, axis: int, rank: int, starts: Sequence[int], step: 
     return [counted + (start - step) for start in starts]
 
 
-def _by_convolution(of: Convolution, image: Tensor, outputs: Tensor) -> Tensor:
+def _by_convolution(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
     """One convolution of X and dY with batch and channels, and strides and dilations, exchanged, cut to the kernel."""
     order = [1, 0, *of.axes]
     kernel, strides, begins, ends, dilations = of.lists
@@ -219,9 +261,8 @@ def _by_convolution(of: Convolution, image: Tensor, outputs: Tensor) -> Tensor:
     else:
         exchanged = _by_group(of, image, of.sizes).transpose([2, 1, 0, *range(3, 3 + len(kernel))])
         channels_first = exchanged.reshape([of.each_channels, -1, *(of.sizes or ())])
-    product = channels_first.op(
-        "Conv", outputs.transpose(order), strides=dilations, dilations=strides, group=of.groups, pads=begins + ends
-    )
-    if not of.leaves_nothing:
+    attributes = {"strides": dilations, "dilations": strides, "group": of.groups}
+    product = _convolved(channels_first, outputs.transpose(order), begins, ends, **attributes)
+    if any(left != 0 for left in of.left_over):
         product = product.op("Slice", [0] * len(kernel), kernel, of.axes)
     return product.transpose(order)
