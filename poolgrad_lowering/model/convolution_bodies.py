@@ -262,6 +262,7 @@ def _by_convolution(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> T
         exchanged = _by_group(of, image, of.sizes).transpose([2, 1, 0, *range(3, 3 + len(kernel))])
         channels_first = exchanged.reshape([of.each_channels, -1, *(of.sizes or ())])
     attributes = {"strides": dilations, "dilations": strides, "group": of.groups}
+    attributes |= {"kernel_shape": of.counts} if of.counts else {}
     product = _convolved(channels_first, outputs.transpose(order), begins, ends, **attributes)
     if any(left != 0 for left in of.left_over):
         product = product.op("Slice", [0] * len(kernel), kernel, of.axes)

@@ -25,7 +25,7 @@ from poolgrad_lowering.torch.written import written
 aten = torch.ops.aten
 
 Ints = Sequence[int]
-_WINDOWS = "int[] kernel, int[] strides, int[] padding, int[] dilations, int groups, int[] left_over"
+_WINDOWS = "int[] kernel, int[] strides, int[] padding, int[] dilations, SymInt groups, int[] left_over"
 
 
 def _input_gradient(

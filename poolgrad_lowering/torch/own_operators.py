@@ -105,7 +105,7 @@ def _zeros_along_written(x: Any, axis: int) -> Any:
     return written(lambda body: body.zeros_along(axis % rank, rank), x)
 
 
-TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+OPERATORS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.poolgrad_lowering.product.default: lambda left, right: opset18.MatMul(left, right),  # noqa: PLW0108 - as below
     torch.ops.poolgrad_lowering.repeat.default: _repeat_written,
     torch.ops.poolgrad_lowering.to_space.default: lambda x, factor: opset18.DepthToSpace(

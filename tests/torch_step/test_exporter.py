@@ -16,8 +16,7 @@ import torch
 from torch import nn
 
 from poolgrad_lowering.torch import export_training_step, exporter
-from poolgrad_lowering.torch.internals.exporter import onnx_program
-from poolgrad_lowering.torch.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.internals.exporter import TRANSLATIONS, onnx_program
 from tests.torch_step.networks import NETWORKS
 
 

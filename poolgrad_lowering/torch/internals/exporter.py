@@ -42,14 +42,17 @@ from torch.utils._pytree import tree_structure
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.own_gradients import GRADIENTS
-from poolgrad_lowering.torch.own_operators import TRANSLATIONS
+from poolgrad_lowering.torch.own_operators import OPERATORS
+
+TRANSLATIONS = {**OPERATORS, **GRADIENTS}
+"""The functions that write the operators of this package as nodes, and one of torch's."""
 
 
 @functools.cache
 def _translation() -> tuple[ONNXRegistry, Mapping[Any, Callable[..., Any]]]:
     """Return torch's translations of operators, with those of this package, and the decompositions of all others."""
     registry = ONNXRegistry.from_torchlib()
-    for operator, write in {**TRANSLATIONS, **GRADIENTS}.items():
+    for operator, write in TRANSLATIONS.items():
         registry.register_op(operator, write, is_complex=False)
     translated = set(_decomp.get_onnx_implemented_overloads(registry))
     return registry, _decomp.create_onnx_friendly_decomposition_table(translated)

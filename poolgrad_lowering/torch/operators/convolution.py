@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The gradients of a convolution in operators that torch's ONNX exporter can translate.
+"""Convolutions, and their gradients as operators of our own, for any stride, padding, dilation and number of groups.
 
-A convolution of any stride s, padding p, dilation d and number of groups, over any number of axes (here one):
-
-    y[n, o, l] = Σ_c Σ_k w[o, c, k] · x[n, c, l·s + k·d − p]
-
-A transposed convolution is the same sum with x and y exchanged, so the gradients below serve both.
+A transposed convolution is the same sum with input and output exchanged, so the same operators serve both.
 """
 
 from __future__ import annotations
