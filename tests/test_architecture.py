@@ -27,8 +27,8 @@ LINES = {
     "ge": 3_447,
     "model": 7_508,
     "report": 1_949,
-    "standard": 2_825,
-    "torch": 9_364,
+    "standard": 2_827,
+    "torch": 9_366,
     "verification": 7_088,
 }
 """The most lines of each room's Python."""

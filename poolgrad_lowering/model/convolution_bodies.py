@@ -97,8 +97,8 @@ def input_gradient(of: ConvolutionWindows, outputs: Tensor, weight: Tensor, imag
     pads = [0] * 2 * len(kernel) if is_cut else begins + ends
     # Over three axes CANN has no more output_padding than padding.
     kept = list(map(min, most, pads[len(kernel) :])) if len(kernel) == _VOLUME else most
-    numbers = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "group": of.groups}
-    result = outputs.op("ConvTranspose", weight, **numbers, pads=pads, output_padding=kept)
+    numbers: dict[str, Any] = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "pads": pads}
+    result = outputs.op("ConvTranspose", weight, **numbers, group=of.groups, output_padding=kept)
     rest = [more - less for more, less in zip(most, kept, strict=True)]
     result = result.op("Pad", [0] * (len(rest) + 4) + rest) if any(rest) else result
     result = result.op("Slice", begins, [-end or _END for end in ends], of.axes) if is_cut else result

@@ -32,8 +32,10 @@ def _conv_transpose_grad(call: Call) -> dict[str, Tensor]:
     windows = _windows(call, transposed=True)
     x, w, dy = map(call.tensor, ("X", "W", "dY"))
     kernel, strides, begins, ends, dilations = windows.lists
-    numbers = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "pads": begins + ends}
-    results = {"dX": dy.op("Conv", w, **numbers, group=windows.groups)}
+    dx = dy.op(
+        "Conv", w, kernel_shape=kernel, strides=strides, dilations=dilations, pads=begins + ends, group=windows.groups
+    )
+    results = {"dX": dx}
     if call.wants("dW"):
         results["dW"] = weight_gradient(windows, dy, x)
     return {**results, "dB": dy.reduced("ReduceSum", [0, *windows.axes])}

@@ -47,14 +47,15 @@ input_gradient = operator(
 
 
 def _weight_gradient(
-    image: Tensor, outputs: Tensor, _: str, kernel: Ints, strides: Ints, padding: Ints, *others: Any
+    image: Tensor, outputs: Tensor, _way: str, kernel: Ints, strides: Ints, padding: Ints, *others: Any
 ) -> Tensor:
-    dilations, groups, *_ = others
+    dilations, groups, _ = others
     padded = functional.pad(image, [pad for each in reversed(padding) for pad in (each, each)])
     reach = zip(outputs.shape[2:], strides, kernel, dilations, strict=True)
-    needed = padded[(..., *(slice((count - 1) * step + (taps - 1) * apart + 1) for count, step, taps, apart in reach))]
+    ends = [(count - 1) * step + (taps - 1) * apart + 1 for count, step, taps, apart in reach]
+    used = slice(None), slice(None), *map(slice, ends)
     weight, none = image.new_empty([outputs.shape[1], image.shape[1] // groups, *kernel]), [0] * len(kernel)
-    operands = (outputs, needed, weight, None, strides, none, dilations, False, none, groups)
+    operands = (outputs, padded[used], weight, None, strides, none, dilations, False, none, groups)
     found: Tensor = aten.convolution_backward(*operands, [False, True, False])[1]
     return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 from onnx import helper
 from onnxscript.onnx_opset import opset18
@@ -23,7 +24,7 @@ def written(body: Callable[..., Tensor], *operands: Any) -> Any:
     for node in nodes:
         for operand in node.inputs:
             if operand is not None and operand not in values:
-                values[operand] = opset18.Constant(value=ir.tensor(operand.source))
+                values[operand] = opset18.Constant(value=ir.tensor(np.asarray(operand.source)))
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attributes}
         (made,) = node.outputs
         value = getattr(opset18, node.op_type)(*(operand and values[operand] for operand in node.inputs), **attributes)
