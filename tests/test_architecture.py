@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_744,
     "dialect": 2_279,
     "entry": 3_722,
-    "ge": 3_447,
-    "model": 7_508,
+    "ge": 3_446,
+    "model": 7_519,
     "report": 1_949,
-    "standard": 2_827,
+    "standard": 2_828,
     "torch": 9_366,
-    "verification": 7_088,
+    "verification": 7_092,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

@@ -201,21 +201,20 @@ def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bo
 def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """As `is_nan`. Matrices of known sizes have a mask. onnxruntime's Where makes 0.0 of −0.0."""
     value, result, element = node.input[0], node.output[0], writer.types.elements.get(node.input[0])
-    sizes = writer.types.sizes(value)
     first = writer.types.numbers(node.input[1]) if any(node.input[1:]) else [0]
-    if not sizes or not first or math.prod(sizes[-2:]) > _LARGEST_MASK:
+    rows, columns = (None, None, *writer.types.shapes.get(value, ()))[-2:]
+    if not first or not isinstance(rows, int) or not isinstance(columns, int) or rows * columns > _LARGEST_MASK:
         return False
-    rows, columns = sizes[-2:]
+    if element not in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL}:
+        return False
     diagonal = min(max(first[0], -rows), columns)  # any integer is valid
     kept = np.triu if attributes.get("upper", 1) else np.tril
     mask = writer.constant(f"{result}/triangle", kept(np.ones((rows, columns), bool), diagonal))
     if element == TensorProto.BOOL:
         writer.add("And", [mask, value], result)
-    elif element in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64}:
+    else:
         zero = writer.tensor(helper.make_tensor(f"{result}/zero", element, [1], [0]))
         writer.add("Where", [mask, value, zero], result)
-    else:
-        return False
     return True
 
 

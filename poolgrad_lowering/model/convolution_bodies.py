@@ -84,6 +84,13 @@ def left_over(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Seque
     return [window.end - window.overhang(*axis) for window, *axis in zip(windows, sizes, counts, strict=True)]
 
 
+def convolution(of: ConvolutionWindows, image: Tensor, weight: Tensor) -> Tensor:
+    """Return the convolution, which is dX of a transposed one, whose outputs' gradient is the image."""
+    kernel, strides, begins, ends, dilations = of.lists
+    numbers = {"kernel_shape": kernel, "strides": strides, "dilations": dilations}
+    return _convolved(image, weight, begins, ends, **numbers, group=of.groups)
+
+
 def input_gradient(of: ConvolutionWindows, outputs: Tensor, weight: Tensor, image: Tensor | None = None) -> Tensor:
     """Return dX: the outputs' gradient by a transposed convolution, or by one with the kernel turned round.
 
@@ -183,7 +190,7 @@ def _by_columns(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tens
         for part in _positions(of, padded, outputs, first_axis=2)
     ]
     rows = outputs.reshape([batch, of.groups, of.each_results, places]).transpose([0, 1, 3, 2])
-    total = _summed(joined(parts, 2) @ rows, [0])
+    total = summed(joined(parts, 2) @ rows, [0])
     by_result = total.reshape([of.groups, len(parts), of.each_channels, of.each_results]).transpose([0, 3, 2, 1])
     return by_result.reshape([of.results, of.each_channels, *of.kernel])
 
@@ -191,11 +198,11 @@ def _by_columns(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tens
 def _by_sums(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
     """For each position in the kernel, the sum of dY times the elements of X that it meets, for each channel."""
     parts = _positions(of, padded, outputs, first_axis=2)
-    sums = joined([_summed(outputs * part, [0, *of.axes], keep=True) for part in parts], 2)
+    sums = joined([summed(outputs * part, [0, *of.axes], keep=True) for part in parts], 2)
     return sums.reshape([of.results, 1, *of.kernel])
 
 
-def _summed(value: Tensor, axes: Sequence[int], *, keep: bool = False) -> Tensor:
+def summed(value: Tensor, axes: Sequence[int], *, keep: bool = False) -> Tensor:
     """Return sums, which are in float32 if the value is in 16 bits."""
     if value.element_type not in HALF_TYPES:
         return value.reduced("ReduceSum", axes, keep=keep)
@@ -258,9 +265,13 @@ def _by_convolution(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> T
         channels_first = image.transpose(order)
     elif of.each_channels == 1:
         channels_first = image.transpose(order).reshape([1, -1, *(0 for _ in of.axes)])
+    elif of.sizes is None:  # the first channels of all groups, then the second ones: a Reshape keeps the other axes
+        first = np.arange(of.channels).reshape(of.groups, -1).T.ravel()
+        by_place = image.transpose(order).op("Gather", first, axis=0)
+        channels_first = by_place.reshape([of.each_channels, -1, *(0 for _ in of.axes)])
     else:
         exchanged = _by_group(of, image, of.sizes).transpose([2, 1, 0, *range(3, 3 + len(kernel))])
-        channels_first = exchanged.reshape([of.each_channels, -1, *(of.sizes or ())])
+        channels_first = exchanged.reshape([of.each_channels, -1, *of.sizes])
     attributes = {"strides": dilations, "dilations": strides, "group": of.groups}
     attributes |= {"kernel_shape": of.counts} if of.counts else {}
     product = _convolved(channels_first, outputs.transpose(order), begins, ends, **attributes)

@@ -66,8 +66,8 @@ def spelling(
 ) -> Spelling:
     """Return the way for windows of which there are `counts`, a group of channels and of results, and N = `batch`.
 
-    `counts` are None if one is symbolic, and N if it is. Without `convolution`, it is a way for which no kernel is
-    as large as an image. The convolution has the dilations of the windows as strides.
+    `counts` is None if one of them is symbolic, and `batch` if N is. Without `convolution`, it is a way for which no
+    kernel is as large as an image. The convolution has the dilations of the windows as strides.
     """
     positions = math.prod(window.kernel for window in windows)
     if positions > MOST_POSITIONS:

@@ -10,8 +10,8 @@ from poolgrad_lowering.model.convolution_gradients import Spelling, spelling
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.bodies import Tensor
-from poolgrad_lowering.model.ir.dims import is_static
-from poolgrad_lowering.model.windows import PoolAttributes
+from poolgrad_lowering.model.ir.dims import Dim, is_static
+from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 from poolgrad_lowering.standard.definition import Call, defines
 
 
@@ -22,7 +22,7 @@ def _conv_grad(call: Call) -> dict[str, Tensor]:
     results = {"dX": bodies.input_gradient(windows, dy, w, x)}
     if call.wants("dW"):
         results["dW"] = weight_gradient(windows, x, dy)
-    return {**results, "dB": dy.reduced("ReduceSum", [0, *windows.axes])}
+    return {**results, "dB": bodies.summed(dy, [0, *windows.axes])}
 
 
 @defines("ConvTransposeGrad", "dX = Conv(dY, W); dW[c, o, k] = Σ X[n, c, l] · dY[n, o, l·s + k·d − p]; dB = Σ dY")
@@ -31,14 +31,10 @@ def _conv_transpose_grad(call: Call) -> dict[str, Tensor]:
         raise call.refuse("a ConvTransposeGrad with output_shape or auto_pad")
     windows = _windows(call, transposed=True)
     x, w, dy = map(call.tensor, ("X", "W", "dY"))
-    kernel, strides, begins, ends, dilations = windows.lists
-    dx = dy.op(
-        "Conv", w, kernel_shape=kernel, strides=strides, dilations=dilations, pads=begins + ends, group=windows.groups
-    )
-    results = {"dX": dx}
+    results = {"dX": bodies.convolution(windows, dy, w)}
     if call.wants("dW"):
         results["dW"] = weight_gradient(windows, dy, x)
-    return {**results, "dB": dy.reduced("ReduceSum", [0, *windows.axes])}
+    return {**results, "dB": bodies.summed(dy, [0, *windows.axes])}
 
 
 def _windows(call: Call, *, transposed: bool) -> ConvolutionWindows:
@@ -55,28 +51,33 @@ def _windows(call: Call, *, transposed: bool) -> ConvolutionWindows:
     if len(windows) < len(axes) or pool.has_ambiguous_pads:
         raise Refuse(DefinitionCode.UNKNOWN_SIZES, "auto_pad with sizes or strides for which its pads are not known")
     sizes = counts = None
+    left_over = [_left_over(*axis) for axis in zip(windows, known[2:], strict=True)]
     if is_static(known[2:]):
         sizes = [dim.coefficient for dim in known[2:]]
         counts = [window.output_size(size, ceil=False) for window, size in zip(windows, sizes, strict=True)]
     if transposed:
-        extra = call.attribute("output_padding", [0] * len(windows))
+        left_over = extra = call.attribute("output_padding", [0] * len(windows))
         if len(extra) != len(windows) or any(more >= w.stride for more, w in zip(extra, windows, strict=True) if more):
             raise call.refuse(f"output_padding {extra} with strides {[window.stride for window in windows]}")
         counts = sizes
         if counts is not None:
             ends = zip(windows, counts, extra, strict=True)
             sizes = [window.overhang(0, count) - window.end + more for window, count, more in ends]
-    left_over = [None if window.stride > 1 else 0 for window in windows]
-    if sizes is not None and counts is not None:
-        left_over = bodies.left_over(windows, sizes, counts)
     batch = known[0].coefficient if is_static(known[:1]) else None
     return ConvolutionWindows(weight[1] * groups, weight[0], groups, windows, sizes, counts, left_over, batch)
 
 
+def _left_over(window: AxisWindow, size: Dim) -> int | None:
+    """Return how many elements of an axis lie behind its last window; None if that depends on a symbolic size."""
+    if is_static([size]):
+        return window.end - window.overhang(size.coefficient, window.output_size(size.coefficient, ceil=False))
+    return None if window.stride > 1 else 0
+
+
 def weight_gradient(windows: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
-    """The gradient of the weight, as what is the fastest for the sizes; as a convolution if a size is 0."""
+    """The gradient of the weight, as what is the fastest for the sizes; as a convolution if there are no windows."""
     way, counts = Spelling.CONVOLUTION, windows.counts
     if counts is None or 0 not in counts:
         each = windows.each_channels, windows.each_results
-        way = spelling(windows.windows, counts, *each, batch=windows.batch if counts else None)
+        way = spelling(windows.windows, counts, *each, batch=windows.batch)
     return bodies.weight_gradient(way, windows, image, outputs)

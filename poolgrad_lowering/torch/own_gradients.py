@@ -3,7 +3,7 @@
 """The gradients of a convolution as operators of torch, which are ONNX by the bodies that artifacts have too.
 
 The image is what the windows move over, in groups of channels; a padding is that of both ends of an axis. `left_over`
-are those of `ConvolutionWindows`; a negative number is one that is not known.
+are those of `ConvolutionWindows`; a negative number is one that is not known. Eager runs read the sizes of tensors.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ weight_gradient = operator(
 """The gradient of the weight from that of the outputs, in a way that `Spelling` names."""
 
 
-def _convolution(image: Any, outputs: Any, windows: Sequence[Any]) -> bodies.ConvolutionWindows:
+def _windows_of(image: Any, outputs: Any, windows: Sequence[Any]) -> bodies.ConvolutionWindows:
     kernel, strides, padding, dilations, groups, left_over = windows
     axes = list(map(AxisWindow, kernel, strides, padding, padding, dilations))
     planes = [list(value.shape[2:]) for value in (image, outputs)]
@@ -80,11 +80,11 @@ def _convolution(image: Any, outputs: Any, windows: Sequence[Any]) -> bodies.Con
 
 
 def _input_gradient_written(dy: Any, weight: Any, x: Any, *windows: Any) -> Any:
-    return written(partial(bodies.input_gradient, _convolution(x, dy, windows)), dy, weight, x)
+    return written(partial(bodies.input_gradient, _windows_of(x, dy, windows)), dy, weight, x)
 
 
 def _weight_gradient_written(image: Any, outputs: Any, way: str, *windows: Any) -> Any:
-    of = _convolution(image, outputs, windows)
+    of = _windows_of(image, outputs, windows)
     return written(partial(bodies.weight_gradient, Spelling[way], of), image, outputs)
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from poolgrad_lowering.model.convolution_bodies import left_over
 from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, Spelling, spelling
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.internals.tracing import is_number
@@ -90,7 +91,7 @@ def _has_room(output_padding: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def convolution_backward(
-    written: WeightGradient,
+    way: WeightGradient,
     dy: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -117,7 +118,7 @@ def convolution_backward(
         dx = spread(dy, x, weight, windows)
     return (
         dx,
-        _weight_gradient(image, outputs, windows, written) if output_mask[1] else None,
+        _weight_gradient(image, outputs, windows, way) if output_mask[1] else None,
         dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
     )
 
@@ -130,18 +131,17 @@ def spread(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows) -> Tensor:
 
 def _left_over(windows: Windows, image: Tensor, outputs: Tensor) -> list[int]:
     """Return how many elements of the padded image lie behind the last windows, a negative number if it is unknown."""
-    axes = zip(windows.axes, image.shape[2:], outputs.shape[2:], strict=True)
-    found = [window.end - window.overhang(size, count) for window, size, count in axes]
+    found = left_over(windows.axes, image.shape[2:], outputs.shape[2:])
     return [int(number) if is_number(number) else -1 for number in found]
 
 
-def _weight_gradient(image: Tensor, outputs: Tensor, windows: Windows, written: WeightGradient) -> Tensor:
+def _weight_gradient(image: Tensor, outputs: Tensor, windows: Windows, way: WeightGradient) -> Tensor:
     """Return the weight's gradient. `image` is what the windows move over."""
     groups = windows.groups
     each = image.shape[1] // groups, outputs.shape[1] // groups
     batch, _, *sizes = outputs.shape
     counts = sizes if all(isinstance(size, int) for size in sizes) else None
-    known = batch if counts and isinstance(batch, int) else None
-    by_shape = spelling(windows.axes, counts, *each, batch=known, convolution=written == "by_shape")
-    way = Spelling.CONVOLUTION if written == "convolution" and (counts or 1 in (groups, each[0])) else by_shape
-    return weight_gradient(image, outputs, way.name, *windows, _left_over(windows, image, outputs))
+    known = batch if isinstance(batch, int) else None
+    by_shape = spelling(windows.axes, counts, *each, batch=known, convolution=way == "by_shape")
+    found = Spelling.CONVOLUTION if way == "convolution" else by_shape
+    return weight_gradient(image, outputs, found.name, *windows, _left_over(windows, image, outputs))

@@ -25,6 +25,9 @@ from poolgrad_lowering.verification.operators.pool import same_pads
 _FAR = 2**63 - 1
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
+_LARGEST_MASK = 1 << 24
+"""The most elements of a mask that is compared; an export has no larger one."""
+
 _WIDE_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
@@ -116,12 +119,13 @@ def _trilu(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterat
 
     onnxruntime's Where makes 0.0 of −0.0, so it is `rounded`.
     """
-    element, sizes = context.element(node.input[0]), context.sizes(node.input[0])
+    element, (rows, columns) = context.element(node.input[0]), [None, None, *(context.dims(node.input[0]) or ())][-2:]
     k = context.integers(node.input[1]) if any(node.input[1:]) else [0]
-    if element is None or not sizes or not k:
+    is_known = isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_MASK
+    if element is None or not k or not is_known:
         return
-    rows, columns = np.indices(sizes[-2:])
-    kept = columns - rows >= k[0] if held.get("upper", 1) else columns - rows <= k[0]
+    distance = np.arange(columns) - np.arange(rows)[:, None]
+    kept = distance >= k[0] if held.get("upper", 1) else distance <= k[0]
     if element == TensorProto.BOOL:
         yield NodeRewrite().into(node.output[0], "And", kept, node.input[0])
     else:

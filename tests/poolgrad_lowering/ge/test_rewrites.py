@@ -215,11 +215,23 @@ def test_a_triangle_is_a_mask_in_graph_mode(typed: str, writes: str, upper: int,
     "text",
     [
         "g (float[N,4] X) => (Y) { Z = Neg(X) Y = Trilu(Z) }",
+        "g (float[4,N] X) => (Y) { Z = Neg(X) Y = Trilu(Z) }",
+        "g (float[4,4] X) => (Y) { Z = Cast<to = 2>(X) Y = Trilu(Z) }",
         "g (float[4,4] X, int64 k) => (Y) { Z = Neg(X) Y = Trilu(Z, k) }",
     ],
 )
-def test_a_triangle_of_unknown_size_stays(text: str) -> None:
-    assert operators(export_cann(parse(text)).model)[-1] == "Trilu"
+def test_a_triangle_of_unknown_size_or_of_a_type_without_a_choice_stays(text: str) -> None:
+    model = parse(text)
+    export = export_cann(model)
+    assert operators(export.model)[-1] == "Trilu"
+    assert verify(model, export.model).differences == ()
+
+
+def test_a_triangle_of_a_symbolic_batch_is_a_mask() -> None:
+    model = parse("g (float[N,3,4] X) => (Y) { Z = Neg(X) Y = Trilu(Z) }")
+    export = export_cann(model)
+    assert operators(export.model) == ["Neg", "Where"]
+    assert verify(model, export.model).differences == ()
 
 
 def test_verify_sees_another_triangle() -> None:

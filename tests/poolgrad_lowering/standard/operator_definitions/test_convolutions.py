@@ -40,6 +40,8 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
         "pads": [0, 1, 0, 0, 2, 1],
     },
     "gaps": {"x": (2, 2, 11), "w": (3, 2, 2), "strides": [4]},
+    "wide pads": {"x": (2, 2, 5), "w": (3, 2, 3), "pads": [300, 290]},
+    "a kernel of many positions": {"x": (1, 4, 66, 66), "w": (4, 2, 65, 64), "group": 2},
     "unequal pads": {"x": (2, 2, 5, 6), "w": (3, 2, 3, 3), "pads": [0, 2, 1, 0], "strides": [2, 2]},
     "one window": {"x": (2, 2, 3, 3), "w": (3, 2, 3, 3)},
 }
@@ -93,14 +95,14 @@ def test_conv_grad_with_a_symbolic_batch(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
-def test_conv_grad_with_symbolic_sizes(row: dict[str, Any]) -> None:
+@pytest.mark.parametrize("axes", [1, 3])
+def test_conv_grad_with_symbolic_sizes(axes: int, row: dict[str, Any]) -> None:
+    """Of the first axis, or of all."""
     feeds, expected, attributes = conv_case(row)
-    rank = len(row["x"]) - 2
-    shapes = {
-        "X": ["N", row["x"][1], *"HWD"[:rank]],
-        "dX": ["N", row["x"][1], *"HWD"[:rank]],
-        "dY": ["N", row["w"][0], *"hwd"[:rank]],
-    }
+    x, dy = row["x"], feeds["dY"].shape
+    symbolic = min(axes, len(x) - 2)
+    of_x = ["N", x[1], *"HWD"[:symbolic], *x[2 + symbolic :]]
+    shapes = {"X": of_x, "dX": of_x, "dY": ["N", dy[1], *"hwd"[:symbolic], *dy[2 + symbolic :]]}
     check("ConvGrad", feeds, expected, shapes=shapes, **attributes)
 
 
@@ -226,9 +228,10 @@ TRANSPOSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.without_kernel
-@pytest.mark.parametrize("batch", [None, "N"])
+@pytest.mark.parametrize("symbols", ["", "N", "NHWD"])
 @pytest.mark.parametrize("row", TRANSPOSED.values(), ids=TRANSPOSED)
-def test_conv_transpose_grad(row: dict[str, Any], batch: str | None) -> None:
+def test_conv_transpose_grad(row: dict[str, Any], symbols: str) -> None:
+    """With numbers, with a symbolic batch, and with symbolic sizes of images too."""
     row = dict(row)
     x, w = row.pop("x"), row.pop("w")
     rank = len(x) - 2
@@ -252,7 +255,8 @@ def test_conv_transpose_grad(row: dict[str, Any], batch: str | None) -> None:
         dilations=whole["dilations"],
         group=whole["group"],
     )
-    shapes = {"X": [batch, *x[1:]], "dX": [batch, *x[1:]], "dY": [batch, results, *sizes]} if batch else {}
+    of_x, of_dy = symbols[1 : 1 + rank] or x[2:], symbols[1 : 1 + rank].lower() or sizes
+    shapes = {"X": ["N", x[1], *of_x], "dX": ["N", x[1], *of_x], "dY": ["N", results, *of_dy]} if symbols else {}
     check(
         "ConvTransposeGrad",
         feeds,
