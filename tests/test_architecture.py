@@ -29,7 +29,7 @@ LINES = {
     "report": 1_949,
     "standard": 2_828,
     "torch": 9_366,
-    "verification": 7_092,
+    "verification": 7_093,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

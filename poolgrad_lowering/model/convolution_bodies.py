@@ -79,7 +79,7 @@ class ConvolutionWindows(NamedTuple):
         return range(2, 2 + len(self.windows))
 
 
-def left_over(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> list[int | None]:
+def left_over(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> list[int]:
     """Return how many elements of a padded image lie behind the last window of each axis."""
     return [window.end - window.overhang(*axis) for window, *axis in zip(windows, sizes, counts, strict=True)]
 

@@ -69,7 +69,7 @@ def _windows(call: Call, *, transposed: bool) -> ConvolutionWindows:
 
 def _left_over(window: AxisWindow, size: Dim) -> int | None:
     """Return how many elements of an axis lie behind its last window; None if that depends on a symbolic size."""
-    if is_static([size]):
+    if is_static((size,)):
         return window.end - window.overhang(size.coefficient, window.output_size(size.coefficient, ceil=False))
     return None if window.stride > 1 else 0
 

@@ -121,8 +121,9 @@ def _trilu(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterat
     """
     element, (rows, columns) = context.element(node.input[0]), [None, None, *(context.dims(node.input[0]) or ())][-2:]
     k = context.integers(node.input[1]) if any(node.input[1:]) else [0]
-    is_known = isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_MASK
-    if element is None or not k or not is_known:
+    if element is None or not k or not isinstance(rows, int) or not isinstance(columns, int):
+        return
+    if rows * columns > _LARGEST_MASK:
         return
     distance = np.arange(columns) - np.arange(rows)[:, None]
     kept = distance >= k[0] if held.get("upper", 1) else distance <= k[0]
