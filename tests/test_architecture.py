@@ -25,7 +25,7 @@ LINES = {
     "dialect": 2_279,
     "entry": 3_722,
     "ge": 3_446,
-    "model": 7_519,
+    "model": 7_521,
     "report": 1_949,
     "standard": 2_828,
     "torch": 9_366,

@@ -225,14 +225,16 @@ def _positions(of: ConvolutionWindows, padded: Tensor, outputs: Tensor, *, first
     if of.counts is None:
         yield from _along_axes(of, padded, outputs, first_axis)
         return
+    if of.counts == of.padded_sizes:  # the kernel has one position, which meets all elements
+        yield padded
+        return
     _, strides, _, _, dilations = of.lists
     reach = [(count - 1) * stride + 1 for count, stride in zip(of.counts, strides, strict=True)]
     axes, steps = range(first_axis, first_axis + len(reach)), [strides] if max(strides) > 1 else []
     for position in itertools.product(*map(range, of.kernel)):
         starts = [tap * dilation for tap, dilation in zip(position, dilations, strict=True)]
         ends = [start + length for start, length in zip(starts, reach, strict=True)]
-        is_whole = not any(starts) and of.counts == of.padded_sizes
-        yield padded if is_whole else padded.op("Slice", starts, ends, axes, *steps)
+        yield padded.op("Slice", starts, ends, axes, *steps)
 
 
 def _along_axes(of: ConvolutionWindows, padded: Tensor, outputs: Tensor, first_axis: int) -> list[Tensor]:

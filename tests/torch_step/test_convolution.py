@@ -80,14 +80,14 @@ def assert_as_torch(dy: Any, x: Any, weight: Any, *others: Any) -> None:
     """
     tensors = {"dy": dy, "x": x, "weight": weight}
     expected = aten.convolution_backward(*tensors.values(), *others, [True, True, True])
-    ways = [partial(convolution_backward, written) for written in WRITTEN]
+    ways = [partial(convolution_backward, way) for way in WRITTEN]
     has_dx = others[-1] == 1
 
-    def written(*given: Any) -> list[Any]:
+    def gradients(*given: Any) -> list[Any]:
         dx = [ways[0](*given, *others, [True, False, False])[0]] if has_dx else []
         return [way(*given, *others, [False, True, False])[1] for way in ways] + dx
 
-    model = translated(written, tensors, [*WRITTEN, *(["dx"] if has_dx else [])], opset=18)
+    model = translated(gradients, tensors, [*WRITTEN, *(["dx"] if has_dx else [])], opset=18)
     feeds = {value.name: tensors[value.name].numpy() for value in model.graph.input}
     found = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
     # Sums of at most 3·10³ products of order 1, in another order: 1e-16 · 3e3 · √3e3 at the very most.

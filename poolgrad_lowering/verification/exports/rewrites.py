@@ -455,6 +455,6 @@ _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterat
     "Slice": start_rewrites,
     "SoftmaxCrossEntropyLoss": _loss,
     "Sub": position_rewrites,
-    "Trilu": _trilu,
     "Transpose": _transpose,
+    "Trilu": _trilu,
 }

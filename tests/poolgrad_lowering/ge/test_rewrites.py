@@ -200,7 +200,6 @@ def test_a_triangle_is_a_mask_in_graph_mode(typed: str, writes: str, upper: int,
     model = parse(TRIANGLE.replace("K", str(diagonal)).replace("TYPE", typed).replace("UPPER", str(upper)))
     export = export_cann(model)
     assert operators(export.model)[-1] == writes
-    # Not onnxruntime: its Trilu goes beyond the matrix for such a k.
     values = np.arange(24).reshape(2, 3, 4) - 11
     column, row = np.arange(4), np.arange(3)[:, None]
     kept = column - row >= diagonal if upper else column - row <= diagonal
@@ -225,6 +224,12 @@ def test_a_triangle_of_unknown_size_or_of_a_type_without_a_choice_stays(text: st
     export = export_cann(model)
     assert operators(export.model)[-1] == "Trilu"
     assert verify(model, export.model).differences == ()
+
+
+def test_a_triangle_that_is_too_large_for_a_mask_stays() -> None:
+    masks = {size: parse(f"g (float[{size},4096] X) => (Y) {{ Z = Neg(X) Y = Trilu(Z) }}") for size in (4096, 4097)}
+    written = {size: operators(export_cann(model).model)[-1] for size, model in masks.items()}
+    assert written == {4096: "Where", 4097: "Trilu"}
 
 
 def test_a_triangle_of_a_symbolic_batch_is_a_mask() -> None:
