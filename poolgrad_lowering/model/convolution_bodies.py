@@ -14,12 +14,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, Spelling, is_turned_round
+from poolgrad_lowering.model.convolution_gradients import (
+    LARGEST_PADDING,
+    ConvolutionWindows,
+    Spelling,
+    WeightGradient,
+    is_turned_round,
+    moved_axes,
+    spelling,
+)
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.bodies import Tensor, joined
 from poolgrad_lowering.model.windows import AxisWindow
@@ -27,61 +35,6 @@ from poolgrad_lowering.model.windows import AxisWindow
 _END = 2**63 - 1
 _VOLUME = 3
 """Spatial axes of a volume."""
-
-
-class ConvolutionWindows(NamedTuple):
-    """What a convolution moves over an image: `windows` are those of each axis.
-
-    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic, as is `batch`.
-    `left_over` has for each axis how many elements of the padded image lie behind the last window, None if that is not
-    known.
-    """
-
-    channels: int
-    results: int
-    groups: int
-    windows: Sequence[AxisWindow]
-    sizes: list[int] | None
-    counts: list[int] | None
-    left_over: Sequence[int | None]
-    batch: int | None = None
-
-    @property
-    def lists(self) -> Iterator[list[int]]:
-        """Kernel, strides, begins and ends of the padding, and dilations, by axis."""
-        return map(list[int], zip(*self.windows, strict=True))
-
-    @property
-    def each_channels(self) -> int:
-        """The channels of the image in a group."""
-        return self.channels // self.groups
-
-    @property
-    def each_results(self) -> int:
-        """The channels of the outputs in a group."""
-        return self.results // self.groups
-
-    @property
-    def padded_sizes(self) -> list[int] | None:
-        """The sizes of the padded image."""
-        if self.sizes is None:
-            return None
-        return [size + window.begin + window.end for size, window in zip(self.sizes, self.windows, strict=True)]
-
-    @property
-    def kernel(self) -> list[int]:
-        """The sizes of the kernel."""
-        return [window.kernel for window in self.windows]
-
-    @property
-    def axes(self) -> range:
-        """The spatial axes."""
-        return range(2, 2 + len(self.windows))
-
-
-def left_over(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> list[int]:
-    """Return how many elements of a padded image lie behind the last window of each axis."""
-    return [window.end - window.overhang(*axis) for window, *axis in zip(windows, sizes, counts, strict=True)]
 
 
 def convolution(of: ConvolutionWindows, image: Tensor, weight: Tensor) -> Tensor:
@@ -96,7 +49,7 @@ def input_gradient(of: ConvolutionWindows, outputs: Tensor, weight: Tensor, imag
 
     What is left over at the image's end are zeros. The image is read where that is not known.
     """
-    if is_turned_round(of.windows, of.channels, of.results, of.groups):
+    if is_turned_round(of):
         return _turned_round(of, outputs, weight)
     kernel, strides, begins, ends, dilations = of.lists
     most = [step - 1 if left is None else left for left, step in zip(of.left_over, strides, strict=True)]
@@ -132,27 +85,29 @@ def _convolved(x: Tensor, weight: Tensor, begins: list[int], ends: list[int], **
     return x.op("Pad", [0, 0, *begins, 0, 0, *ends]).op("Conv", weight, **attributes)
 
 
-def weight_gradient(way: Spelling, of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
-    """Return dW, written in this way, from the image that the windows move over and from the outputs' gradient."""
-    if way is Spelling.CONVOLUTION:
-        return _by_convolution(of, image, outputs)
+def weight_gradient(of: ConvolutionWindows, image: Tensor, outputs: Tensor, way: WeightGradient = "by_shape") -> Tensor:
+    """Return dW from the image that the windows move over and from the outputs' gradient."""
+    found = Spelling.CONVOLUTION if way == "convolution" else spelling(of, convolution=way == "by_shape")
+    return _WAYS[found](of, image, outputs)
+
+
+def _padded(of: ConvolutionWindows, image: Tensor) -> Tensor:
     _, _, begins, ends, _ = of.lists
-    padded = image.op("Pad", [0, 0, *begins, 0, 0, *ends]) if any(begins + ends) else image
-    return _WAYS[way](of, padded, outputs)
+    return image.op("Pad", [0, 0, *begins, 0, 0, *ends]) if any(begins + ends) else image
 
 
-def _by_product_per_position(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
+def _by_product_per_position(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
     """For each position in the kernel, a product of `_factors`."""
-    rows, parts = _factors(of, padded, outputs)
+    rows, parts = _factors(of, image, outputs)
     lead, axes = _lead(of), len(of.kernel)
     cube = joined([rows @ part for part in parts], 0).reshape([*of.kernel, *lead, of.each_results, of.each_channels])
     turned = cube.transpose([*range(axes, axes + len(lead) + 2), *range(axes)])
     return turned.reshape([of.results, of.each_channels, *of.kernel]) if lead else turned
 
 
-def _by_rows(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
+def _by_rows(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
     """One product of `_factors`, with the elements of X at all positions, (G, N·L, C·K)."""
-    rows, parts = _factors(of, padded, outputs)
+    rows, parts = _factors(of, image, outputs)
     lead = _lead(of)
     columns = joined([part.unsqueeze([2 + len(lead)]) for part in parts], 2 + len(lead))
     product = rows @ columns.reshape([*lead, -1, of.each_channels * len(parts)])
@@ -163,41 +118,77 @@ def _lead(of: ConvolutionWindows) -> list[int]:
     return [of.groups] if of.groups > 1 else []
 
 
-def _factors(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> tuple[Tensor, list[Tensor]]:
+def _factors(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return dY as (G, O, N·L), and the elements of X at each position, (G, N·L, C). Of one group, without G."""
     lead = _lead(of)
     rows = outputs.transpose([1, 0, *of.axes]).reshape([*lead, of.each_results, -1])
-    if lead:
-        last = _by_group(of, padded, of.padded_sizes).transpose([1, 0, *range(3, 3 + len(of.kernel)), 2])
-    else:
-        last = padded.transpose([0, *of.axes, 1])
-    parts = _positions(of, last, outputs, first_axis=1 + len(lead))
+    padded = _by_group(of, _padded(of, image))
+    by_channel = padded.transpose([1, 0, *range(3, 3 + len(of.kernel)), 2] if lead else [0, *of.axes, 1])
+    parts = _positions(of, by_channel, outputs, first_axis=1 + len(lead))
     return rows, [part.reshape([*lead, -1, of.each_channels]) for part in parts]
 
 
-def _by_group(of: ConvolutionWindows, image: Tensor, sizes: Sequence[int] | None) -> Tensor:
-    """Return an image as (N, G, C, …). A Reshape keeps an axis of an unknown size in its place."""
-    if sizes is not None:
-        return image.reshape([-1, of.groups, of.each_channels, *sizes])
-    return image.unsqueeze([1]).reshape([0, of.groups, of.each_channels, *(0 for _ in of.kernel)])
+def _by_group(of: ConvolutionWindows, padded: Tensor) -> Tensor:
+    """Return the padded image as (N, G, C, …), of one group as it is.
+
+    A Reshape keeps an axis of an unknown size in its place.
+    """
+    if of.groups == 1:
+        return padded
+    if of.padded_sizes is not None:
+        return padded.reshape([-1, of.groups, of.each_channels, *of.padded_sizes])
+    return padded.unsqueeze([1]).reshape([0, of.groups, of.each_channels, *(0 for _ in of.kernel)])
 
 
-def _by_columns(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
-    """The elements of X that each position meets, as (N, G, K·C, L), by dY as (N, G, L, O), added up over N."""
+def _by_columns(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
+    """The elements of X at each position by those of dY, each moved along its axes, added up over N."""
+    moved = sorted(moved_axes(of))
+    still = [axis for axis in range(len(of.kernel)) if axis not in moved]
+    x = _columns(_along(still, of), image, outputs)
+    dy = _columns(_along(moved, _exchanged(of)), outputs, image, turned=True)
+    lead = len(_lead(of))
+    total = summed(x @ dy.transpose([*range(1 + lead), 2 + lead, 1 + lead]), [0])
+    kernels = [[of.kernel[axis] for axis in axes] for axes in (still, moved)]
+    by_axis = total.reshape([of.groups, *kernels[0], of.each_channels, *kernels[1], of.each_results])
+    channels = 1 + len(still)
+    order = {axis: place for place, axis in enumerate(still, 1)}
+    order |= {axis: place for place, axis in enumerate(moved, channels + 1)}
+    turned = by_axis.transpose([0, len(order) + 2, channels, *map(order.__getitem__, range(len(order)))])
+    return turned.reshape([of.results, of.each_channels, *of.kernel])
+
+
+def _columns(of: ConvolutionWindows, image: Tensor, outputs: Tensor, *, turned: bool = False) -> Tensor:
+    """Return the elements of an image that each position meets as (N, G, K·C, L), of one group without G."""
+    lead = _lead(of)
+    parts = [*_positions(of, _by_group(of, _padded(of, image)), outputs, first_axis=2 + len(lead))]
     batch, places = (0, -1) if of.counts is None else (-1, math.prod(of.counts))
-    parts = [
-        part.reshape([batch, of.groups, of.each_channels, places])
-        for part in _positions(of, padded, outputs, first_axis=2)
+    rows = joined(parts[::-1] if turned else parts, 1 + len(lead))
+    return rows.reshape([batch, *lead, of.each_channels * len(parts), places])
+
+
+def _along(axes: Sequence[int], of: ConvolutionWindows) -> ConvolutionWindows:
+    """Return what moves along these axes alone."""
+    still = AxisWindow(1, 1, 0, 0, 1)
+    windows = [window if axis in axes else still for axis, window in enumerate(of.windows)]
+    left_over = [left if axis in axes else 0 for axis, left in enumerate(of.left_over)]
+    counts = None
+    if of.sizes is not None and of.counts is not None:
+        counts = [pair[axis in axes] for axis, pair in enumerate(zip(of.sizes, of.counts, strict=True))]
+    return of._replace(windows=windows, counts=counts, left_over=left_over)
+
+
+def _exchanged(of: ConvolutionWindows) -> ConvolutionWindows:
+    """Return what moves the outputs over the image, without strides: first over where the kernel's last position is."""
+    windows = [
+        each._replace(begin=each.extent - 1 - each.begin, end=each.extent - 1 - each.end + (left or 0))
+        for each, left in zip(of.windows, of.left_over, strict=True)
     ]
-    rows = outputs.reshape([batch, of.groups, of.each_results, places]).transpose([0, 1, 3, 2])
-    total = summed(joined(parts, 2) @ rows, [0])
-    by_result = total.reshape([of.groups, len(parts), of.each_channels, of.each_results]).transpose([0, 3, 2, 1])
-    return by_result.reshape([of.results, of.each_channels, *of.kernel])
+    return of._replace(channels=of.results, results=of.channels, windows=windows, sizes=of.counts, counts=of.sizes)
 
 
-def _by_sums(of: ConvolutionWindows, padded: Tensor, outputs: Tensor) -> Tensor:
+def _by_sums(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
     """For each position in the kernel, the sum of dY times the elements of X that it meets, for each channel."""
-    parts = _positions(of, padded, outputs, first_axis=2)
+    parts = _positions(of, _padded(of, image), outputs, first_axis=2)
     sums = joined([summed(outputs * part, [0, *of.axes], keep=True) for part in parts], 2)
     return sums.reshape([of.results, 1, *of.kernel])
 
@@ -209,32 +200,22 @@ def summed(value: Tensor, axes: Sequence[int], *, keep: bool = False) -> Tensor:
     return value.cast(TensorProto.FLOAT).reduced("ReduceSum", axes, keep=keep).cast(value.element_type)
 
 
-_WAYS = {
-    Spelling.POSITIONS: _by_product_per_position,
-    Spelling.ROWS: _by_rows,
-    Spelling.COLUMNS: _by_columns,
-    Spelling.SUMS: _by_sums,
-}
-
-
 def _positions(of: ConvolutionWindows, padded: Tensor, outputs: Tensor, *, first_axis: int) -> Iterator[Tensor]:
     """Yield the elements of the padded image that each position in the kernel meets.
 
     The axes of the windows begin at `first_axis`, in `outputs` at 2.
     """
-    if of.counts is None:
+    if of.counts is None or of.padded_sizes is None:
         yield from _along_axes(of, padded, outputs, first_axis)
         return
-    if of.counts == of.padded_sizes:  # the kernel has one position, which meets all elements
-        yield padded
-        return
-    _, strides, _, _, dilations = of.lists
-    reach = [(count - 1) * stride + 1 for count, stride in zip(of.counts, strides, strict=True)]
-    axes, steps = range(first_axis, first_axis + len(reach)), [strides] if max(strides) > 1 else []
-    for position in itertools.product(*map(range, of.kernel)):
-        starts = [tap * dilation for tap, dilation in zip(position, dilations, strict=True)]
-        ends = [start + length for start, length in zip(starts, reach, strict=True)]
-        yield padded.op("Slice", starts, ends, axes, *steps)
+    sizes, kernel = zip(of.counts, of.padded_sizes, strict=True), [range(window.kernel) for window in of.windows]
+    cut = [axis for axis, (count, size) in enumerate(sizes) if count < size]
+    steps = [of.windows[axis].stride for axis in cut]
+    for position in itertools.product(*kernel):
+        starts = [position[axis] * of.windows[axis].dilation for axis in cut]
+        ends = [start + (of.counts[axis] - 1) * step + 1 for start, axis, step in zip(starts, cut, steps, strict=True)]
+        more = [steps] if max(steps, default=1) > 1 else []
+        yield padded.op("Slice", starts, ends, [first_axis + axis for axis in cut], *more) if cut else padded
 
 
 def _along_axes(of: ConvolutionWindows, padded: Tensor, outputs: Tensor, first_axis: int) -> list[Tensor]:
@@ -272,7 +253,9 @@ def _by_convolution(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> T
         by_place = image.transpose(order).op("Gather", first, axis=0)
         channels_first = by_place.reshape([of.each_channels, -1, *(0 for _ in of.axes)])
     else:
-        exchanged = _by_group(of, image, of.sizes).transpose([2, 1, 0, *range(3, 3 + len(kernel))])
+        exchanged = image.reshape([-1, of.groups, of.each_channels, *of.sizes]).transpose(
+            [2, 1, 0, *range(3, 3 + len(kernel))]
+        )
         channels_first = exchanged.reshape([of.each_channels, -1, *of.sizes])
     attributes = {"strides": dilations, "dilations": strides, "group": of.groups}
     attributes |= {"kernel_shape": of.counts} if of.counts else {}
@@ -280,3 +263,12 @@ def _by_convolution(of: ConvolutionWindows, image: Tensor, outputs: Tensor) -> T
     if any(left != 0 for left in of.left_over):
         product = product.op("Slice", [0] * len(kernel), kernel, of.axes)
     return product.transpose(order)
+
+
+_WAYS = {
+    Spelling.POSITIONS: _by_product_per_position,
+    Spelling.ROWS: _by_rows,
+    Spelling.COLUMNS: _by_columns,
+    Spelling.SUMS: _by_sums,
+    Spelling.CONVOLUTION: _by_convolution,
+}

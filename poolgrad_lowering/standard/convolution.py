@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from poolgrad_lowering.model import convolution_bodies as bodies
-from poolgrad_lowering.model.convolution_bodies import ConvolutionWindows
-from poolgrad_lowering.model.convolution_gradients import Spelling, spelling
+from poolgrad_lowering.model.convolution_gradients import ConvolutionWindows
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir.bodies import Tensor
@@ -21,7 +20,7 @@ def _conv_grad(call: Call) -> dict[str, Tensor]:
     x, w, dy = map(call.tensor, ("X", "W", "dY"))
     results = {"dX": bodies.input_gradient(windows, dy, w, x)}
     if call.wants("dW"):
-        results["dW"] = weight_gradient(windows, x, dy)
+        results["dW"] = bodies.weight_gradient(windows, x, dy)
     return {**results, "dB": bodies.summed(dy, [0, *windows.axes])}
 
 
@@ -33,7 +32,7 @@ def _conv_transpose_grad(call: Call) -> dict[str, Tensor]:
     x, w, dy = map(call.tensor, ("X", "W", "dY"))
     results = {"dX": bodies.convolution(windows, dy, w)}
     if call.wants("dW"):
-        results["dW"] = weight_gradient(windows, dy, x)
+        results["dW"] = bodies.weight_gradient(windows, dy, x)
     return {**results, "dB": bodies.summed(dy, [0, *windows.axes])}
 
 
@@ -72,12 +71,3 @@ def _left_over(window: AxisWindow, size: Dim) -> int | None:
     if is_static((size,)):
         return window.end - window.overhang(size.coefficient, window.output_size(size.coefficient, ceil=False))
     return None if window.stride > 1 else 0
-
-
-def weight_gradient(windows: ConvolutionWindows, image: Tensor, outputs: Tensor) -> Tensor:
-    """The gradient of the weight, as what is the fastest for the sizes; as a convolution if there are no windows."""
-    way, counts = Spelling.CONVOLUTION, windows.counts
-    if counts is None or 0 not in counts:
-        each = windows.each_channels, windows.each_results
-        way = spelling(windows.windows, counts, *each, batch=windows.batch)
-    return bodies.weight_gradient(way, windows, image, outputs)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from poolgrad_lowering.model.convolution_bodies import ConvolutionWindows, input_gradient, left_over
+from poolgrad_lowering.model.convolution_bodies import input_gradient, weight_gradient
+from poolgrad_lowering.model.convolution_gradients import ConvolutionWindows, left_over
 from poolgrad_lowering.model.ir.bodies import Tensor
 from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.model.windows import AxisWindow
-from poolgrad_lowering.standard.convolution import weight_gradient
 from poolgrad_lowering.standard.definition import Call, defines
 
 _FILTER_TO_ONNX = [3, 2, 0, 1]

@@ -74,7 +74,7 @@ class UpdateWriter:
         given = {name: tensors[actual] for name, actual in (*factors.items(), ("update", names.UPDATE))}
         for name in each[0]:
             parts = [tensors[own[name]] for own in each]
-            given[name] = parts[0] if len(parts) == 1 else joined(parts, 0)
+            given[name] = joined(parts, 0)
         results = self._chosen(given, self._update.optimizer.update(given))
         outputs = {
             names.new(own[name]): part

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.model import convolution_bodies as bodies
-from poolgrad_lowering.model.convolution_gradients import Spelling
+from poolgrad_lowering.model.convolution_gradients import ConvolutionWindows, WeightGradient
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.own_operators import operator
 from poolgrad_lowering.torch.written import written
@@ -67,25 +67,26 @@ weight_gradient = operator(
         [outputs.shape[1], image.shape[1] // windows[-2], *kernel]
     ),
 )
-"""The gradient of the weight from that of the outputs, in a way that `Spelling` names."""
+"""The gradient of the weight from that of the outputs, in a `WeightGradient` way."""
 
 
-def _windows_of(image: Any, outputs: Any, windows: Sequence[Any]) -> bodies.ConvolutionWindows:
+def _windows_of(image: Any, outputs: Any, windows: Sequence[Any]) -> ConvolutionWindows:
     kernel, strides, padding, dilations, groups, left_over = windows
     axes = list(map(AxisWindow, kernel, strides, padding, padding, dilations))
     planes = [list(value.shape[2:]) for value in (image, outputs)]
     sizes, counts = planes if all(isinstance(size, int) for each in planes for size in each) else (None, None)
     left = [None if number < 0 else number for number in left_over]
-    return bodies.ConvolutionWindows(image.shape[1], outputs.shape[1], groups, axes, sizes, counts, left)
+    batch = image.shape[0] if isinstance(image.shape[0], int) else None
+    return ConvolutionWindows(image.shape[1], outputs.shape[1], groups, axes, sizes, counts, left, batch)
 
 
 def _input_gradient_written(dy: Any, weight: Any, x: Any, *windows: Any) -> Any:
     return written(partial(bodies.input_gradient, _windows_of(x, dy, windows)), dy, weight, x)
 
 
-def _weight_gradient_written(image: Any, outputs: Any, way: str, *windows: Any) -> Any:
+def _weight_gradient_written(image: Any, outputs: Any, way: WeightGradient, *windows: Any) -> Any:
     of = _windows_of(image, outputs, windows)
-    return written(partial(bodies.weight_gradient, Spelling[way], of), image, outputs)
+    return written(partial(bodies.weight_gradient, of, way=way), image, outputs)
 
 
 GRADIENTS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -21,7 +21,7 @@ import torch
 from onnx import NodeProto, numpy_helper
 from torch import Tensor, nn
 
-from poolgrad_lowering.model.convolution_gradients import LARGEST_KERNEL
+from poolgrad_lowering.model.convolution_gradients import LARGEST_KERNEL, WeightGradient
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
@@ -37,7 +37,6 @@ from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import has_gradient_hooks
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, module_of, trace_joint
 from poolgrad_lowering.torch.model_state import numbers_restored, random_numbers_restored
-from poolgrad_lowering.torch.operators.convolution import WeightGradient
 from poolgrad_lowering.torch.operators.decompositions import decompositions
 from poolgrad_lowering.torch.operators.functions import Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS

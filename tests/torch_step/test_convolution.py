@@ -15,6 +15,8 @@ import pytest
 import torch
 
 from poolgrad_lowering import export_atc
+from poolgrad_lowering.model.convolution_gradients import ConvolutionWindows, Spelling, moved_axes, spelling
+from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch import export_training_step
 from poolgrad_lowering.torch.exporter import translated
 from poolgrad_lowering.torch.operators.convolution import convolution, convolution_backward
@@ -102,6 +104,38 @@ def test_as_torch_computes_them(case: Convolution) -> None:
     torch.manual_seed(0)
     dy, x, weight, settings = operands(case)
     assert_as_torch(dy, x, weight, [case.channels[1]], *settings)
+
+
+MOVED: dict[tuple[int, ...], list[Any]] = {  # the axes: image, kernel, channels, results, groups, padding, dilation and output_padding
+    (0,): [
+        ((9,), (3,), 12, 2, 1, 1, 1, 0),
+        ((11, 12), (5, 5), 2, 3, 1, 1, 2, 1),
+        ((8, 9), (5, 5), 4, 4, 4, 2, 1, 0),
+        ((5, 6, 7), (3, 3, 3), 4, 4, 2, 1, 1, 0),
+    ],
+    (1,): [((8, 9), (3, 5), 6, 2, 1, 2, 1, 0), ((8, 9), (3, 5), 6, 2, 2, 2, 2, 1), ((8, 9), (1, 4), 6, 2, 1, 0, 1, 0)],
+    (0, 1): [((18, 17), (3, 3), 32, 4, 1, 1, 1, 0), ((22, 21), (3, 3), 32, 4, 2, 1, 3, 2)],
+    (1, 2): [((7, 6, 8), (1, 3, 3), 12, 2, 1, 0, 1, 0)],
+}
+
+
+@pytest.mark.parametrize(("moved", "case"), [(axes, case) for axes, cases in MOVED.items() for case in cases])
+def test_the_outputs_move_in_place_of_the_image(moved: tuple[int, ...], case: tuple[Any, ...]) -> None:
+    torch.manual_seed(0)
+    sizes, kernel, channels, results, groups, padding, dilation, output_padding = case
+    windows = [AxisWindow(size, 1, padding, padding, dilation) for size in kernel]
+    counts = [window.output_size(size, ceil=False) for window, size in zip(windows, sizes, strict=True)]
+    none = [0] * len(sizes)
+    of = ConvolutionWindows(channels, results, groups, windows, list(sizes), counts, none, 3)
+    assert moved_axes(of) == set(moved)
+    assert spelling(of) is Spelling.COLUMNS
+    image, weight = torch.randn(3, channels, *sizes), torch.randn(results, channels // groups, *kernel)
+    settings = ([1] * len(sizes), [padding] * len(sizes), [dilation] * len(sizes))
+    x, dy, weight = image.double(), torch.randn(3, results, *counts).double(), weight.double()
+    assert_as_torch(dy, x, weight, [results], *settings, False, none, groups)
+    longer = [output_padding] * len(sizes)
+    given = torch.randn_like(aten.convolution(dy, weight, None, *settings, True, longer, groups))
+    assert_as_torch(given, dy, weight, [channels], *settings, True, longer, groups)
 
 
 @pytest.mark.parametrize("groups", [1, 2])

@@ -143,7 +143,7 @@ Operand: TypeAlias = Tensor | Array | float | Sequence[int] | None
 
 def joined(tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Return tensors one behind the other on an axis."""
-    return tensors[0].op("Concat", *tensors[1:], axis=axis)
+    return tensors[0].op("Concat", *tensors[1:], axis=axis) if len(tensors) > 1 else tensors[0]
 
 
 def where(condition: Tensor, chosen: Operand, other: Tensor) -> Tensor:

@@ -9,25 +9,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.model.convolution_bodies import left_over
-from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, Spelling, spelling
+from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, WeightGradient, left_over
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.own_gradients import input_gradient, weight_gradient
-
-WeightGradient = Literal["by_shape", "matmul", "convolution"]
-"""How the gradient of a convolution's weight is written.
-
-"by_shape": the fastest way on onnxruntime's CPU provider for the sizes of the layer (`model.convolution_gradients`).
-"convolution": one convolution of x and dy with batch and channels exchanged, whose kernel is as large as the image.
-"matmul": the fastest way that is no convolution.
-"""
 
 aten = torch.ops.aten
 
@@ -107,7 +98,9 @@ def convolution_backward(
     """Return what aten.convolution_backward returns, with the weight's gradient written in this way."""
     windows = Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
     image, outputs = (dy, x) if transposed else (x, dy)
-    dx = None
+    dx = dw = None
+    if output_mask[1]:
+        dw = weight_gradient(image, outputs, way, *windows, _left_over(windows, image, outputs))
     if output_mask[0] and transposed:
         none = [0] * len(windows.kernel)
         dx = aten.convolution(dy, weight, None, stride, windows.padding, dilation, False, none, groups)
@@ -116,11 +109,7 @@ def convolution_backward(
             dx = aten.slice(dx, axis, 0, x.shape[axis])
     elif output_mask[0]:
         dx = spread(dy, x, weight, windows)
-    return (
-        dx,
-        _weight_gradient(image, outputs, windows, way) if output_mask[1] else None,
-        dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None,
-    )
+    return dx, dw, dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None
 
 
 def spread(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows) -> Tensor:
@@ -133,15 +122,3 @@ def _left_over(windows: Windows, image: Tensor, outputs: Tensor) -> list[int]:
     """Return how many elements of the padded image lie behind the last windows, a negative number if it is unknown."""
     found = left_over(windows.axes, image.shape[2:], outputs.shape[2:])
     return [int(number) if is_number(number) else -1 for number in found]
-
-
-def _weight_gradient(image: Tensor, outputs: Tensor, windows: Windows, way: WeightGradient) -> Tensor:
-    """Return the weight's gradient. `image` is what the windows move over."""
-    groups = windows.groups
-    each = image.shape[1] // groups, outputs.shape[1] // groups
-    batch, _, *sizes = outputs.shape
-    counts = sizes if all(isinstance(size, int) for size in sizes) else None
-    known = batch if isinstance(batch, int) else None
-    by_shape = spelling(windows.axes, counts, *each, batch=known, convolution=way == "by_shape")
-    found = Spelling.CONVOLUTION if way == "convolution" else by_shape
-    return weight_gradient(image, outputs, found.name, *windows, _left_over(windows, image, outputs))

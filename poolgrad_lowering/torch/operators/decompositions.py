@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.model.convolution_gradients import WeightGradient
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.explanations import running_place, untranslated
 from poolgrad_lowering.torch.internals.tracing import OF_LISTS, decompositions_of, is_known, trace, unknown_sizes
-from poolgrad_lowering.torch.operators.convolution import WeightGradient, convolution, convolution_backward
+from poolgrad_lowering.torch.operators.convolution import convolution, convolution_backward
 from poolgrad_lowering.torch.operators.elementary import ELEMENTARY
 from poolgrad_lowering.torch.operators.elementwise import ELEMENTWISE, in_place
 from poolgrad_lowering.torch.operators.indexing import INDEXING
