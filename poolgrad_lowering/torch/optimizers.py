@@ -215,7 +215,7 @@ class Adam(Optimizer):
 
     def _decayed(self, weight: Tensor, gradient: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
         if self.decoupled_weight_decay:
-            return weight - rate * self.weight_decay * weight, gradient
+            return weight * (1 - rate * self.weight_decay), gradient
         return weight, _decayed(gradient, weight, self.weight_decay)
 
     def _means(self, gradient: Tensor, kept: Tensors) -> Tensors:

@@ -106,7 +106,8 @@ def test_as_torch_computes_them(case: Convolution) -> None:
     assert_as_torch(dy, x, weight, [case.channels[1]], *settings)
 
 
-MOVED: dict[tuple[int, ...], list[Any]] = {  # the axes: image, kernel, channels, results, groups, padding, dilation and output_padding
+# The axes: image, kernel, channels, results, groups, padding, dilation and output_padding.
+MOVED: dict[tuple[int, ...], list[Any]] = {
     (0,): [
         ((9,), (3,), 12, 2, 1, 1, 1, 0),
         ((11, 12), (5, 5), 2, 3, 1, 1, 2, 1),

@@ -19,6 +19,7 @@ from poolgrad_lowering.torch.operators.normalization import group_norm, layer_no
 
 aten = torch.ops.aten
 layer_norm_backward = decompositions("matmul")[aten.native_layer_norm_backward.default]
+batch_norm_backward = decompositions("matmul")[aten.native_batch_norm_backward.default]
 
 AUTOCASTS = {"float32": nullcontext} | {
     str(dtype).removeprefix("torch."): lambda dtype=dtype: torch.autocast("cpu", dtype)
@@ -33,6 +34,23 @@ def drawn(*shape: int) -> Tensor:
 def assert_close(found: Tensor, expected: Tensor) -> None:
     """Sums of at most 60 float64 of order 1, in another order, through one division by a deviation of order 1."""
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("sizes", [(), (5,), (3, 4)])
+def test_the_gradient_of_batch_norm(sizes: tuple[int, ...], affine: bool, training: bool) -> None:
+    x, dy, running = drawn(4, 3, *sizes), drawn(4, 3, *sizes), (drawn(3), drawn(3).exp())
+    weight, bias = (drawn(3), drawn(3)) if affine else (None, None)
+    _, *saved = aten.native_batch_norm(x, weight, bias, *map(torch.clone, running), training, 0.1, 1e-5)
+    for mask in itertools.product((False, True), (False, affine), (False, affine)):
+        arguments = (dy, x, weight, *running, *saved, training, 1e-5, list(mask))
+        for is_wanted, one, other in zip(
+            mask, batch_norm_backward(*arguments), aten.native_batch_norm_backward(*arguments), strict=True
+        ):
+            assert (one is not None) == is_wanted
+            if is_wanted:
+                assert_close(one, other)
 
 
 @pytest.mark.parametrize("affine", [False, True])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Normalizations, and the gradient of a weight norm, as sums and products.
+"""Normalizations and their gradients, and that of a weight norm, as sums and products.
 
 ONNX has operators of these. Its BatchNormalization cannot give the running statistics that PyTorch has, and in mixed
 precision the operands of its LayerNormalization and GroupNormalization would have two types, which is invalid.
@@ -43,9 +43,9 @@ def batch_norm(
         variance = (centred * centred).mean(axes)
         inverse = torch.rsqrt(variance + eps)
         kept = mean, inverse
-        _update(running_mean, mean, momentum)
         count = x.numel() / x.shape[1]
-        _update(running_var, variance * (count / (count - 1)), momentum)
+        _update(running_mean, mean, momentum)
+        _update(running_var, variance, momentum, count / (count - 1))
     else:
         if running_mean is None or running_var is None:
             raise AssertionError("in eval mode a batch norm has running statistics")
@@ -57,6 +57,41 @@ def batch_norm(
     if bias is not None:
         y = y + bias.reshape(shape)
     return y.to(x.dtype), *kept
+
+
+def batch_norm_backward(
+    dy: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor | None,
+    inverse: Tensor | None,
+    training: bool,
+    eps: float,
+    wanted: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    """Return what aten.native_batch_norm_backward returns: the `wanted` ones of the gradients of x, weight and bias.
+
+    With c = x − mean, that of x in train mode is (dy − avg(dy) − c · avg(dy · c) / (variance + eps)), times the weight
+    and 1/√(variance + eps), by averages over a channel; in eval mode it is dy times the same. Those of weight and bias
+    are the sums of dy · c / √(variance + eps) and of dy. Computes in float32 or wider.
+    """
+    wide, axes, shape = wide_type(x), [0, *range(2, x.ndim)], [-1, *[1] * (x.ndim - 2)]
+    if not training and running_mean is not None and running_var is not None:
+        mean, inverse = running_mean.to(wide), torch.rsqrt(running_var.to(wide) + eps)
+    if mean is None or inverse is None:
+        raise AssertionError("a gradient of a batch norm reads the statistics of the batch, or running ones")
+    given, centred = dy.to(wide), x.to(wide) - mean.reshape(shape)
+    total, along = given.sum(axes), (given * centred).sum(axes)
+    dx, scale = given, inverse if weight is None else inverse * weight
+    if training:
+        count = x.numel() / x.shape[1]
+        factor = along / count * (inverse * inverse)
+        dx = given - centred * factor.reshape(shape) - (total / count).reshape(shape)
+    sums = (each if weight is None else each.to(weight.dtype) for each in (along * inverse, total))
+    found = ((dx * scale.reshape(shape)).to(x.dtype), *sums)
+    return tuple(each if is_wanted else None for each, is_wanted in zip(found, wanted, strict=True))
 
 
 def layer_norm(
@@ -125,13 +160,42 @@ def group_norm_backward(
     """
     if not has_symbolic_planes(x):
         return _BACKWARD(dy, x, mean, inverse, weight, batch, channels, size, groups, wanted)
-    wide, rest = wide_type(x), [0, *range(2, x.ndim)]
+    wide = wide_type(x)
     scale = _of_channels(inverse, x)
     normalized, given = (x.to(wide) - _of_channels(mean, x)) * scale, dy.to(wide)
     g = given if weight is None else given * weight.to(wide).reshape([-1, *[1] * (x.ndim - 2)])
-    of_g, of_product = (_of_channels(_average(each, groups), x) for each in (g, g * normalized))
-    dx = ((g - of_g - normalized * of_product) * scale).to(x.dtype)
-    sums = ((given * normalized).sum(rest), given.sum(rest))
+    dx = _before_normalized(g, normalized, scale, lambda each: _of_channels(_average(each, groups), x))
+    return _gradients(dx.to(x.dtype), given, normalized, [0, *range(2, x.ndim)], weight, wanted)
+
+
+def layer_norm_backward(
+    dy: Tensor,
+    x: Tensor,
+    shape: Sequence[int],
+    mean: Tensor,
+    inverse: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,  # noqa: ARG001 - the operator's signature
+    wanted: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    """Return what aten.native_layer_norm_backward returns: the `wanted` ones of the gradients of x, weight and bias."""
+    wide, outer = wide_type(x), x.ndim - len(shape)
+    normalized, given = (x.to(wide) - mean) * inverse, dy.to(wide)
+    g = given if weight is None else given * weight
+    dx = _before_normalized(g, normalized, inverse, lambda each: each.mean(list(range(outer, x.ndim)), keepdim=True))
+    return _gradients(dx.to(x.dtype), given, normalized, list(range(outer)), weight, wanted)
+
+
+def _before_normalized(g: Tensor, normalized: Tensor, inverse: Tensor, average: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the gradient of what is normalized from that of the result, g."""
+    return (g - average(g) - normalized * average(g * normalized)) * inverse
+
+
+def _gradients(
+    dx: Tensor, given: Tensor, normalized: Tensor, rest: list[int], weight: Tensor | None, wanted: Sequence[bool]
+) -> tuple[Tensor | None, ...]:
+    """Return the `wanted` ones of dx and the gradients of weight and bias, which are sums over the axes `rest`."""
+    sums = [each.sum(rest) if rest else each for each in (given * normalized, given)]
     found = (dx, *(each if weight is None else each.to(weight.dtype) for each in sums))
     return tuple(each if is_wanted else None for each, is_wanted in zip(found, wanted, strict=True))
 
@@ -166,9 +230,9 @@ def wide_type(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
-def _update(running: Tensor | None, found: Tensor, momentum: float) -> None:
+def _update(running: Tensor | None, found: Tensor, momentum: float, correction: float = 1) -> None:
     if running is not None:
-        running.copy_(momentum * found + (1 - momentum) * running)
+        running.copy_(momentum * correction * found + (1 - momentum) * running)
 
 
 def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor, axis: int) -> tuple[Tensor, Tensor]:
@@ -185,7 +249,9 @@ NORMALIZATIONS: dict[Any, Callable[..., Any]] = {
     ),
     aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
     aten.native_batch_norm.default: batch_norm,
+    aten.native_batch_norm_backward.default: batch_norm_backward,
     aten.native_group_norm.default: group_norm,
     aten.native_group_norm_backward.default: group_norm_backward,
     aten.native_layer_norm.default: layer_norm,
+    aten.native_layer_norm_backward.default: layer_norm_backward,
 }
