@@ -17,8 +17,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.model import convolution_bodies as bodies
-from poolgrad_lowering.model.convolution_gradients import ConvolutionWindows, WeightGradient
+from poolgrad_lowering.model.convolution_gradients import ConvolutionWindows, WeightGradient, left_over
 from poolgrad_lowering.model.windows import AxisWindow
+from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.own_operators import operator
 from poolgrad_lowering.torch.written import written
 
@@ -38,12 +39,17 @@ def _input_gradient(
     return functional.pad(whole, [more for size, pad, own in [*ends][::-1] for more in (-pad, own + pad - size)])
 
 
-input_gradient = operator(
+_of_input = operator(
     f"input_gradient(Tensor dy, Tensor weight, Tensor x, {_WINDOWS}) -> Tensor",
     _input_gradient,
     lambda dy, weight, x, *windows: dy.new_empty([dy.shape[0], weight.shape[1] * windows[-2], *x.shape[2:]]),
 )
-"""The gradient of the image x, of which only the sizes behind batch and channels are read."""
+
+
+def input_gradient(dy: Tensor, weight: Tensor, x: Tensor, windows: Sequence[AxisWindow], groups: int) -> Tensor:
+    """Return the gradient of the image x, of which only the sizes behind batch and channels are read."""
+    found: Tensor = _of_input(dy, weight, x, *_numbers(windows, groups, x, dy))
+    return found
 
 
 def _weight_gradient(
@@ -60,22 +66,36 @@ def _weight_gradient(
     return found
 
 
-weight_gradient = operator(
+_of_weight = operator(
     f"weight_gradient(Tensor image, Tensor outputs, str way, {_WINDOWS}) -> Tensor",
     _weight_gradient,
     lambda image, outputs, _, kernel, *windows: image.new_empty(
         [outputs.shape[1], image.shape[1] // windows[-2], *kernel]
     ),
 )
-"""The gradient of the weight from that of the outputs, in a `WeightGradient` way."""
+
+
+def weight_gradient(
+    image: Tensor, outputs: Tensor, way: WeightGradient, windows: Sequence[AxisWindow], groups: int
+) -> Tensor:
+    """Return the gradient of the weight from that of the outputs."""
+    found: Tensor = _of_weight(image, outputs, way, *_numbers(windows, groups, image, outputs))
+    return found
+
+
+def _numbers(windows: Sequence[AxisWindow], groups: int, image: Tensor, outputs: Tensor) -> tuple[Any, ...]:
+    """Return the operands `_WINDOWS`."""
+    kernel, strides, padding, _, dilations = map(list, zip(*windows, strict=True))
+    left = left_over(windows, image.shape[2:], outputs.shape[2:])
+    return kernel, strides, padding, dilations, groups, [int(each) if is_number(each) else -1 for each in left]
 
 
 def _windows_of(image: Any, outputs: Any, windows: Sequence[Any]) -> ConvolutionWindows:
-    kernel, strides, padding, dilations, groups, left_over = windows
+    kernel, strides, padding, dilations, groups, numbers = windows
     axes = list(map(AxisWindow, kernel, strides, padding, padding, dilations))
     planes = [list(value.shape[2:]) for value in (image, outputs)]
     sizes, counts = planes if all(isinstance(size, int) for each in planes for size in each) else (None, None)
-    left = [None if number < 0 else number for number in left_over]
+    left = [None if number < 0 else number for number in numbers]
     batch = image.shape[0] if isinstance(image.shape[0], int) else None
     return ConvolutionWindows(image.shape[1], outputs.shape[1], groups, axes, sizes, counts, left, batch)
 

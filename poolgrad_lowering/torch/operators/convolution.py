@@ -9,33 +9,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, WeightGradient, left_over
+from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, WeightGradient
 from poolgrad_lowering.model.windows import AxisWindow
-from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.own_gradients import input_gradient, weight_gradient
 
 aten = torch.ops.aten
-
-
-class Windows(NamedTuple):
-    """The windows of a convolution: the sizes of the kernel, stride, padding and dilation by axis, and the groups."""
-
-    kernel: tuple[int, ...]
-    stride: Sequence[int]
-    padding: Sequence[int]
-    dilation: Sequence[int]
-    groups: int
-
-    @property
-    def axes(self) -> list[AxisWindow]:
-        """The windows of each axis."""
-        return list(map(AxisWindow, self.kernel, self.stride, self.padding, self.padding, self.dilation))
 
 
 def convolution(
@@ -96,29 +79,17 @@ def convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
     """Return what aten.convolution_backward returns, with the weight's gradient written in this way."""
-    windows = Windows(tuple(weight.shape[2:]), stride, _of_each_axis(padding, weight), dilation, groups)
+    each = _of_each_axis(padding, weight)
+    windows = list(map(AxisWindow, weight.shape[2:], stride, each, each, dilation))
     image, outputs = (dy, x) if transposed else (x, dy)
     dx = dw = None
     if output_mask[1]:
-        dw = weight_gradient(image, outputs, way, *windows, _left_over(windows, image, outputs))
+        dw = weight_gradient(image, outputs, way, windows, groups)
     if output_mask[0] and transposed:
-        none = [0] * len(windows.kernel)
-        dx = aten.convolution(dy, weight, None, stride, windows.padding, dilation, False, none, groups)
+        dx = aten.convolution(dy, weight, None, stride, each, dilation, False, [0] * len(each), groups)
         is_longer = _has_room(output_padding, stride) and all(isinstance(count, int) for count in x.shape[2:])
         for axis in range(2, dx.ndim) if is_longer else ():
             dx = aten.slice(dx, axis, 0, x.shape[axis])
     elif output_mask[0]:
-        dx = spread(dy, x, weight, windows)
+        dx = input_gradient(dy, weight, x, windows, groups)
     return dx, dw, dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None
-
-
-def spread(dy: Tensor, x: Tensor, weight: Tensor, windows: Windows) -> Tensor:
-    """Return the gradient of an image from that of the outputs, with as many elements as x has behind its channels."""
-    kernel, *others = windows
-    return input_gradient(dy, weight, x, kernel, *others, _left_over(windows, x, dy))
-
-
-def _left_over(windows: Windows, image: Tensor, outputs: Tensor) -> list[int]:
-    """Return how many elements of the padded image lie behind the last windows, a negative number if it is unknown."""
-    found = left_over(windows.axes, image.shape[2:], outputs.shape[2:])
-    return [int(number) if is_number(number) else -1 for number in found]

@@ -22,8 +22,8 @@ from torch.nn import functional
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
 from poolgrad_lowering.torch.internals.tracing import is_number
 from poolgrad_lowering.torch.operators.along_axes import along_axes
-from poolgrad_lowering.torch.operators.convolution import Windows, spread
 from poolgrad_lowering.torch.operators.normalization import wide_type
+from poolgrad_lowering.torch.own_gradients import input_gradient
 
 aten = torch.ops.aten
 
@@ -181,8 +181,7 @@ def average_pool_backward(
     planes = divided.reshape(-1, 1, *pool.counts)
     if not all(isinstance(size, int) for size in pool.sizes):
         image = x if x.ndim > axes + 1 else x.unsqueeze(0)
-        sums = spread(planes, image, ones, Windows(tuple(kernel), stride, padding, one, 1))
-        return sums.reshape(x.shape).to(dy.dtype)
+        return input_gradient(planes, ones, image, pool.windows, 1).reshape(x.shape).to(dy.dtype)
     whole = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
     ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
     cut = [-int(amount) for window, end in ends for amount in (window.begin, end)]
