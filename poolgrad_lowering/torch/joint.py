@@ -46,6 +46,7 @@ from poolgrad_lowering.torch.second_pass import check_second_pass
 from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import expand_by_tensors
 from poolgrad_lowering.torch.symbolic.symbolic_slices import select_by_positions
+from poolgrad_lowering.torch.views import leave_out_views
 
 Loss = Callable[[Any, Any], Tensor]
 
@@ -169,6 +170,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         )
     scopes.complete(graph)
     select_by_positions(graph, _limits(graph, inputs, sizes))
+    leave_out_views(graph.graph)
     keep_axes_apart(graph.graph)
     expand_by_tensors(graph)
     trained = tuple(map(_in_model, step.trained))
