@@ -28,7 +28,6 @@ from poolgrad_lowering.model.windows import AdaptiveWindows, Windows
 
 _FORWARD_RANKS = {"adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
-_OPERANDS = (0, 1, 2)
 
 
 @form(
@@ -41,7 +40,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None
-    return match_backward_op(facts, BackwardOp.read(node, _OPERANDS, rank), _forward)
+    return match_backward_op(facts, BackwardOp.read(node, rank), _forward)
 
 
 def _forward(facts: Facts, node: Node) -> ForwardOp | None:

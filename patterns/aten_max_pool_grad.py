@@ -26,8 +26,7 @@ from poolgrad_lowering.model.ir.scopes import Node
 
 _FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
-_GRAD, _X, _ARGUMENTS, _INDICES = 0, 1, 2, 7
-_FORWARD_ARGUMENTS = 1
+_FORWARD_ARGUMENTS, _ARGUMENTS, _INDICES = 1, 2, 7
 
 
 @form(
@@ -40,7 +39,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None
-    backward = BackwardOp.read(node, (_GRAD, _X, _INDICES), rank)
+    backward = BackwardOp.read(node, rank, _INDICES)
     return match_backward_op(facts, backward, _forward, pool_arguments(facts, node, backward.x, _ARGUMENTS, rank))
 
 

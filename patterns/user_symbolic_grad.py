@@ -33,7 +33,6 @@ _DOMAIN = "npu"
 _FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}
 _RANKS = {(_DOMAIN, f"{name}Backward"): rank for (_, name), rank in _FORWARD_RANKS.items()}
 _LISTS = ("kernel_size", "stride", "padding", "dilation")
-_OPERANDS = (0, 1, 2)
 
 
 @form(
@@ -46,7 +45,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if facts.is_function(node):
         return None
     rank = _RANKS[node.op]
-    return match_backward_op(facts, BackwardOp.read(node, _OPERANDS, rank), _forward, _windows(node, rank))
+    return match_backward_op(facts, BackwardOp.read(node, rank), _forward, _windows(node, rank))
 
 
 def _forward(facts: Facts, node: Node) -> ForwardOp | None:

@@ -42,10 +42,9 @@ class BackwardOp(NamedTuple):
     rank: int
 
     @classmethod
-    def read(cls, node: Node, positions: tuple[int, int, int], rank: int) -> BackwardOp:
-        """The operands at the input positions of grad, x and indices."""
-        grad, x, recorded = (node.input(position) for position in positions)
-        dx = node.output(0)
+    def read(cls, node: Node, rank: int, indices_at: int = 2) -> BackwardOp:
+        """The operands: grad, x, and the indices at an input position of their own."""
+        grad, x, recorded, dx = node.input(0), node.input(1), node.input(indices_at), node.output(0)
         if grad is None or x is None or recorded is None or dx is None:
             raise Refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
         return cls(node, grad, x, recorded, dx, rank)
