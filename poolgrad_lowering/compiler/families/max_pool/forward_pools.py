@@ -28,7 +28,7 @@ from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.model.diagnostics.codes import Code, Refusal, Refuse, attempt
 from poolgrad_lowering.model.ir.dims import Shape, fits_reshape
 from poolgrad_lowering.model.ir.graphs import fresh
-from poolgrad_lowering.model.ir.scopes import Node, Use, Value
+from poolgrad_lowering.model.ir.scopes import Node, Value
 
 Site = Lowered[MaxPoolGradient]
 Pool = LoweredPool[MaxPoolGradient]
@@ -96,26 +96,26 @@ def choose_forward_pools(
     families will use. The names of new values are added to `taken`.
     """
     pools, selected = _pools(sites), dict[Hashable, LoweredOp]()
-    verdicts = {place: attempt(_select, pool, target, bodies, selected) for place, pool in pools.items()}
+    verdicts = {recorder: attempt(_select, pool, target, bodies, selected) for recorder, pool in pools.items()}
     measured = _refuse_used_indices(sites, used, pools, verdicts)
     if _refuse_by_plan(sites, verdicts):  # the nodes around a pool that stays may use another pool's Indices
         measured = _refuse_used_indices(sites, used, pools, verdicts)
     lowered = {
-        place: _lowered_pool(pools[place], op, taken, keeps_name=place in measured)
-        for place, op in verdicts.items()
+        recorder: _lowered_pool(pools[recorder], op, taken, keeps_name=recorder in measured)
+        for recorder, op in verdicts.items()
         if isinstance(op, LoweredOp)
     }
     return [_with_forward(site, verdicts, lowered) for site in sites], list(lowered.values())
 
 
-def _pools(sites: Iterable[Site]) -> dict[Use, _Pool]:
-    """Return the pools that could be lowered, by the position of their node."""
-    pools: dict[Use, _Pool] = {}
-    owners: dict[Node, Use] = {}  # one ReduceMax can give the maxima of several ArgMax nodes
+def _pools(sites: Iterable[Site]) -> dict[Node, _Pool]:
+    """Return the pools that could be lowered, by the node that records their indices."""
+    pools: dict[Node, _Pool] = {}
+    owners: dict[Node, Node] = {}  # one ReduceMax can give the maxima of several ArgMax nodes
     for site in sites:
-        place, pool = _place(site.gradient), _pool(site.gradient)
-        if place is not None and pool is not None and owners.setdefault(pool.node, place) == place:
-            pools.setdefault(place, pool)
+        recorder, pool = site.gradient.recorder, _pool(site.gradient)
+        if recorder is not None and pool is not None and owners.setdefault(pool.node, recorder) is recorder:
+            pools.setdefault(recorder, pool)
     return pools
 
 
@@ -128,12 +128,6 @@ def _pool(gradient: MaxPoolGradient) -> _Pool | None:
     own = node.output(1) or gradient.known_argmax.value
     y, recorded = node.output(0), own if reduction is None else reduction.recorder.output(0)
     return None if y is None or recorded is None else _Pool(node, y, recorded, gradient)
-
-
-def _place(gradient: MaxPoolGradient) -> Use | None:
-    """The position of the node that records a gradient's indices."""
-    node = gradient.pool if gradient.reduction is None else gradient.reduction.recorder
-    return None if node is None else Use(node.scope, node.position)
 
 
 def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[Hashable, LoweredOp]) -> LoweredOp:
@@ -154,38 +148,38 @@ def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[
 
 
 def _refuse_used_indices(
-    sites: Sequence[Site], used: Sequence[Value], pools: Mapping[Use, _Pool], verdicts: dict[Use, LoweredOp | Refusal]
-) -> set[Use]:
+    sites: Sequence[Site], used: Sequence[Value], pools: Mapping[Node, _Pool], verdicts: dict[Node, LoweredOp | Refusal]
+) -> set[Node]:
     """Refuse the pools whose Indices have a use outside the lowered gradients, other than of their shape.
 
-    Returns the places of the remaining pools whose Indices have uses of their shape. A pool that stays keeps the
+    Returns the recorders of the remaining pools whose Indices have uses of their shape. A pool that stays keeps the
     operands of its gradients alive, which may use another pool's Indices; so the search is repeated until no pool is
     added.
     """
     while True:
-        lowered = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], LoweredOp)}
+        lowered = {recorder: pool for recorder, pool in pools.items() if isinstance(verdicts[recorder], LoweredOp)}
         use_counts = UseCounts([*used, *_used_after(sites, lowered)])
         for site in sites:
             producer = site.gradient.dx.value.producer
             if producer is not None:
                 dead_region(producer, use_counts)
-        read = {place: pool for place, pool in lowered.items() if use_counts.left(pool.recorded)}
-        found = {place: pool for place, pool in read.items() if not _is_measured(pool, use_counts)}
+        read = {recorder: pool for recorder, pool in lowered.items() if use_counts.left(pool.recorded)}
+        found = {recorder: pool for recorder, pool in read.items() if not _is_measured(pool, use_counts)}
         if not found:
             return set(read)
         what = "the Indices of '{}' are used outside the lowered gradients"
         verdicts.update(
-            {place: Refusal(Code.FORWARD_READERS, what, (pool.node.label,)) for place, pool in found.items()}
+            {recorder: Refusal(Code.FORWARD_READERS, what, (pool.node.label,)) for recorder, pool in found.items()}
         )
 
 
-def _refuse_by_plan(sites: Sequence[Site], verdicts: dict[Use, LoweredOp | Refusal]) -> bool:
+def _refuse_by_plan(sites: Sequence[Site], verdicts: dict[Node, LoweredOp | Refusal]) -> bool:
     """Refuse the lowerable pools of sites whose `forward` is a refusal; return whether there are any."""
     refused = {
-        place: site.forward
+        recorder: site.forward
         for site in sites
         if isinstance(site.forward, Refusal)
-        if (place := _place(site.gradient)) is not None and isinstance(verdicts.get(place), LoweredOp)
+        if (recorder := site.gradient.recorder) is not None and isinstance(verdicts.get(recorder), LoweredOp)
     }
     verdicts.update(refused)
     return bool(refused)
@@ -204,12 +198,12 @@ def _is_measured(pool: _Pool, use_counts: UseCounts) -> bool:
     return measures == use_counts.left(recorded)
 
 
-def _used_after(sites: Sequence[Site], lowered: Mapping[Use, _Pool]) -> Iterable[Value]:
+def _used_after(sites: Sequence[Site], lowered: Mapping[Node, _Pool]) -> Iterable[Value]:
     """Yield the model's values that lowered nodes will use: x, grad, and the indices of pools that stay."""
     for site in sites:
         yield site.gradient.x.value
         yield site.gradient.grad.value
-        if _place(site.gradient) not in lowered:
+        if site.gradient.recorder not in lowered:
             yield site.gradient.known_argmax.value
     yield from first_outputs(missing_outputs(sites))  # a pool that is lowered reads x, which is used anyway
 
@@ -217,23 +211,21 @@ def _used_after(sites: Sequence[Site], lowered: Mapping[Use, _Pool]) -> Iterable
 def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> Pool:
     new = None if keeps_name else fresh(f"{pool.y.name}/argmax", taken)
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
-    gradient, reduction = pool.gradient, pool.gradient.reduction
-    x, is_flat = gradient.x.value, gradient.x.view is View.FLAT
+    x, is_flat = pool.gradient.x.value, pool.gradient.x.view is View.FLAT
     viewed = Value(pool.node.scope, fresh(f"{pool.y.name}/x", taken)) if is_flat else x
-    nodes = [pool.node] if reduction is None else [pool.node, reduction.recorder]
-    place = min(nodes, key=lambda node: node.position)
-    return Pool(pool.node, op, gradient, x, viewed, pool.y, argmax, place)
+    place = min(pool.node, pool.gradient.recorder or pool.node, key=lambda node: node.position)
+    return Pool(pool.node, op, pool.gradient, x, viewed, pool.y, argmax, place)
 
 
-def _with_forward(site: Site, verdicts: Mapping[Use, LoweredOp | Refusal], lowered: Mapping[Use, Pool]) -> Site:
-    place = _place(site.gradient)
-    verdict = verdicts.get(place) if place is not None else None
-    if place is None or verdict is None:
+def _with_forward(site: Site, verdicts: Mapping[Node, LoweredOp | Refusal], lowered: Mapping[Node, Pool]) -> Site:
+    recorder = site.gradient.recorder
+    if recorder is None or recorder not in verdicts:
         what = "no single node computes the pooled tensor and the indices of '{}'"
         return replace(site, forward=Refusal(Code.FORWARD_SOURCE, what, (site.gradient.dx.value.name,)))
-    if place not in lowered:
+    verdict = verdicts[recorder]
+    if recorder not in lowered:
         return replace(site, forward=verdict)
-    pool, own = lowered[place], site.gradient
+    pool, own = lowered[recorder], site.gradient
     x = Operand(pool.viewed) if own.x_shape == pool.gradient.x_shape else own.x
     gradient = replace(own, x=x, argmax=Operand(pool.argmax), numbering=Numbering.PLANE)
     return replace(site, gradient=gradient, forward=verdict)

@@ -63,6 +63,11 @@ class MaxPoolGradient(Gradient):
         return self.pool if self.reduction is None else None
 
     @property
+    def recorder(self) -> Node | None:
+        """The node that records the indices, the pool or an ArgMax; None if it is not known."""
+        return self.pool if self.reduction is None else self.reduction.recorder
+
+    @property
     def known_argmax(self) -> Operand:
         """The argmax of a gradient that has one: every one, once the rewrite has named the outputs that it adds."""
         if self.argmax is None:
