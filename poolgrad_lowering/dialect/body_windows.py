@@ -46,15 +46,6 @@ def average_window(
     }
 
 
-def average_difference(values: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
-    """Return a text on the first attribute of an average pool that is not as Ascend's attributes say, or None."""
-    for name in (KERNEL, STRIDES, PADS, OUTPUT_PADDING, COUNTED, UNCOUNTED, DIVISOR):
-        found = list(values[name]) if isinstance(values[name], tuple) else values[name]
-        if found != expected[name]:
-            return f"{name} is {found}, and by Ascend's attributes it is {expected[name]}"
-    return None
-
-
 def onnx_window(
     kernel: Sequence[int],
     strides: Sequence[int],

@@ -222,9 +222,13 @@ def window_flaw(values: Mapping[str, Any]) -> str | None:
         if window.begin != window.end or window.begin > window.kernel // 2:
             return f"attribute pads has {window.begin} and {window.end} for a window of {window.kernel}"
     ceil, padded, divisor = bool(values["ceil_mode"]), counts_padding(values), values["divisor_override"]
-    expected = body_windows.average_window(spatial, ceil=ceil, count_include_pad=padded, divisor=divisor)
-    difference = body_windows.average_difference(values, expected)
-    return None if difference is None else f"the window attributes contradict each other: {difference}"
+    for_body = body_windows.average_window(spatial, ceil=ceil, count_include_pad=padded, divisor=divisor)
+    for name, expected in for_body.items():
+        found = list(values[name]) if isinstance(values[name], tuple) else values[name]
+        if found != expected:
+            what = f"{name} is {found}, and by Ascend's attributes it is {expected}"
+            return f"the window attributes contradict each other: {what}"
+    return None
 
 
 def windows_of(values: Mapping[str, Any]) -> list[AxisWindow]:

@@ -16,8 +16,9 @@ from poolgrad_lowering.model.diagnostics.codes import Refusal
 from poolgrad_lowering.model.diagnostics.diagnostic import Status
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.metadata import layer_of
+from poolgrad_lowering.model.ir.scopes import canonical_domain
 from poolgrad_lowering.patterns import broken_plugins
-from poolgrad_lowering.report.notes import Operators, count_operators, edited, notes
+from poolgrad_lowering.report.notes import Operators, count_operators, notes
 from poolgrad_lowering.report.report import AnchorReport, OperatorCount, Report
 
 
@@ -54,8 +55,10 @@ def recounted(counts: Sequence[OperatorCount], model: ModelProto) -> tuple[Opera
 
 
 def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tuple[OperatorCount, ...]:
-    removed = (node for replacement in replaced for node in replacement.region.producers)
-    after = edited(before, removed, (node for replacement in replaced for node in replacement.nodes))
+    """Return the counts before and after the replacements; operators that are gone have the count 0 after."""
+    after = before.copy()
+    after.subtract([node.op for node in {node for one in replaced for node in one.region.producers}])
+    after.update((canonical_domain(node.domain), node.op_type) for one in replaced for node in one.nodes)
     return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
 
 

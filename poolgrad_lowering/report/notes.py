@@ -2,16 +2,13 @@
 
 """Notes on a model as a whole: no gradients in it, a model that is lowered already, damage by another tool.
 
-They come from operators and names alone, and never decide what is lowered. The operators are counted before and after
-the lowering.
+They come from operators and names alone, and never decide what is lowered.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-
-from onnx import NodeProto
+from collections.abc import Iterator
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.targets import TARGETS, Target
@@ -19,7 +16,6 @@ from poolgrad_lowering.model.diagnostics.diagnostic import Severity
 from poolgrad_lowering.model.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.model.diagnostics.text import counted, either
 from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.model.ir.scopes import Node, canonical_domain
 from poolgrad_lowering.report.damage import damages, declared_element_type, dialect_nodes, is_body
 from poolgrad_lowering.report.report import Note
 
@@ -34,14 +30,6 @@ def count_operators(index: ModelIndex) -> Operators:
         if not is_body(scope.root.proto):
             found.update({op: len(positions) for op, positions in scope.by_op.items()})
     return found
-
-
-def edited(before: Operators, removed: Iterable[Node], added: Iterable[NodeProto]) -> Operators:
-    """Return the counts of a model after an edit; operators that are gone have the count 0."""
-    after = before.copy()
-    after.subtract(Counter([node.op for node in set(removed)]))
-    after.update((canonical_domain(node.domain), node.op_type) for node in added)
-    return after
 
 
 def notes(
