@@ -6,69 +6,58 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from poolgrad_lowering.dialect import OPS, Op
+from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.runtime.self_test.poolings import Pooling
 from poolgrad_lowering.runtime.self_test.reference import Array, Gradient
 
 
-@dataclass(frozen=True)
-class AverageCase:
-    """An operator with windows that it can express."""
+def is_exact(pooling: Pooling) -> bool:
+    """Whether all divisors are powers of two, so that sums of whole numbers are exact in every arithmetic."""
+    return all(divisor & (divisor - 1) == 0 for divisor, _ in _divided(pooling))
 
-    op: Op
-    pooling: Pooling
 
-    @property
-    def grad_shape(self) -> tuple[int, ...]:
-        """The shape of the incoming gradient."""
-        return (*self.pooling.x_shape[:2], *map(len, self.pooling.windows()))
+def average_gradient(pooling: Pooling, grad: Array, epsilon: float) -> Gradient:
+    """Return the gradient of x by the definition.
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether all divisors are powers of two, so that sums of whole numbers are exact in every arithmetic."""
-        return all(divisor & (divisor - 1) == 0 for divisor, _ in self._divided())
+    A term is g / d, or g · (1 / d) with the reciprocal rounded to the element type. For n terms the tolerance is
+    (n + 2) · epsilon · Σ|terms|, where `epsilon` is the type's relative spacing; see `reference.gradient`.
+    """
+    x_shape = pooling.x_shape
+    total, magnitude, count = np.zeros((3, *x_shape))
+    for divisor, (window, box) in _divided(pooling):
+        term = grad[window].astype(np.float64) / divisor
+        term = term.reshape(*term.shape, *[1] * (len(x_shape) - 2))
+        total[box] += term
+        magnitude[box] += np.abs(term)
+        count[box] += 1
+    return Gradient(total, (count + 2) * epsilon * magnitude)
 
-    def gradient(self, grad: Array, epsilon: float) -> Gradient:
-        """Return the gradient of x by the definition.
 
-        A term is g / d, or g · (1 / d) with the reciprocal rounded to the element type. For n terms the tolerance is
-        (n + 2) · epsilon · Σ|terms|, where `epsilon` is the type's relative spacing; see `reference.gradient`.
-        """
-        x_shape = self.pooling.x_shape
-        total, magnitude, count = np.zeros((3, *x_shape))
-        for divisor, (window, box) in self._divided():
-            term = grad[window].astype(np.float64) / divisor
-            term = term.reshape(*term.shape, *[1] * (len(x_shape) - 2))
-            total[box] += term
-            magnitude[box] += np.abs(term)
-            count[box] += 1
-        return Gradient(total, (count + 2) * epsilon * magnitude)
+def _counts(pooling: Pooling) -> list[list[int]]:
+    """The number of elements that each window counts along each axis."""
+    windows = pooling.windows()
+    if not pooling.count_include_pad:
+        return [[window.stop - window.start for window in axis] for axis in windows]
+    axes = zip(pooling.x_shape[2:], pooling.kernel, pooling.strides, pooling.pads, windows, strict=True)
+    return [
+        [min(kernel, size + 2 * pad - number * stride) for number in range(len(axis))]
+        for size, kernel, stride, pad, axis in axes
+    ]
 
-    def _counts(self) -> list[list[int]]:
-        """The number of elements that each window counts along each axis."""
-        pooling, windows = self.pooling, self.pooling.windows()
-        if not pooling.count_include_pad:
-            return [[window.stop - window.start for window in axis] for axis in windows]
-        axes = zip(pooling.x_shape[2:], pooling.kernel, pooling.strides, pooling.pads, windows, strict=True)
-        return [
-            [min(kernel, size + 2 * pad - number * stride) for number in range(len(axis))]
-            for size, kernel, stride, pad, axis in axes
-        ]
 
-    def _divided(self) -> list[tuple[int, tuple[Any, Any]]]:
-        """The divisor of each window, with its position in the gradient and its elements of x."""
-        windows, counts, every = self.pooling.windows(), self._counts(), (slice(None), slice(None))
-        found = []
-        for position in itertools.product(*(range(len(axis)) for axis in windows)):
-            box = tuple(axis[number] for axis, number in zip(windows, position, strict=True))
-            counted = math.prod(axis[number] for axis, number in zip(counts, position, strict=True))
-            found.append((self.pooling.divisor or counted, (every + position, every + box)))
-        return found
+def _divided(pooling: Pooling) -> list[tuple[int, tuple[Any, Any]]]:
+    """The divisor of each window, with its position in the gradient and its elements of x."""
+    windows, counts, every = pooling.windows(), _counts(pooling), (slice(None), slice(None))
+    found = []
+    for position in itertools.product(*(range(len(axis)) for axis in windows)):
+        box = tuple(axis[number] for axis, number in zip(windows, position, strict=True))
+        counted = math.prod(axis[number] for axis, number in zip(counts, position, strict=True))
+        found.append((pooling.divisor or counted, (every + position, every + box)))
+    return found
 
 
 _POOLINGS = (
@@ -88,4 +77,5 @@ _POOLINGS = (
 
 _OPERATORS = tuple(op for op in OPS.values() if op.is_gradient and not op.has_argmax)
 
-AVERAGE_CASES = tuple(AverageCase(op, pooling) for op in _OPERATORS for pooling in _POOLINGS if pooling.suits(op))
+AVERAGE_CASES = tuple((op, pooling) for op in _OPERATORS for pooling in _POOLINGS if pooling.suits(op))
+"""Each operator with windows that it can express."""

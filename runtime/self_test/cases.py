@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from poolgrad_lowering.dialect import OPS, Op
-from poolgrad_lowering.dialect.aclnn_functions import MAX_POOL_2D_FUNCTION
 from poolgrad_lowering.runtime.self_test.poolings import Pooling
 
 
@@ -33,23 +32,11 @@ ELEMENT_TYPES = (
 
 
 @dataclass(frozen=True)
-class Family:
-    """A max pool of the dialect and its gradient."""
+class Case:
+    """A max pool of the dialect and its gradient, with windows that they can express."""
 
     pool: Op
     gradient: Op
-
-    @property
-    def orders_nan(self) -> bool:
-        """Whether CANN documents the pool's behaviour for NaN and −inf: not for aclnnMaxPool2dWithIndices."""
-        return all(MAX_POOL_2D_FUNCTION not in functions for functions in self.pool.functions.values())
-
-
-@dataclass(frozen=True)
-class Case:
-    """A family with windows that it can express."""
-
-    family: Family
     pooling: Pooling
 
 
@@ -58,8 +45,6 @@ def _pool_of(gradient: Op) -> Op:
     pools = (op for op in OPS.values() if not op.is_gradient and op.ranks == gradient.ranks)
     return next(op for op in pools if op.is_adaptive == gradient.is_adaptive)
 
-
-FAMILIES = tuple(Family(_pool_of(op), op) for op in OPS.values() if op.is_gradient and op.has_argmax)
 
 _POOLINGS = (
     Pooling("1-D", (2, 3, 12), (3,), (3,), (0,)),
@@ -75,4 +60,6 @@ _POOLINGS = (
     Pooling("adaptive 3-D, uneven", (2, 2, 5, 6, 7), output_size=(2, 4, 3)),
 )
 
-CASES = tuple(Case(family, pooling) for family in FAMILIES for pooling in _POOLINGS if pooling.suits(family.gradient))
+_GRADIENTS = tuple(op for op in OPS.values() if op.is_gradient and op.has_argmax)
+
+CASES = tuple(Case(_pool_of(op), op, pooling) for op in _GRADIENTS for pooling in _POOLINGS if pooling.suits(op))

@@ -12,14 +12,10 @@ from typing import NamedTuple
 
 from poolgrad_lowering.dialect import Op
 from poolgrad_lowering.model.io.onnxruntime import quoted
-from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
-from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
-from poolgrad_lowering.runtime.self_test.operator_checks import (
-    check_average,
-    check_gradient,
-    check_pool,
-    check_recorded,
-)
+from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES
+from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES
+from poolgrad_lowering.runtime.self_test.operator_checks import check_gradient, check_pool, check_recorded
+from poolgrad_lowering.runtime.self_test.poolings import Pooling
 from poolgrad_lowering.runtime.self_test.recorded import recorded
 from poolgrad_lowering.runtime.self_test.session_checks import SESSION_CHECKS
 from poolgrad_lowering.runtime.self_test.sessions import CloseError, DifferentError, RefusedError
@@ -49,9 +45,9 @@ class Outcome(NamedTuple):
 
 def all_checks() -> list[Check]:
     """Return all checks: gradients of max pools, of average pools, pools, recorded calls, sessions."""
-    gradients = [_of_operator(case, case.family.gradient, check_gradient) for case in CASES]
-    pools = [_of_operator(case, case.family.pool, check_pool) for case in CASES]
-    averages = [_of_operator(case, case.op, check_average) for case in AVERAGE_CASES]
+    gradients = [_of_operator(case.gradient, case.pooling, check_gradient) for case in CASES]
+    pools = [_of_operator(case.pool, case.pooling, check_pool) for case in CASES]
+    averages = [_of_operator(*case, check_gradient) for case in AVERAGE_CASES]
     operators = [check for checks in gradients + averages + pools for check in checks]
     for op in {call.op.name: call.op for call in recorded()}.values():
         operators += _of_types("as recorded", op, max(op.ranks), partial(check_recorded, op))
@@ -79,8 +75,8 @@ def _run_check(check: Check, backend: str) -> tuple[str, str | None]:
     return "ok", None
 
 
-def _of_operator(case: Case | AverageCase, op: Op, check: Callable[..., None]) -> list[Check]:
-    return _of_types(case.pooling.title, op, len(case.pooling.x_shape), partial(check, case))
+def _of_operator(op: Op, pooling: Pooling, check: Callable[..., None]) -> list[Check]:
+    return _of_types(pooling.title, op, len(pooling.x_shape), partial(check, op, pooling))
 
 
 def _of_types(title: str, op: Op, rank: int, check: Callable[..., None]) -> list[Check]:

@@ -5,14 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from poolgrad_lowering.runtime.self_test.cases import ElementType
+from poolgrad_lowering.runtime.self_test.reference import Array
 
-Array = npt.NDArray[Any]
 _SEED = 20
 
 

@@ -14,7 +14,6 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, Op, function_body
 from poolgrad_lowering.dialect.op import Part
-from poolgrad_lowering.runtime.self_test.average_cases import AverageCase
 from poolgrad_lowering.runtime.self_test.cases import Case, ElementType
 from poolgrad_lowering.runtime.self_test.poolings import Pooling
 
@@ -23,45 +22,30 @@ _IR_VERSION = 10  # the newest that every supported onnxruntime loads
 _Dims = Sequence[int | str]
 
 
-def pool_model(case: Case, element: ElementType) -> onnx.ModelProto:
+def pool_model(op: Op, pooling: Pooling, element: ElementType) -> onnx.ModelProto:
     """Return a model x → y, argmax."""
-    x_shape, y_shape = _shapes(case)
-    node = _node(case.family.pool, case.pooling, ["x_cast"], ["y_cast", "argmax"])
+    node = _node(op, pooling, ["x_cast"], ["y_cast", "argmax"])
     nodes = [_cast("x", "x_cast", element.onnx), node, _cast("y_cast", "y", TensorProto.FLOAT)]
-    outputs = [_float("y", y_shape), helper.make_tensor_value_info("argmax", TensorProto.INT32, y_shape)]
-    return _model(nodes, [_float("x", x_shape)], outputs, element.onnx)
+    outputs = [_float("y", pooling.pooled_shape), _argmax(pooling)]
+    return _model(nodes, [_float("x", pooling.x_shape)], outputs, element.onnx)
 
 
-def gradient_model(case: Case, element: ElementType) -> onnx.ModelProto:
-    """Return a model x, grad, argmax → dx."""
-    x_shape, y_shape = _shapes(case)
-    nodes = [
-        _cast("x", "x_cast", element.onnx),
-        _cast("grad", "grad_cast", element.onnx),
-        _gradient(case.family.gradient, case.pooling),
-        _cast("dx_cast", "dx", TensorProto.FLOAT),
-    ]
-    inputs = [
-        _float("x", x_shape),
-        _float("grad", y_shape),
-        helper.make_tensor_value_info("argmax", TensorProto.INT32, y_shape),
-    ]
-    return _model(nodes, inputs, [_float("dx", x_shape)], element.onnx)
-
-
-def average_model(case: AverageCase, element: ElementType) -> onnx.ModelProto:
-    """Return a model x, grad → dx, of which x is used for its shape alone."""
-    x_shape = case.pooling.x_shape
-    nodes = [
-        _cast("x", "x_cast", element.onnx),
-        _cast("grad", "grad_cast", element.onnx),
+def gradient_model(op: Op, pooling: Pooling, element: ElementType) -> onnx.ModelProto:
+    """Return a model x, grad → dx, of a max pool's gradient x, grad, argmax → dx. Of x only the shape is used."""
+    sizes = [
         helper.make_node("Shape", ["x_cast"], ["long_sizes"], name="sizes_of_x"),
         helper.make_node("Cast", ["long_sizes"], ["sizes"], name="cast_sizes", to=TensorProto.INT32),
-        _gradient(case.op, case.pooling),
+    ]
+    nodes = [
+        _cast("x", "x_cast", element.onnx),
+        _cast("grad", "grad_cast", element.onnx),
+        *(sizes if op.position(Part.SIZES) is not None else []),
+        _node(op, pooling, [_VALUES[operand.part] for operand in op.inputs], ["dx_cast"]),
         _cast("dx_cast", "dx", TensorProto.FLOAT),
     ]
-    inputs = [_float("x", x_shape), _float("grad", case.grad_shape)]
-    return _model(nodes, inputs, [_float("dx", x_shape)], element.onnx)
+    inputs = [_float("x", pooling.x_shape), _float("grad", pooling.pooled_shape)]
+    inputs += [_argmax(pooling)] if op.has_argmax else []
+    return _model(nodes, inputs, [_float("dx", pooling.x_shape)], element.onnx)
 
 
 def chain_model(case: Case) -> onnx.ModelProto:
@@ -69,24 +53,14 @@ def chain_model(case: Case) -> onnx.ModelProto:
     axes = range(len(case.pooling.kernel))
     x_shape, y_shape = (["N", "C", *(f"{letter}{axis}" for axis in axes)] for letter in "xy")
     nodes = [
-        _node(case.family.pool, case.pooling, ["x"], ["y", "argmax"]),
-        _node(case.family.gradient, case.pooling, ["x", "grad", "argmax"], ["dx"]),
+        _node(case.pool, case.pooling, ["x"], ["y", "argmax"]),
+        _node(case.gradient, case.pooling, ["x", "grad", "argmax"], ["dx"]),
     ]
     inputs = [_float("x", x_shape), _float("grad", y_shape)]
     return _model(nodes, inputs, [_float("y", y_shape), _float("dx", x_shape)], TensorProto.FLOAT)
 
 
-def _shapes(case: Case) -> tuple[_Dims, _Dims]:
-    """The shapes of x and y."""
-    x_shape = case.pooling.x_shape
-    return x_shape, [*x_shape[:2], *map(len, case.pooling.windows())]
-
-
 _VALUES = {Part.X: "x_cast", Part.GRAD: "grad_cast", Part.ARGMAX: "argmax", Part.SIZES: "sizes"}
-
-
-def _gradient(op: Op, pooling: Pooling) -> onnx.NodeProto:
-    return _node(op, pooling, [_VALUES[operand.part] for operand in op.inputs], ["dx_cast"])
 
 
 def _node(op: Op, pooling: Pooling, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.NodeProto:
@@ -99,6 +73,10 @@ def _cast(source: str, result: str, to: int) -> onnx.NodeProto:
 
 def _float(name: str, shape: _Dims) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def _argmax(pooling: Pooling) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info("argmax", TensorProto.INT32, pooling.pooled_shape)
 
 
 def _model(

@@ -34,6 +34,11 @@ class Pooling:
         """Whether the operator can express it."""
         return len(self.x_shape) in op.ranks and bool(self.output_size) == op.is_adaptive
 
+    @property
+    def pooled_shape(self) -> tuple[int, ...]:
+        """The shape of the pooled output."""
+        return (*self.x_shape[:2], *map(len, self.windows()))
+
     def windows(self) -> list[Windows]:
         """Return the windows of each spatial axis of x."""
         return self.windows_of(self.x_shape)

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from poolgrad_lowering.dialect import OPS, Op
-from poolgrad_lowering.runtime.self_test.average_cases import AverageCase
-from poolgrad_lowering.runtime.self_test.cases import ELEMENT_TYPES, FAMILIES, Case, ElementType
+from poolgrad_lowering.runtime.self_test.cases import ELEMENT_TYPES, ElementType
 from poolgrad_lowering.runtime.self_test.poolings import Pooling
 from poolgrad_lowering.runtime.self_test.reference import Array
 
@@ -46,12 +45,6 @@ class Recorded:
             return (bits.astype(np.uint32) << 16).view(np.float32)
         return bits.view(np.float16 if self.element.name == "float16" else np.float32).astype(np.float32)
 
-    @property
-    def case(self) -> Case | AverageCase:
-        """The case of the self-test with this operator and these windows."""
-        families = [family for family in FAMILIES if self.op in (family.pool, family.gradient)]
-        return Case(families[0], self.pooling) if families else AverageCase(self.op, self.pooling)
-
 
 @cache
 def recorded() -> tuple[Recorded, ...]:
@@ -76,7 +69,6 @@ def recorded() -> tuple[Recorded, ...]:
 
 def _shapes(op: Op, pooling: Pooling) -> dict[str, tuple[int, ...]]:
     """The shapes of a call's tensors, in the order of the file."""
-    x = pooling.x_shape
-    pooled = (*x[:2], *map(len, pooling.windows()))
+    x, pooled = pooling.x_shape, pooling.pooled_shape
     argmax = {"argmax": pooled} if op.has_argmax else {}
     return {"grad": pooled, **argmax, "y": x} if op.is_gradient else {"x": x, **argmax, "y": pooled}

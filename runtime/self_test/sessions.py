@@ -9,19 +9,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime
 from poolgrad_lowering.runtime.assignment import assignment
 from poolgrad_lowering.runtime.library import get_ep_name
+from poolgrad_lowering.runtime.self_test.reference import Array
 from poolgrad_lowering.runtime.session import create_session
 
 if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
-Array = npt.NDArray[Any]
 _ERRORS_ONLY = 3  # onnxruntime's severity
 
 

@@ -15,7 +15,7 @@ import pytest
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.runtime.doctor import diagnose
 from poolgrad_lowering.runtime.self_test import operator_checks, tester, worker
-from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, AverageCase
+from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, average_gradient
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES
 from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks, perform
 from poolgrad_lowering.runtime.self_test.data import special, spread, ties, whole
@@ -31,7 +31,8 @@ from tests.oracles.training_operators import average_pool_grad, average_windows_
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hardware.md").read_text(encoding="utf-8")
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
-BY_TITLE = {case.pooling.title + case.family.pool.name: case.pooling for case in CASES}
+AVERAGES = {pooling.title: pooling for _, pooling in AVERAGE_CASES}
+BY_TITLE = {case.pooling.title + case.pool.name: case.pooling for case in CASES}
 
 
 @pytest.fixture(autouse=True)
@@ -290,10 +291,9 @@ def test_overlapping_windows_have_sums_that_are_rounded() -> None:
         assert (gradient(case.x_shape, grad, argmax, 2.0**-element.fraction_bits).tolerance > 0).any()
 
 
-@pytest.mark.parametrize("case", AVERAGE_CASES, ids=lambda case: case.op.name + case.pooling.title)
-def test_the_reference_of_averages_is_the_definition(case: AverageCase) -> None:
-    pooling = case.pooling
-    grad = spread(case.grad_shape, ELEMENT_TYPES[0]).astype(np.float64)
+@pytest.mark.parametrize("pooling", AVERAGES.values(), ids=AVERAGES)
+def test_the_reference_of_averages_is_the_definition(pooling: Pooling) -> None:
+    grad = spread(pooling.pooled_shape, ELEMENT_TYPES[0]).astype(np.float64)
     if pooling.output_size:
         windows = [adaptive_windows(*axis) for axis in zip(pooling.x_shape[2:], pooling.output_size, strict=True)]
         expected = average_windows_grad(grad, pooling.x_shape, windows)
@@ -308,14 +308,15 @@ def test_the_reference_of_averages_is_the_definition(case: AverageCase) -> None:
             counts_padding=pooling.count_include_pad,
             divisor=pooling.divisor or None,
         )
-    found = case.gradient(grad, 2.0**-23)
+    found = average_gradient(pooling, grad, 2.0**-23)
     np.testing.assert_allclose(found.y, expected, rtol=1e-12)
     assert not pooling.title.endswith("padded") or (expected == 0).any()
 
 
 def test_another_average_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = AverageCase.gradient
-    monkeypatch.setattr(AverageCase, "gradient", lambda self, grad, epsilon: original(self, 2 * grad, epsilon))
+    monkeypatch.setattr(
+        operator_checks, "average_gradient", lambda pooling, grad, epsilon: average_gradient(pooling, 2 * grad, epsilon)
+    )
     for title, what in (("2-D", "dx of whole numbers"), ("2-D overlapping", "dx of rounded sums")):
         outcome = perform(check_of("AvgPool3DGrad", title), "host")
         assert outcome.status == "different"
