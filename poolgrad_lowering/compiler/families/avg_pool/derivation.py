@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGradient
 from poolgrad_lowering.compiler.families.shared import derivation as shared
 from poolgrad_lowering.compiler.families.verdicts import Lowered
-from poolgrad_lowering.model.windows import AdaptiveWindows
+from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow
 
 
 def derivation(site: Lowered[AveragePoolGradient]) -> shared.Derivation:
     """Return the derivation of the lowered gradient."""
     gradient = site.gradient
     windows = shared.chosen_windows(site.op, len(gradient.x_shape) - 2, pads_of_axis=2)
-    axes = shared.derived_axes(gradient, site.op, windows, lambda axis: _steps(gradient, axis))
+    axes = shared.derived_axes(gradient, site.op, windows, _steps)
     return shared.Derivation(_text(gradient), len(gradient.x_shape), _roles(gradient), axes)
 
 
@@ -39,11 +39,5 @@ def _roles(gradient: AveragePoolGradient) -> tuple[shared.OperandRole, ...]:
     return tuple(shared.OperandRole(what, name, gradient.element_type, shape) for what, name, shape in present)
 
 
-def _steps(gradient: AveragePoolGradient, axis: shared.Axis) -> Iterator[shared.Step]:
-    if isinstance(gradient.windows, AdaptiveWindows):
-        return
-    window = gradient.windows.axis(axis.number, axis.size)
-    if window is None:
-        return
-    yield from shared.auto_pad(gradient.windows, window, axis)
-    yield from shared.on_canvas(window, axis) if axis.chosen.before or axis.chosen.after else shared.exact(window, axis)
+def _steps(window: AxisWindow, axis: shared.Axis) -> Iterator[shared.Step]:
+    return shared.on_canvas(window, axis) if axis.chosen.before or axis.chosen.after else shared.exact(window, axis)

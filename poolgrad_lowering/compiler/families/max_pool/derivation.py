@@ -15,7 +15,7 @@ from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradien
 from poolgrad_lowering.compiler.families.shared import derivation as shared
 from poolgrad_lowering.compiler.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.dialect.aclnn_windows import widened
-from poolgrad_lowering.model.windows import AdaptiveWindows, AxisWindow
+from poolgrad_lowering.model.windows import AxisWindow
 
 
 def derivation(site: Lowered[MaxPoolGradient]) -> shared.Derivation:
@@ -29,7 +29,7 @@ def derivation(site: Lowered[MaxPoolGradient]) -> shared.Derivation:
 
 def _axes(gradient: MaxPoolGradient, op: LoweredOp, *, forward: bool) -> tuple[shared.AxisDerivation, ...]:
     windows = shared.chosen_windows(op, len(gradient.x_shape) - 2)
-    return shared.derived_axes(gradient, op, windows, lambda axis: _steps(gradient, axis, forward=forward))
+    return shared.derived_axes(gradient, op, windows, shared.exact if forward else _steps)
 
 
 def _roles(gradient: MaxPoolGradient) -> tuple[shared.OperandRole, ...]:
@@ -42,21 +42,9 @@ def _roles(gradient: MaxPoolGradient) -> tuple[shared.OperandRole, ...]:
     )
 
 
-def _steps(gradient: MaxPoolGradient, axis: shared.Axis, *, forward: bool) -> Iterator[shared.Step]:
-    if isinstance(gradient.windows, AdaptiveWindows):
-        ratio = {"I": axis.size.static, "n": axis.pooled.static}
-        yield shared.Step.of("kernel and stride", "I / n", ratio, axis.chosen.kernel)
-        return
-    window = gradient.windows.axis(axis.number, axis.size)
-    if window is None:
-        return
-    yield from shared.auto_pad(gradient.windows, window, axis)
-    if forward:
-        yield from shared.exact(window, axis)
-    elif (axis.chosen.kernel, axis.chosen.pad) == (widened(window).kernel, widened(window).pad):
-        yield from _direct(window, axis)
-    else:
-        yield from shared.on_canvas(window, axis)
+def _steps(window: AxisWindow, axis: shared.Axis) -> Iterator[shared.Step]:
+    is_direct = (axis.chosen.kernel, axis.chosen.pad) == (widened(window).kernel, widened(window).pad)
+    return _direct(window, axis) if is_direct else shared.on_canvas(window, axis)
 
 
 def _direct(window: AxisWindow, axis: shared.Axis) -> Iterator[shared.Step]:

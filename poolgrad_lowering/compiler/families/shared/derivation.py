@@ -91,7 +91,6 @@ def _pads(windows: PoolAttributes) -> str:
 class Axis(NamedTuple):
     """One axis: sizes of x and the output, the window of the lowered operator with its margins, and its rounding."""
 
-    number: int
     size: Dim
     pooled: Dim
     chosen: AclnnWindow
@@ -99,16 +98,27 @@ class Axis(NamedTuple):
 
 
 def derived_axes(
-    gradient: Gradient, op: LoweredOp, windows: Sequence[AclnnWindow] | None, steps: Callable[[Axis], Iterator[Step]]
+    gradient: Gradient,
+    op: LoweredOp,
+    windows: Sequence[AclnnWindow] | None,
+    steps: Callable[[AxisWindow, Axis], Iterator[Step]],
 ) -> tuple[AxisDerivation, ...]:
-    """Return the derivation of each spatial axis. `windows` are those of the operator; None if it has no attributes."""
-    sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
+    """Return the derivation of each spatial axis. `windows` are those of the operator; None if it has no attributes.
+
+    `steps` are those from the pool's own windows, with its pads as numbers, to the operator's.
+    """
+    pool, sizes = gradient.windows, list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
     found = []
     for number, (name, (size, count)) in enumerate(zip("DHW"[-len(sizes) :], sizes, strict=True)):
+        made: list[Step] = []
         if windows is None:
-            made = _uneven(size, count)
-        else:
-            made = steps(Axis(number, size, count, windows[number], op.attributes["ceil_mode"] == 1))
+            made += _uneven(size, count)
+        elif isinstance(pool, AdaptiveWindows):
+            ratio = {"I": size.static, "n": count.static}
+            made.append(Step.of("kernel and stride", "I / n", ratio, windows[number].kernel))
+        elif (window := pool.axis(number, size)) is not None:
+            axis = Axis(size, count, windows[number], op.attributes["ceil_mode"] == 1)
+            made += [*_auto_pad(pool, window, axis), *steps(window, axis)]
         found.append(AxisDerivation(name, size, count, tuple(made)))
     return tuple(found)
 
@@ -126,7 +136,7 @@ def chosen_windows(op: LoweredOp, rank: int, pads_of_axis: int = 1) -> list[Acln
     return [AclnnWindow(kernel, stride, pad, *margin) for kernel, stride, pad, margin in rows]
 
 
-def auto_pad(pool: PoolAttributes, window: AxisWindow, axis: Axis) -> Iterator[Step]:
+def _auto_pad(pool: PoolAttributes, window: AxisWindow, axis: Axis) -> Iterator[Step]:
     """The pads of SAME_*: their sum t and its halves; the larger half is at the end (UPPER) or the begin (LOWER)."""
     if not pool.auto_pad.startswith("SAME"):
         return
