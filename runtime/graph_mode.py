@@ -44,7 +44,7 @@ def for_graph_mode(
 
     path = Path(model) if isinstance(model, (str, os.PathLike)) else None
     try:
-        prepared = _parsed(model)
+        prepared = parsed(model)
         folder = None if path is None else ModelFolder.of_file(path)
         outcome = prepare_for_graph_mode(prepared, ExternalData(folder))
     except (OSError, DecodeError) as error:
@@ -56,7 +56,7 @@ def for_graph_mode(
     return prepared.SerializeToString(), outcome.has_proven_indices
 
 
-def _parsed(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> onnx.ModelProto:
+def parsed(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> onnx.ModelProto:
     """Return the model as a message that may be changed. Raises `OSError` and `DecodeError`."""
     import onnx  # noqa: PLC0415 - importing the runtime must not load onnx
 

@@ -21,7 +21,7 @@ from poolgrad_lowering.runtime.cann_provider import (
     require_one_precision,
     set_defaults,
 )
-from poolgrad_lowering.runtime.graph_mode import for_graph_mode
+from poolgrad_lowering.runtime.graph_mode import for_graph_mode, parsed
 from poolgrad_lowering.runtime.library import get_ep_name
 from poolgrad_lowering.runtime.registration import provider_devices, register
 
@@ -163,16 +163,10 @@ def _report_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, 
 
 def _index(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ModelIndex | None:
     """Return the index of a model, or None if it cannot be read as one, for example in onnxruntime's own format."""
-    import onnx  # noqa: PLC0415 - only failures need the model's nodes
-
-    from poolgrad_lowering.model.ir.index import ModelIndex  # noqa: PLC0415 - as above
+    from poolgrad_lowering.model.ir.index import ModelIndex  # noqa: PLC0415 - only failures need the model's nodes
 
     try:
-        if isinstance(model, bytes):
-            model = onnx.load_from_string(model)
-        elif isinstance(model, (str, os.PathLike)):
-            model = onnx.load(os.fspath(model), load_external_data=False)
-        return ModelIndex(model)
+        return ModelIndex(parsed(model))
     except Exception:  # nothing has checked the model
         return None
 
