@@ -23,13 +23,13 @@ class AveragePoolGradient(Gradient):
     * `x`: a value of shape `x_shape` and of the same type, whose elements are not read; None if the form has none
     * `count_include_pad`: whether divisor(o) counts the elements of window o in the padding too, or those of x alone
     * `divisor`: the divisor of all windows; 0 if each one is counted
-    * `spelled`: whether it is written out in operators of ONNX, and no operator of a training runtime
+    * `in_onnx`: whether it is written out in operators of ONNX: GE has ConvTranspose, Gather and ReduceSum
     """
 
     x: Operand | None
     count_include_pad: bool = False
     divisor: int = 0
-    spelled: bool = False
+    in_onnx: bool = False
 
     @property
     def reads_x(self) -> bool:
@@ -44,13 +44,8 @@ class AveragePoolGradient(Gradient):
     @property
     def selected_by(self) -> Hashable:
         """The windows, how they count, the shapes, the element type, and whether there is a value of x's shape."""
-        counting = self.count_include_pad, self.divisor, self.spelled
+        counting = self.count_include_pad, self.divisor, self.in_onnx
         return repr(self.windows), counting, self.x_shape, self.pooled_shape, self.element_type, self.x is None
-
-    @property
-    def in_onnx(self) -> bool:
-        """Whether it is written out: GE has ConvTranspose, Gather and ReduceSum."""
-        return self.spelled
 
 
 def verify_gradient(facts: Facts, gradient: AveragePoolGradient) -> None:

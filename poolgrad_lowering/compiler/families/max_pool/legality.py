@@ -157,14 +157,13 @@ def window_attributes(
     """Return the attributes of an operator with windows and an int32 argmax. Axes that x lacks have a kernel of 1."""
     op = OPS[name]
     missing = op.axes - len(windows)
-    layout = next(str(attribute.default) for attribute in op.attributes if attribute.name == "data_format")
     return {
         "ksize": [1] * missing + [window.kernel for window in windows],
         "strides": [1] * missing + [window.stride for window in windows],
         "pads": [0] * missing + [window.pad for window in windows],
         "dilation": [1] * missing + list(dilations or [1] * len(windows)),
         "ceil_mode": int(ceil),
-        "data_format": layout,
+        "data_format": str(op.data_format),
         **({op.index_type: INT32_CODE} if op.index_type else {}),
     }
 

@@ -200,7 +200,7 @@ def written_gradient(
                 pooled_shape=shapes[1],
                 count_include_pad=padded,
                 divisor=divisor,
-                spelled=True,
+                in_onnx=True,
             )
             if all(map(fits_reshape, given)):
                 found.append((len(given), gradient))
