@@ -17,8 +17,6 @@ them, so a gradient of −0.0 arrives as +0.0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from poolgrad_lowering.compiler.analysis.provenance import Numbering, of_no_pool
 from poolgrad_lowering.compiler.families.gradient import Operand, View, form
 from poolgrad_lowering.compiler.families.max_pool.gradient import MaxPoolGradient
@@ -40,13 +38,8 @@ _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload whe
 _GRAD, _DIM, _INDICES, _SIZES, _KEEPDIM = range(5)
 _FORWARD_DIM, _FORWARD_KEEPDIM = 1, 2
 
-
-class _Reduction(NamedTuple):
-    """A maximum over one axis: its input, the axis as written, and whether the axis stays with size 1."""
-
-    x: Value
-    axis: int | None
-    keepdims: bool | None
+_Named = tuple[int | None, bool | None]
+"""The axis as a node names it, and whether it stays with size 1; None where it is not constant."""
 
 
 @form(
@@ -61,50 +54,52 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     grad, recorded, dx = node.input(_GRAD), node.input(_INDICES), node.output(0)
     if grad is None or recorded is None or dx is None:
         raise Refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
-    forward = _forward(facts, recorded)
-    x_shape = facts.shape(forward.x)
+    x, named = _forward(facts, recorded)
+    x_shape = facts.shape(x)
     if x_shape is None:
-        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", forward.x.name)
-    axis = _axis(facts, node, forward, len(x_shape))
-    keepdims = bool(forward.keepdims)
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", x.name)
+    axis, keepdims = _reduced(facts, node, x, named, len(x_shape))
     pooled_shape = axis_maximum.reduced_shape(x_shape, axis)
     given = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
     if (sizes := facts.integers(node.input(_SIZES))) != x_shape:
         what = "'{}' gives sizes {}, '{}' has {}"
-        raise Refuse(Code.DX_SHAPE, what, node.label, Shown(sizes), forward.x.name, Shown(x_shape))
+        raise Refuse(Code.DX_SHAPE, what, node.label, Shown(sizes), x.name, Shown(x_shape))
     check_shape(facts, Code.GRAD_SHAPE, grad, given)
     view = View.SAME if keepdims else View.FLAT
-    pooled = Pooled(forward.x, stated_element_type(facts, forward.x, grad, dx), x_shape, pooled_shape)
+    pooled = Pooled(x, stated_element_type(facts, x, grad, dx), x_shape, pooled_shape)
     gradient = pooled.gradient(Operand(grad, view), Operand(recorded, view), Operand(dx), Numbering.AXIS)
     return axis_maximum.with_whole_reduction(
         facts, axis_maximum.as_max_pool(gradient, axis), facts.behind_views(recorded, "ArgMax")
     )
 
 
-def _forward(facts: Facts, recorded: Value) -> _Reduction:
-    """The maximum whose positions are the indices."""
+def _forward(facts: Facts, recorded: Value) -> tuple[Value, _Named]:
+    """The input of the maximum whose positions are the indices, and the axis that it names."""
     source = recorded.origin
     check_not_constant(source)
     node = source.producer
     if node is not None and (x := node.input(0)) is not None:
         if node.is_a("ArgMax"):
-            return _Reduction(x, integer(node, "axis"), boolean(node, "keepdims"))
+            return x, (integer(node, "axis"), boolean(node, "keepdims"))
         if aten_operator(facts, node) in _FORWARD and source == node.output(1):
-            return _Reduction(x, _number(facts, node, _FORWARD_DIM), flag(facts, node, _FORWARD_KEEPDIM))
+            return x, (_number(facts, node, _FORWARD_DIM), flag(facts, node, _FORWARD_KEEPDIM))
     raise of_no_pool(facts, source, "indices come from '{}', which are no positions of a maximum over an axis")
 
 
-def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
-    """The reduced axis, which both nodes name alike."""
-    stated, keepdims = _number(facts, node, _DIM), flag(facts, node, _KEEPDIM)
-    axes = [axis % rank for axis in (stated, forward.axis) if axis is not None and -rank <= axis < rank]
-    if len(axes) != 2 or keepdims is None or forward.keepdims is None:
+def _reduced(facts: Facts, node: Node, x: Value, named: _Named, rank: int) -> tuple[int, bool]:
+    """The reduced axis and whether it stays, which both nodes name alike."""
+    both = (_number(facts, node, _DIM), flag(facts, node, _KEEPDIM)), named
+    found = [
+        (axis % rank, keepdims)
+        for axis, keepdims in both
+        if axis is not None and -rank <= axis < rank and keepdims is not None
+    ]
+    if len(found) != 2:
         raise out_of_range(node)
-    axis, other = axes
-    if axis != other or keepdims != forward.keepdims:
+    if found[0] != found[1]:
         what = "'{}' reduces another axis, or otherwise, than the maximum of '{}'"
-        raise Refuse(Code.ATTRIBUTE_MISMATCH, what, node.label, forward.x.name)
-    return axis
+        raise Refuse(Code.ATTRIBUTE_MISMATCH, what, node.label, x.name)
+    return found[0]
 
 
 def _number(facts: Facts, node: Node, position: int) -> int | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.model.io.onnxruntime import import_onnxruntime
 from poolgrad_lowering.runtime.assignment import assignment
 from poolgrad_lowering.runtime.library import get_ep_name
 from poolgrad_lowering.runtime.self_test.reference import Array
@@ -20,8 +19,6 @@ from poolgrad_lowering.runtime.session import create_session
 if TYPE_CHECKING:
     import onnx
     import onnxruntime
-
-_ERRORS_ONLY = 3  # onnxruntime's severity
 
 
 class RefusedError(Exception):
@@ -41,11 +38,9 @@ def open_session(model: onnx.ModelProto, backend: str, **options: Any) -> onnxru
 
     Raises `RefusedError` if it does not claim one, and the errors of `create_session`.
     """
-    quiet = import_onnxruntime().SessionOptions()
-    quiet.log_severity_level = _ERRORS_ONLY
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # this function checks for it
-        session = create_session(model, backend=backend, session_options=quiet, **options)
+        session = create_session(model, backend=backend, **options)
     taken = [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
     left = [node.op_type for node in model.graph.node if node.domain == DOMAIN and node.op_type not in taken]
     if left:
