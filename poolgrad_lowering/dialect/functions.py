@@ -8,15 +8,16 @@ model, so a body is created for that opset.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from google.protobuf.message import Message
-from onnx import FunctionProto, NodeProto, TensorProto, parser
+from onnx import FunctionProto, TensorProto, parser
 
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Maximum, Op, default_proto
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.ir.graphs import remove_entries
+from poolgrad_lowering.model.ir.index import with_inner
 
 
 class NoFunctionBodyError(PoolgradError):
@@ -57,25 +58,16 @@ def function_body(
     to_x = f"CastLike({{}}, {described.value})" if more else f"Cast<to = {one}>({{}})"
     text = written.text(opset, index_type, None if types <= written.computed else to_x)
     body = parser.parse_function(f"{head} ({inputs}) => ({outputs}) {{{text}}}")
-    _name_nodes(body.node)
+    for node in with_inner(body.node):
+        # When onnxruntime inlines a body, it puts the calling node's name before these names, and names fused nodes
+        # after the nodes that they replace. Two fused nodes of nodes without names would have the same name.
+        node.name = node.output[0]
     for attribute in described.attributes:
         if attribute.required:
             body.attribute.append(attribute.name)
         else:
             body.attribute_proto.append(default_proto(attribute))
     return body
-
-
-def _name_nodes(nodes: Iterable[NodeProto]) -> None:
-    """Name each node after its first output.
-
-    When onnxruntime inlines a body, it puts the calling node's name before these names, and names fused nodes after the
-    nodes that they replace. Two fused nodes of nodes without names would have the same name.
-    """
-    for node in nodes:
-        node.name = node.output[0]
-        for attribute in node.attribute:
-            _name_nodes(attribute.g.node)
 
 
 def _require_body(op: Op, body: Body, opset: int, element_types: frozenset[int]) -> None:

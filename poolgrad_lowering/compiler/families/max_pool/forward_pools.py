@@ -50,16 +50,15 @@ def name_indices(sites: Sequence[Site], taken: set[str]) -> list[Site]:
     The model is not changed. `taken` are all names of the model; the new names are added to it.
     """
     named: dict[Node, Operand] = {}
+    found = []
     for site in sites:
-        pool = site.gradient.recording_pool
-        if site.gradient.argmax is None and pool is not None and pool not in named:
-            named[pool] = Operand(Value(pool.scope, fresh(f"{pool.proto.output[0]}/indices", taken)))
-    return [
-        replace(site, gradient=replace(site.gradient, argmax=named[pool]))
-        if site.gradient.argmax is None and (pool := site.gradient.recording_pool) is not None
-        else site
-        for site in sites
-    ]
+        gradient, pool = site.gradient, site.gradient.recording_pool
+        if gradient.argmax is None and pool is not None:
+            if pool not in named:
+                named[pool] = Operand(Value(pool.scope, fresh(f"{pool.proto.output[0]}/indices", taken)))
+            gradient = replace(gradient, argmax=named[pool])
+        found.append(replace(site, gradient=gradient))
+    return found
 
 
 def missing_outputs(sites: Sequence[Site]) -> dict[Node, str]:

@@ -37,10 +37,6 @@ class SiteWriter(NodeWriter):
         """Append a Constant of int64 values and return its output's name."""
         return self.write("Constant", [], hint, value=numpy_helper.from_array(np.asarray(values, np.int64)))
 
-    def transpose(self, source: str, permutation: Sequence[int], hint: str, *, output: str | None = None) -> str:
-        """Append a Transpose of `source` and return its output's name."""
-        return self.write("Transpose", [source], hint, output=output, perm=list(permutation))
-
     def reshape(self, source: str, shape: Shape, hint: str, *, output: str | None = None) -> str:
         """Append a Reshape of `source`, whose new shape has at most one symbolic size; return its output's name."""
         target = self.constant([-1 if dim.static is None else dim.static for dim in shape], f"{hint}_shape")
@@ -51,7 +47,7 @@ def write_grad(writer: SiteWriter, gradient: Gradient) -> str:
     """Return the incoming gradient in the pooled shape, channels second. A flat one needs a shape for Reshape."""
     grad, view = gradient.grad.value.name, gradient.grad.view
     if view is View.CHANNELS_LAST:
-        return writer.transpose(grad, channels_to_second(len(gradient.x_shape)), "grad")
+        return writer.write("Transpose", [grad], "grad", perm=channels_to_second(len(gradient.x_shape)))
     return grad if view is View.SAME else writer.reshape(grad, gradient.pooled_shape, "grad")
 
 
@@ -64,7 +60,8 @@ def write_dx(writer: SiteWriter, gradient: Gradient, op: LoweredOp, inputs: Sequ
     if op.canvas:
         result = _off_canvas(writer, result, gradient, op, plain)
     if view is View.CHANNELS_LAST:
-        writer.transpose(result, channels_to_last(len(gradient.x_shape)), "channels_last", output=dx)
+        order = channels_to_last(len(gradient.x_shape))
+        writer.write("Transpose", [result], "channels_last", output=dx, perm=order)
     elif view is View.FLAT:
         writer.reshape(result, gradient.dx.shape or gradient.x_shape, "view", output=dx)
 
