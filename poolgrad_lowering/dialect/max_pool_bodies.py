@@ -179,9 +179,8 @@ def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
     return _positions(opset) + choice + _RESULT.format(index_type=index_type, as_given=as_given(opset))
 
 
-def gathered_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
+def gathered_pool_text(opset: int, index_type: int, _: str | None) -> str:
     """As `adaptive_pool_text`, with ReduceMax for y and ArgMax for argmax, NaN included, in x's own type."""
-    del narrow  # no element is computed with
     return _reduced_text(opset, index_type, "", "elements")
 
 
@@ -266,12 +265,11 @@ _WHOLE = """
 """
 
 
-def reduced_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
+def reduced_pool_text(opset: int, index_type: int, _: str | None) -> str:
     """Return nodes in ONNX text that compute y and argmax (of `index_type`, a `TensorProto.DataType`) from x.
 
-    They are default-domain operators of `opset`, and compute in x's own type, so `narrow` is not used.
+    They are default-domain operators of `opset`, and compute in x's own type.
     """
-    del narrow
     return _WHOLE.format(index_type=index_type, as_given=as_given(opset), **reduced_axis(opset))
 
 

@@ -54,8 +54,7 @@ class LoweringResult:
 
         decisions = None if self.decide is None else self.decide()
         is_same = decisions is not None and describe(decisions).anchors == self.report.anchors
-        drawing = first_site(decisions) if decisions is not None and is_same else None
-        return self.report._repr_html_() + ("" if drawing is None else drawing.to_html())
+        return self.report._repr_html_() + (first_site(decisions) if decisions is not None and is_same else "")
 
 
 def _decide_again(model: ModelProto, options: Options, limits: Limits, folder: ModelFolder | None) -> Decisions | None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
@@ -163,32 +163,25 @@ def _content(elements: np.ndarray[Any, Any]) -> str:
 _CLASS = "poolgrad-drawing"
 
 
-class SiteDrawing(NamedTuple):
-    """A site before and after its lowering. `name` is its layer, or its identifier if the layer is not known."""
+def first_site(decisions: Decisions) -> Markup:
+    """Return the first site before and after its lowering, for a part of a page of other origin; empty without a site.
 
-    name: str
-    before: Graph
-    after: Graph
-
-    def to_html(self) -> str:
-        """Return both drawings with their own style sheet, for a part of a page of other origin."""
-        figures = [
-            element("figure", element("figcaption", caption), svg(graph, caption), style="margin: 0 1.5rem 0 0")
-            for when, graph in (("before", self.before), ("after", self.after))
-            for caption in [f"{shown(self.name)} {when}"]
-        ]
-        style = element("style", Markup(scoped(f".{_CLASS}")))
-        frame = "display: flex; flex-wrap: wrap; overflow-x: auto; padding: 0.5rem; color: #1c2024; background: #fff"
-        return element("div", style, *figures, class_=_CLASS, style=frame)
-
-
-def first_site(decisions: Decisions) -> SiteDrawing | None:
-    """Return the drawing of the first site, None if there is none."""
+    The drawings have their own style sheet. They are named by the site's layer, or its identifier without one.
+    """
     site = next(iter(decisions.joined.sites), None)
     if site is None:
-        return None
+        return Markup()
     replaced = decisions.replaced
     [replacement] = [one for one in replaced if one.site == site.site]
     pools = [one for one in replaced if one.site is None and one.root == site.gradient.pool]
-    parts = Parts(decisions.facts, [replacement, *pools])
-    return SiteDrawing(replacement.layer or site.site, parts.before(site, replacement), parts.after(site, replacement))
+    parts, name = Parts(decisions.facts, [replacement, *pools]), shown(replacement.layer or site.site)
+    figures = [
+        element("figure", element("figcaption", caption), svg(graph, caption), style="margin: 0 1.5rem 0 0")
+        for caption, graph in (
+            (f"{name} before", parts.before(site, replacement)),
+            (f"{name} after", parts.after(site, replacement)),
+        )
+    ]
+    style = element("style", Markup(scoped(f".{_CLASS}")))
+    frame = "display: flex; flex-wrap: wrap; overflow-x: auto; padding: 0.5rem; color: #1c2024; background: #fff"
+    return element("div", style, *figures, class_=_CLASS, style=frame)
