@@ -10,8 +10,13 @@ from __future__ import annotations
 
 from poolgrad_lowering.model.diagnostics.errors import LibraryMissingError, OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.assignment import AssignedNode, assignment, crossings
-from poolgrad_lowering.runtime.library import get_ep_name, get_ep_names, get_host_library_path, get_library_path
-from poolgrad_lowering.runtime.registration import register
+from poolgrad_lowering.runtime.library import (
+    get_ep_name,
+    get_ep_names,
+    get_host_library_path,
+    get_library_path,
+    register,
+)
 from poolgrad_lowering.runtime.session import create_session, get_backend
 from poolgrad_lowering.runtime.training_loop import TrainingLoop
 

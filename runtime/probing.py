@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs `probe` in other processes, for operations that can crash their process."""
+"""Runs operations in other processes that can crash their process: loads a library, queries a backend, and the like.
+
+    python probing.py ANSWER.json load LIBRARY
+    python probing.py ANSWER.json describe LIBRARY REQUEST
+    python probing.py ANSWER.json onnxruntime
+
+This file is also the program of these processes, and imports nothing of this package. The program writes its answer to
+a file, because a library may print.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-from poolgrad_lowering.runtime import probe
 
 _TIMEOUT = 120  # seconds; the first answer of a device can take long
 
@@ -22,10 +30,10 @@ class ProbeError(Exception):
 
 
 def ask(*question: str) -> Any:
-    """Return the answer of `probe` to a question. Raises `ProbeError` if it does not answer."""
+    """Return the answer of another process to a question. Raises `ProbeError` if it does not answer."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        command = [sys.executable, probe.__file__, str(answer), *question]
+        command = [sys.executable, __file__, str(answer), *question]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False)
         except subprocess.TimeoutExpired as error:
@@ -42,3 +50,35 @@ def exit_cause(code: int, stderr: bytes) -> str:
         return f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
     lines = stderr.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"its process ended with code {code}"
+
+
+def load(library: str) -> str:
+    """Load a library and return JSON's null."""
+    ctypes.CDLL(library)
+    return "null"
+
+
+def describe(library: str, request: str) -> str:
+    """Return the JSON text from the provider's function PoolgradDescribeRuntime."""
+    function = ctypes.CDLL(library).PoolgradDescribeRuntime
+    function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_char_p
+    answer: bytes = function(request.encode())
+    return answer.decode(errors="replace")  # paths may not be UTF-8
+
+
+def onnxruntime() -> str:
+    """Return the version of the onnxruntime that can be imported, as JSON."""
+    import onnxruntime  # noqa: PLC0415 - only this question needs it
+
+    return json.dumps(onnxruntime.__version__)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Answer the question of the command line."""
+    path, question, *rest = arguments
+    questions: dict[str, Callable[..., str]] = {"load": load, "describe": describe, "onnxruntime": onnxruntime}
+    Path(path).write_text(questions[question](*rest), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

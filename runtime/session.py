@@ -22,8 +22,7 @@ from poolgrad_lowering.runtime.cann_provider import (
     set_defaults,
 )
 from poolgrad_lowering.runtime.graph_mode import for_graph_mode, parsed
-from poolgrad_lowering.runtime.library import get_ep_name
-from poolgrad_lowering.runtime.registration import provider_devices, register
+from poolgrad_lowering.runtime.library import get_ep_name, provider_devices, register
 
 if TYPE_CHECKING:
     import onnx

@@ -26,8 +26,8 @@ def describe(home: Path, **environment: str) -> Any:
     """The provider library's description of the backend cann."""
     code = """
 import json
-from poolgrad_lowering.runtime import get_library_path, probe
-answer(json.loads(probe.describe(get_library_path(), "cann")))
+from poolgrad_lowering.runtime import get_library_path, probing
+answer(json.loads(probing.describe(get_library_path(), "cann")))
 """
     return run_python(code, ASCEND_HOME_PATH=str(home), **environment)
 

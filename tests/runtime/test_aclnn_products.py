@@ -17,8 +17,8 @@ from tools.operator_tables.tables import ROOT, SOCS, tables
 
 DESCRIBE = """
 import json
-from poolgrad_lowering.runtime import get_library_path, probe
-described = json.loads(probe.describe(get_library_path(), "cann"))
+from poolgrad_lowering.runtime import get_library_path, probing
+described = json.loads(probing.describe(get_library_path(), "cann"))
 answer([described["soc"], described["product"], described["problem"]])
 """
 

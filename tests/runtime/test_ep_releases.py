@@ -128,8 +128,8 @@ def test_every_function_takes_what_it_is_tried_with(soc: str) -> None:
     """The smallest call is legal for all functions on all products: no function is refused by mistake."""
     code = """
 import json
-from poolgrad_lowering.runtime import probe
-described = json.loads(probe.describe(get_library_path(), "host"))
+from poolgrad_lowering.runtime import probing
+described = json.loads(probing.describe(get_library_path(), "host"))
 answer([[row["functions"], row["missing"], row["refused"]] for row in described["operators"]])
 """
     rows = run(code, ACLNN_HOST_SOC=soc)
