@@ -1,28 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs all checks of the self-test in a separate process, and continues in a new process if that one ends."""
+"""Runs all checks of the self-test in a separate process, and continues in a new process if that one ends.
+
+    python tester.py BACKEND FIRST DESCRIPTOR
+
+This file is also the program of these processes, because a device's library may crash one. It performs the checks from
+number FIRST on, and writes a line of JSON for each, with the fields of `Outcome`, to the file descriptor. It ends after
+a check after which its process can no longer use the device.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 from poolgrad_lowering.runtime.doctor import Diagnosis, diagnose, routes
 from poolgrad_lowering.runtime.probing import ProbeError, exit_cause
-from poolgrad_lowering.runtime.self_test import worker
-from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks
+from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks, perform
 from poolgrad_lowering.runtime.self_test.result import Row, SelfTest
 
 Progress = Callable[[int, int, str], None]
 
 _SECONDS = 300.0  # for one check, as the first call of a kernel on a device may compile it
 _CRASHES = 5  # the number of crashed processes after which no other is started
+# acl's error codes after a failure of a kernel or the driver (ACL_ERROR_RT_AICORE_EXCEPTION and others).
+_DEVICE_FAILED = re.compile(r"failed with 507\d{3} ")
 _END = Check("the process ends", run=lambda _: None)
 
 
@@ -96,7 +105,7 @@ def _perform(count: int, backend: str, report: Callable[[Outcome], None]) -> Non
 def _work(backend: str, first: int) -> Iterator[Outcome | str]:
     """Yield the outcomes of a process that starts with check `first`; then, if it failed, the reason as text."""
     reader, writer = os.pipe()
-    command = [sys.executable, worker.__file__, backend, str(first), str(writer)]
+    command = [sys.executable, __file__, backend, str(first), str(writer)]
     with tempfile.TemporaryFile() as said, os.fdopen(reader, "rb", buffering=0):
         # The libraries of a device may print to standard output; that text can explain why the process ended.
         with subprocess.Popen(command, stdout=said, stderr=said, pass_fds=[writer]) as process:
@@ -130,3 +139,19 @@ def _lines(descriptor: int) -> Iterator[bytes]:
 def _read(file: IO[bytes]) -> bytes:
     file.seek(0)
     return file.read()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Perform the checks that the command line asks for."""
+    backend, first, descriptor = arguments
+    with os.fdopen(int(descriptor), "w", encoding="utf-8") as answers:
+        for check in all_checks()[int(first) :]:
+            outcome = perform(check, backend)
+            answers.write(json.dumps(outcome._asdict()) + "\n")
+            answers.flush()
+            if _DEVICE_FAILED.search(outcome.detail or ""):
+                return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

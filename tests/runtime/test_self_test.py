@@ -14,7 +14,7 @@ import pytest
 
 from poolgrad_lowering.entry.cli import main
 from poolgrad_lowering.runtime.doctor import diagnose
-from poolgrad_lowering.runtime.self_test import operator_checks, tester, worker
+from poolgrad_lowering.runtime.self_test import operator_checks, tester
 from poolgrad_lowering.runtime.self_test.average_cases import AVERAGE_CASES, average_gradient
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES
 from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks, perform
@@ -193,7 +193,7 @@ for number in range(int(first), {count}):
 def outcomes_of(path: Path, monkeypatch: pytest.MonkeyPatch, **program: Any) -> list[tuple[str, str | None]]:
     """The report on six checks with this program as the worker."""
     path.write_text(WORKER.format(**{"count": 6, "ends": [], "how": "pass", "at_end": ""} | program))
-    monkeypatch.setattr(worker, "__file__", str(path))
+    monkeypatch.setattr(tester, "__file__", str(path))
     found: list[Outcome] = []
     tester._perform(6, "cann", found.append)
     return [(outcome.status, outcome.detail) for outcome in found]
