@@ -78,19 +78,21 @@ def create_session(
     register()
     ort = import_onnxruntime()
     others = _others(ort, providers)
-    options = session_options if session_options is not None else _quiet(ort)
+    options = session_options
+    if options is None:
+        options = ort.SessionOptions()
+        options.log_severity_level = 3  # errors alone
     if options.use_deterministic_compute:  # onnxruntime does not pass it to plugin providers
         provider_options.setdefault("deterministic", "1")
     own = {"backend": backend, **{name: _text(value) for name, value in provider_options.items()}}
     device = _device(ort, options, own)
     given = source
     for name, other_options in others:
-        if name == CANN_PROVIDER:
+        if name == CANN_PROVIDER and is_graph_mode(other_options):
             set_defaults(other_options, device.ep_metadata["soc"])
-            if is_graph_mode(other_options):
-                require_one_precision(other_options)
-                given, are_proven = for_graph_mode(source, options, force=force)
-                own.setdefault("check_indices", "0" if are_proven else "1")
+            require_one_precision(other_options)
+            given, are_proven = for_graph_mode(source, options, force=force)
+            own.setdefault("check_indices", "0" if are_proven else "1")
     _add_providers(options, device, own, others)
     try:
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
@@ -108,13 +110,6 @@ def create_session(
     if not any(node.provider == get_ep_name() for node in assignment(session)):
         _report_no_node(source, require_nodes=require_nodes)
     return session
-
-
-def _quiet(ort: ModuleType) -> onnxruntime.SessionOptions:
-    """Return options with a log of errors alone."""
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    return options
 
 
 def get_backend(session: onnxruntime.InferenceSession | None = None) -> str:

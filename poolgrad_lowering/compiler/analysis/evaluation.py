@@ -43,11 +43,8 @@ class Evaluation:
         if self._depth >= _MAX_DEPTH:
             return None
         self._depth += 1
-        try:
-            found = self._compute(value)
-        finally:
-            self._depth -= 1
-        self._known[value] = found
+        found = self._known[value] = self._compute(value)
+        self._depth -= 1
         return found
 
     def _compute(self, value: Value) -> Array | None:

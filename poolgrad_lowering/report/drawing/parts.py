@@ -77,17 +77,17 @@ class Parts:
         if pool is not None and (pooled := pool.output(0)) is not None:
             results.append(pooled)
         literals |= self._literals(value for operation in operations for value in operation.inputs)
-        return draw(operations, results, self._describe_known, literals)
+        return draw(operations, results, self._describe, literals)
 
-    def _describe_known(self, value: Value) -> str:
-        """The description of a value of the model; empty for a new value, which has no facts."""
+    def _describe(self, value: Value) -> str:
+        """The element type and shape of a value; empty for a new one, of which there are no facts."""
         return value_text(self._facts, value) if value.scope.defines(value.name) else ""
 
     def _graph(self, nodes: Sequence[Node], kinds: dict[Node, Kind], results: Sequence[Value], *, cut: bool) -> Graph:
         ordered = sorted(nodes, key=lambda node: (node.scope.depth, node.scope.path, node.position))
         operations = [_existing(node, kinds[node]) for node in ordered if not node.is_a("Constant")]
         literals = self._literals(value for operation in operations for value in operation.inputs)
-        return draw(operations, results, lambda value: value_text(self._facts, value), literals, cut=cut)
+        return draw(operations, results, self._describe, literals, cut=cut)
 
     def _literals(self, values: Iterable[Value | None]) -> dict[Value, str]:
         """The contents of the values that are small constants."""

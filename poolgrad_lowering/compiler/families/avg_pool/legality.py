@@ -61,11 +61,10 @@ def counted(
         raise Refuse(Code.AVERAGE_DIVISORS, what, divisor, _LARGEST_DIVISOR)
     if divisor:
         return Counted(padded, divisor)
-    rows = [(axis, window, axis.extent, axis.pooled) for axis, window in zip(axes, windows, strict=True)]
     known = [
         (axis.window, window, size, count)
-        for axis, window, size, count in rows
-        if size is not None and count is not None
+        for axis, window in zip(axes, windows, strict=True)
+        if (size := axis.extent) is not None and (count := axis.pooled) is not None
     ]
     divisors = [own.elements(size, count, padded=padded) for own, _, size, count in known]
     if _is_divided_by_kernel(axes, windows) and not padded:

@@ -191,13 +191,13 @@ def stages(results: Iterable[tuple[Value, Spread]]) -> list[Stage]:
 def average(facts: Facts, found: Sequence[Stage], divided: Sequence[planes.Quotient]) -> AveragePoolGradient | None:
     """Return the gradient of the first stage that is divided by the numbers of elements of its windows, else None."""
     for made, values in found:
-        pool = pool_of(made)
-        for quotient in divided if pool is not None else ():
-            padded = None if pool is None else _counted(pool, made, quotient.scale.then(made.scale))
-            if pool is not None and padded is not None:
-                gradient = written(facts, quotient, made, values, pool, padded=padded)
-                if gradient is not None:
-                    return gradient
+        if (pool := pool_of(made)) is None:
+            continue
+        for quotient in divided:
+            padded = _counted(pool, made, quotient.scale.then(made.scale))
+            gradient = None if padded is None else written(facts, quotient, made, values, pool, padded=padded)
+            if gradient is not None:
+                return gradient
     return None
 
 
