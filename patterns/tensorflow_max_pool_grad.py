@@ -47,9 +47,10 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if x is None or pooled is None or grad is None:
         raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
     operator = gradient_operator(facts, node)
-    behind = arranged(pooled, len(operator.from_second))
+    behind = arranged(pooled, len(operator.to_second)).transposed(operator.to_second)
     pool = behind.value.producer
-    is_its_output = pool is not None and behind.value == pool.output(0) and behind.axes == tuple(operator.from_second)
+    is_in_order = behind.axes == tuple(range(len(behind.axes)))
+    is_its_output = pool is not None and behind.value == pool.output(0) and is_in_order
     if pool is None or not pool.is_a("MaxPool") or not is_its_output:
         raise Refuse(Code.NO_FORWARD_POOL, "'{}' is not the output of a MaxPool", pooled.name)
     return tensorflow_gradient(facts, operator, pool, x, grad)

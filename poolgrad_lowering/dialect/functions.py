@@ -55,7 +55,8 @@ def function_body(
     inputs = ", ".join(operand.name for operand in described.inputs)
     outputs = ", ".join(operand.name for operand in described.outputs)
     one, *more = sorted(types)
-    to_x = f"CastLike({{}}, {described.value})" if more else f"Cast<to = {one}>({{}})"
+    typed = next(operand.name for operand in described.inputs if operand.type_variable == VALUE)
+    to_x = f"CastLike({{}}, {typed})" if more else f"Cast<to = {one}>({{}})"
     text = written.text(opset, index_type, None if types <= written.computed else to_x)
     body = parser.parse_function(f"{head} ({inputs}) => ({outputs}) {{{text}}}")
     for node in with_inner(body.node):

@@ -164,11 +164,6 @@ class Op(NamedTuple):
         return tuple(sorted(self.functions))
 
     @property
-    def value(self) -> str:
-        """The name of the first input with the type of x and grad."""
-        return next(operand.name for operand in self.inputs if operand.type_variable == VALUE)
-
-    @property
     def axes(self) -> int:
         """The number of entries of per-axis attributes: the spatial axes of the largest rank."""
         return max(self.ranks) - 2

@@ -20,7 +20,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import static_integers
 from poolgrad_lowering.model.facts.shape_rules import permutation
 from poolgrad_lowering.model.ir.attributes import integers, text
-from poolgrad_lowering.model.ir.dims import channels_to_last, channels_to_second
+from poolgrad_lowering.model.ir.dims import channels_to_second
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes, Windows
@@ -94,12 +94,6 @@ class GradientOperator(NamedTuple):
         """The permutation from the operator's layout to ONNX's."""
         rank = len(self.windows.kernel) + 2
         return channels_to_second(rank) if self.channels_last else list(range(rank))
-
-    @property
-    def from_second(self) -> list[int]:
-        """The permutation from ONNX's layout to the operator's."""
-        rank = len(self.windows.kernel) + 2
-        return channels_to_last(rank) if self.channels_last else list(range(rank))
 
 
 def gradient_operator(facts: Facts, node: Node) -> GradientOperator:
