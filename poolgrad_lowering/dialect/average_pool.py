@@ -151,12 +151,8 @@ def windowed_average_text(opset: int, _: int, narrow: str | None, *, grad: str, 
     float32. The nodes are default-domain operators of `opset`.
     """
     numbers = _NUMBERS if opset >= OLDEST_NUMBERS_OPSET else _OLDER_NUMBERS
-    text = (
-        "\n    shape = Cast<to = 7>(orig_input_shape)"
-        + _CONSTANTS
-        + Template(_WINDOWED).safe_substitute(numbers=numbers)
-    )
-    return _filled(text + _result(narrow, y), opset, narrow, grad)
+    windowed = Template(_WINDOWED).safe_substitute(numbers=numbers)
+    return _filled(f"\n    shape = Cast<to = 7>(orig_input_shape){_CONSTANTS}{windowed}", opset, narrow, grad, y)
 
 
 def adaptive_average_text(opset: int, _: int, narrow: str | None, *, grad: str, y: str, shape: str) -> str:
@@ -164,33 +160,22 @@ def adaptive_average_text(opset: int, _: int, narrow: str | None, *, grad: str, 
 
     `shape` is the node that gives the shape of x. As `windowed_average_text` otherwise.
     """
-    axis = reduced_axis(opset)
     summed = "<keepdims = 0>(kept, third)" if opset >= _SUM_AXES_OPSET else "<axes = [2], keepdims = 0>(kept)"
-    text = (
-        f"\n    shape = {shape}"
-        + _CONSTANTS
-        + Template(_ADAPTIVE).safe_substitute(
-            window_bounds=Template(_BOUNDS).substitute(of="window", size="size", count="count"),
-            element_bounds=Template(_BOUNDS).substitute(of="element", size="count", count="size"),
-            position=POSITION.format(column="column_number", plane="windows"),
-            inside=INSIDE,
-            attribute=axis["attribute"],
-            operand=axis["operand"],
-            sums=f"sums = ReduceSum{summed}",
-        )
+    adaptive = Template(_ADAPTIVE).safe_substitute(
+        window_bounds=Template(_BOUNDS).substitute(of="window", size="size", count="count"),
+        element_bounds=Template(_BOUNDS).substitute(of="element", size="count", count="size"),
+        position=POSITION.format(column="column_number", plane="windows"),
+        inside=INSIDE,
+        sums=f"sums = ReduceSum{summed}",
+        **reduced_axis(opset),
     )
-    return _filled(text + _result(narrow, y), opset, narrow, grad)
+    return _filled(f"\n    shape = {shape}{_CONSTANTS}{adaptive}", opset, narrow, grad, y)
 
 
-def _result(narrow: str | None, y: str) -> str:
-    if narrow is None:
-        return f"    {y} = Reshape$sizes_of_zero(sums, shape)\n"
-    return f"    wide_y = Reshape$sizes_of_zero(sums, shape)\n    {y} = {narrow.format('wide_y')}\n"
-
-
-def _filled(text: str, opset: int, narrow: str | None, grad: str) -> str:
-    """Put in what both bodies have: the gradient's name and its conversion to float32, and how Reshape takes zeros."""
-    return Template(text).substitute(
+def _filled(text: str, opset: int, narrow: str | None, grad: str, y: str) -> str:
+    """Put in what both bodies have: the gradient's name and its conversion to float32, and the result from the sums."""
+    result, narrowing = (y, "") if narrow is None else ("wide_y", f"    {y} = {narrow.format('wide_y')}\n")
+    return Template(f"{text}    {result} = Reshape$sizes_of_zero(sums, shape)\n{narrowing}").substitute(
         grad=grad,
         terms=f"terms = {'Identity' if narrow is None else 'Cast<to = 1>'}(own_terms)",
         sizes_of_zero=as_given(opset),
