@@ -22,7 +22,7 @@ from poolgrad_lowering import lower
 ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_697,
-    "dialect": 2_245,
+    "dialect": 2_239,
     "entry": 3_721,
     "ge": 3_446,
     "model": 7_611,

@@ -60,8 +60,8 @@ INSIDE = """    fits_depth = Gather(fits, zero)
 """
 
 #: Computes `position`: for each window, in row-major order, the positions of its elements in a plane. The first axis of
-#: the tensors before it is D, H, W.
-_POSITIONS = """
+#: the tensors before it is D, H, W. Then the `elements` at these positions in all planes.
+_GATHERED = """
     zero = Constant<value = int64 {{0}}>()
     one = Constant<value = int64 {{1}}>()
     two = Constant<value = int64 {{2}}>()
@@ -102,12 +102,12 @@ _POSITIONS = """
     unbounded = Add(starts, steps)
     place = Min(unbounded, lasts)
 {position}    flat_position = Reshape(position, flat)
+    planes = Flatten<axis = 2>(x)
+    elements = Gather<axis = 1>(planes, position)
 """
 
 #: Rows are the windows of all planes, plane by plane; columns are the elements of a window.
 _CHOICE = """
-    planes = Flatten<axis = 2>(x)
-    elements = Gather<axis = 1>(planes, position)
     {rows} = Flatten<axis = 2>(elements)
 {widen}    lowest = Constant<value = float {{-inf}}>()
     is_nan = IsNaN(rows)
@@ -120,11 +120,6 @@ _CHOICE = """
     choice = Where(has_nan, last_nan, first_maximum)
     {row_values} = GatherElements<axis = 1>(rows, choice)
 {narrow}"""
-
-_ELEMENTS = """
-    planes = Flatten<axis = 2>(x)
-    elements = Gather<axis = 1>(planes, position)
-"""
 
 #: Computes `padded`: the elements, −inf in place of those that are beyond the end of a window.
 _FILL = """
@@ -176,7 +171,7 @@ def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
             row_values="wide_values",
             narrow=f"    row_values = {narrow.format('wide_values')}\n",
         )
-    return _positions(opset) + choice + _RESULT.format(index_type=index_type, as_given=as_given(opset))
+    return _gathered_text(opset, index_type, choice)
 
 
 def gathered_pool_text(opset: int, index_type: int, _: str | None) -> str:
@@ -191,16 +186,15 @@ def filled_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
 
 
 def _reduced_text(opset: int, index_type: int, fill: str, taken: str) -> str:
-    reduced = _REDUCED.format(taken=taken, **reduced_axis(opset))
-    return (
-        _positions(opset) + _ELEMENTS + fill + reduced + _RESULT.format(index_type=index_type, as_given=as_given(opset))
-    )
+    return _gathered_text(opset, index_type, fill + _REDUCED.format(taken=taken, **reduced_axis(opset)))
 
 
-def _positions(opset: int) -> str:
+def _gathered_text(opset: int, index_type: int, chosen: str) -> str:
+    """The body in which the nodes `chosen` make `row_values` and `choice` of the windows' elements."""
     axis = reduced_axis(opset)
     longest = f"ReduceMax<{axis['attribute']}keepdims = 0>(length{axis['operand']})"
-    return _POSITIONS.format(longest=longest, position=POSITION.format(column="element", plane="plane"))
+    gathered = _GATHERED.format(longest=longest, position=POSITION.format(column="element", plane="plane"))
+    return gathered + chosen + _RESULT.format(index_type=index_type, as_given=as_given(opset))
 
 
 def as_given(opset: int) -> str:
