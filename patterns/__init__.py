@@ -32,7 +32,7 @@ class BrokenPlugin(NamedTuple):
 
 
 def all_forms() -> tuple[Form, ...]:
-    """Every form: those of this package by name, then those of others. They are tried by priority."""
+    """Every form: those of this package by name, then those of others. They are tried by their `Form.order`."""
     return (*own_forms(), *_plugins()[0])
 
 

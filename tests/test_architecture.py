@@ -21,7 +21,7 @@ from poolgrad_lowering import lower
 
 ROOT = Path(__file__).parents[1]
 LINES = {
-    "compiler": 7_697,
+    "compiler": 7_705,
     "dialect": 2_239,
     "entry": 3_721,
     "ge": 3_446,

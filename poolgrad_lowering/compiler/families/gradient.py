@@ -96,6 +96,11 @@ class Form(NamedTuple):
     match: Callable[[Facts, Node], Gradient | None]
     priority: int = 100
 
+    @property
+    def order(self) -> tuple[int, str]:
+        """The sort key of the order in which forms are tried."""
+        return self.priority, self.name
+
 
 OWN_FORMS: dict[str, Form] = {}
 """The forms of this package by their names, as far as the modules of `patterns` were imported."""

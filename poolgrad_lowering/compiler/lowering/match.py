@@ -33,7 +33,7 @@ T = TypeVar("T")
 def match_anchors(index: ModelIndex, facts: Facts, choices: Choices) -> list[Verdict]:
     """Return a verdict for each anchor, scope by scope, in the order of the model's nodes."""
     by_op: dict[tuple[str, str], list[Form]] = {}
-    for form in sorted(all_forms(), key=lambda form: (form.priority, form.name)):
+    for form in sorted(all_forms(), key=lambda form: form.order):
         for op in form.anchors:
             by_op.setdefault(op, []).append(form)
     taken: set[str] = set()

@@ -112,7 +112,7 @@ def _pools(sites: Iterable[Site]) -> dict[Node, _Pool]:
     pools: dict[Node, _Pool] = {}
     owners: dict[Node, Node] = {}  # one ReduceMax can give the maxima of several ArgMax nodes
     for site in sites:
-        recorder, pool = site.gradient.recorder, _pool(site.gradient)
+        recorder, pool = _recorder(site.gradient), _pool(site.gradient)
         if recorder is not None and pool is not None and owners.setdefault(pool.node, recorder) is recorder:
             pools.setdefault(recorder, pool)
     return pools
@@ -127,6 +127,11 @@ def _pool(gradient: MaxPoolGradient) -> _Pool | None:
     own = node.output(1) or gradient.known_argmax.value
     y, recorded = node.output(0), own if reduction is None else reduction.recorder.output(0)
     return None if y is None or recorded is None else _Pool(node, y, recorded, gradient)
+
+
+def _recorder(gradient: MaxPoolGradient) -> Node | None:
+    """The node that records a gradient's indices, the pool or an ArgMax."""
+    return gradient.pool if gradient.reduction is None else gradient.reduction.recorder
 
 
 def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[Hashable, LoweredOp]) -> LoweredOp:
@@ -178,7 +183,7 @@ def _refuse_by_plan(sites: Sequence[Site], verdicts: dict[Node, LoweredOp | Refu
         recorder: site.forward
         for site in sites
         if isinstance(site.forward, Refusal)
-        if (recorder := site.gradient.recorder) is not None and isinstance(verdicts.get(recorder), LoweredOp)
+        if (recorder := _recorder(site.gradient)) is not None and isinstance(verdicts.get(recorder), LoweredOp)
     }
     verdicts.update(refused)
     return bool(refused)
@@ -202,7 +207,7 @@ def _used_after(sites: Sequence[Site], lowered: Mapping[Node, _Pool]) -> Iterabl
     for site in sites:
         yield site.gradient.x.value
         yield site.gradient.grad.value
-        if site.gradient.recorder not in lowered:
+        if _recorder(site.gradient) not in lowered:
             yield site.gradient.known_argmax.value
     yield from first_outputs(missing_outputs(sites))  # a pool that is lowered reads x, which is used anyway
 
@@ -212,12 +217,12 @@ def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bo
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
     x, is_flat = pool.gradient.x.value, pool.gradient.x.view is View.FLAT
     viewed = Value(pool.node.scope, fresh(f"{pool.y.name}/x", taken)) if is_flat else x
-    place = min(pool.node, pool.gradient.recorder or pool.node, key=lambda node: node.position)
+    place = min(pool.node, _recorder(pool.gradient) or pool.node, key=lambda node: node.position)
     return Pool(pool.node, op, pool.gradient, x, viewed, pool.y, argmax, place)
 
 
 def _with_forward(site: Site, verdicts: Mapping[Node, LoweredOp | Refusal], lowered: Mapping[Node, Pool]) -> Site:
-    recorder = site.gradient.recorder
+    recorder = _recorder(site.gradient)
     if recorder is None or recorder not in verdicts:
         what = "no single node computes the pooled tensor and the indices of '{}'"
         return replace(site, forward=Refusal(Code.FORWARD_SOURCE, what, (site.gradient.dx.value.name,)))
