@@ -67,7 +67,8 @@ class Arguments:
         """Return positional and keyword arguments and the target with other tensors in the place of these."""
         given = iter(tensors)
         leaves = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
-        return unflatten(leaves, self._structure)
+        *positional, keywords, target = unflatten(leaves, self._structure)
+        return tuple(value for each in positional for value in each.values()), keywords, target.get(names.TARGET)
 
 
 def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) -> Arguments:
@@ -81,17 +82,19 @@ def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) ->
     parameters = inspect.signature(model.forward).parameters.values()
     own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     own += [f"input_{position}" for position in range(len(own), len(positional))]
-    leaves, structure = flatten((positional, keywords, target))
+    pairs = zip(own, positional, strict=False)
+    named = [*({name: value} for name, value in pairs), keywords, {names.TARGET: target} if has_target else {}]
+    leaves, structure = flatten(named)
     tensors: dict[str, Tensor] = {}
-    for path, leaf in leaves:
+    for (_, *path), leaf in leaves:
         if isinstance(leaf, Tensor):
-            name = _name(own, path)
+            name = ".".join(path)
             if name in tensors or name == names.LEARNING_RATE:
                 raise ValueError(f"two inputs of the step would be '{name}': give the example inputs another name")
             tensors[name] = leaf
     if not tensors:
         raise ValueError("example_inputs hold no tensor of PyTorch; of an array, torch.from_numpy makes one")
-    everything = (*own[: len(positional)], *keywords, *([names.TARGET] if has_target else []))
+    everything = tuple(name for part in named for name in part)
     return Arguments(tensors, everything, tuple(leaf for _, leaf in leaves), structure)
 
 
@@ -114,13 +117,3 @@ def _divided(examples: Any, *, has_target: bool) -> tuple[tuple[Any, ...], dict[
             "example_inputs lack the target: they are the arguments of the model's forward, and behind them the target"
         )
     return tuple(examples[:-1]), {}, examples[-1]
-
-
-def _name(positional: Sequence[str], path: Sequence[str]) -> str:
-    """Return the name of a tensor in (positional arguments, keyword arguments, target) by its path."""
-    part, *rest = path
-    if part == "2":
-        return ".".join((names.TARGET, *rest))
-    if part == "0":
-        return ".".join((positional[int(rest[0])], *rest[1:]))
-    return ".".join(rest)
