@@ -173,7 +173,7 @@ def _place(causes: list[BaseException]) -> str:
     """Return the innermost function of the model that was running, or else of a layer of torch; nothing without one."""
     frames = _frames(causes)[::-1]
     of_layers = [each for each in frames if (file := Path(each.filename)).is_relative_to(_LAYERS) and file != _CALL]
-    found = [*filter(is_of_a_model, frames), *of_layers]
+    found = [*(each for each in frames if is_file_of_a_model(each.filename)), *of_layers]
     return function_of(found[0]) if found else ""
 
 
@@ -189,19 +189,15 @@ def running_place(outermost: CodeType) -> str | None:
     frame = sys._getframe()  # noqa: SLF001 - traceback reads the sources
     while frame.f_back is not None and frame.f_code is not outermost:
         if is_file_of_a_model(frame.f_code.co_filename):
-            return _function_of(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno)
+            file, name = frame.f_code.co_filename, frame.f_code.co_name
+            return function_of(traceback.FrameSummary(file, frame.f_lineno, name, lookup_line=False))
         frame = frame.f_back
     return None
 
 
-def is_of_a_model(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame runs code of neither torch, numpy, Python nor this package, nor what torch writes for a graph."""
-    return is_file_of_a_model(frame.filename)
-
-
 @functools.cache
 def is_file_of_a_model(file: str) -> bool:
-    """Whether a file is of a model, as `is_of_a_model`."""
+    """Whether a file is of neither torch, numpy, Python nor this package, nor code that torch writes for a graph."""
     path = Path(file)
     if file.startswith(_MADE) or path.suffix == ".pyx" or any(map(path.is_relative_to, _NO_MODELS)):
         return False
@@ -215,8 +211,4 @@ def is_own(filename: str) -> bool:
 
 def function_of(frame: traceback.FrameSummary) -> str:
     """Return the function that a frame runs, with file and line."""
-    return _function_of(frame.name, frame.filename, frame.lineno)
-
-
-def _function_of(name: str, file: str, line: int | None) -> str:
-    return f"{name} ({Path(file).name}, line {line})"
+    return f"{frame.name} ({Path(frame.filename).name}, line {frame.lineno})"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -53,13 +53,8 @@ def content(cell: Any) -> Any:
         return None
 
 
-def _has_fakes(held: Iterable[Any]) -> bool:
-    """Whether a tensor of a trace is among these, or in a container of them."""
-    for each in held:
-        if isinstance(each, dict):
-            found = _has_fakes((*each, *each.values()))
-        else:
-            found = _has_fakes(each) if isinstance(each, (list, tuple)) else isinstance(each, FakeTensor)
-        if found:
-            return True
-    return False
+def _has_fakes(held: Any) -> bool:
+    """Whether this is a tensor of a trace, or a container with one at any depth."""
+    if isinstance(held, dict):
+        held = (*held, *held.values())
+    return any(map(_has_fakes, held)) if isinstance(held, (list, tuple)) else isinstance(held, FakeTensor)

@@ -93,10 +93,6 @@ class RandomNumbersInBackwardError(RuntimeError):
     """Random numbers are drawn while gradients are computed."""
 
 
-class OtherDataError(RuntimeError):
-    """A tensor gets data of another shape or type."""
-
-
 class WithoutRandomNumbers(TorchDispatchMode):
     """While it is active, raises `RandomNumbersInBackwardError` when an operator draws random numbers."""
 
@@ -109,7 +105,7 @@ class WithoutRandomNumbers(TorchDispatchMode):
 class DataIsCopied(TorchFunctionMode):
     """While it is active, `tensor.data = value` copies the value: a trace records the copy, but not an assignment.
 
-    Raises `OtherDataError` if the value has another shape or type.
+    Raises `RuntimeError` if the value has another shape or type.
     """
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -117,7 +113,7 @@ class DataIsCopied(TorchFunctionMode):
             return function(*args, **(kwargs or {}))
         tensor, value = args
         if (tensor.shape, tensor.dtype) != (value.shape, value.dtype):
-            raise OtherDataError("the model gives `data` of a tensor another shape or type")
+            raise RuntimeError("the model gives `data` of a tensor another shape or type")
         with torch.no_grad():
             return tensor.data.copy_(value)
 

@@ -27,7 +27,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from poolgrad_lowering.torch.dynamic_shapes import Symbol as SizeSymbol
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import function_of, is_file_of_a_model, is_of_a_model, is_own, running_place
+from poolgrad_lowering.torch.explanations import function_of, is_file_of_a_model, is_own, running_place
 from poolgrad_lowering.torch.internals.branches import answer_without_error, asking_frame
 
 _TRIED = 100
@@ -113,7 +113,7 @@ class Symbols:
         tried = list(self._others())
         for guard in self._shapes.guards:
             place = guard.sloc.framework_loc
-            is_of_the_model = isinstance(place, FrameSummary) and is_of_a_model(place)
+            is_of_the_model = isinstance(place, FrameSummary) and is_file_of_a_model(place.filename)
             if not (is_of_the_model or isinstance(guard.expr, Eq)) or all(_holds(guard.expr, each) for each in tried):
                 continue
             asked = guard.expr.xreplace({own: Symbol(symbol.name) for own, symbol in self._symbols.items()})

@@ -98,7 +98,8 @@ def trace(
 def _takes_least(graph: fx.GraphModule, inputs: Mapping[str, Tensor], sizes: SymbolicSizes, symbol: Symbol) -> bool:
     """Whether the operators of a graph take the least value of a symbol, beside the sizes that the inputs have."""
     given = []
-    with FakeTensorMode(allow_non_fake_inputs=True), _without_logs_of_fakes():
+    logger = logging.getLogger(FakeTensorMode.__module__)  # an operator that refuses its operands is expected
+    with FakeTensorMode(allow_non_fake_inputs=True), patch.object(logger, "disabled", True):
         for name, tensor in inputs.items():
             shape = list(tensor.shape)
             for axis, size in sizes.get(name, {}).items():
@@ -109,17 +110,6 @@ def _takes_least(graph: fx.GraphModule, inputs: Mapping[str, Tensor], sizes: Sym
         except Exception:  # torch raises errors of many classes
             return False
     return True
-
-
-@contextmanager
-def _without_logs_of_fakes() -> Iterator[None]:
-    logger = logging.getLogger(FakeTensorMode.__module__)
-    before = logger.disabled
-    logger.disabled = True  # an operator that refuses its operands is expected
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 NUMBERS_DECIDE = (
