@@ -89,7 +89,7 @@ def is_written_in(graph: fx.GraphModule) -> Callable[[fx.Node], bool]:
 
 
 def _written_memories(graph: fx.GraphModule) -> set[int]:
-    operands = (operand for node in graph.graph.nodes for operand in _written_operands(node))
+    operands = (operand for node in graph.graph.nodes for operand in operands_in_memory(node, is_written=True))
     return set[int]().union(*map(_memories, operands))
 
 
@@ -100,19 +100,19 @@ def _memories(node: fx.Node) -> set[int]:
     return {each.untyped_storage()._cdata for each in tensors if isinstance(each, Tensor)}  # noqa: SLF001 - there is no other way
 
 
-def _written_operands(node: fx.Node) -> Iterator[fx.Node]:
-    """Yield the operands whose memory an operator writes to."""
+def operands_in_memory(node: fx.Node, *, is_written: bool) -> Iterator[fx.Node]:
+    """Yield the operands whose memory an operator writes to, and those that it returns views of unless `is_written`."""
     if not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
         return
     for position, argument in enumerate(node.target._schema.arguments):  # noqa: SLF001
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            given: Any = node.args[position] if position < len(node.args) else node.kwargs[argument.name]
+        if argument.alias_info is not None and (argument.alias_info.is_write or not is_written):
+            given: Any = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
             yield from given if isinstance(given, (list, tuple)) else [given]
 
 
 def changes_windows(graph: fx.GraphModule) -> bool:
     """Whether a traced graph writes to windows that `unfold` made of a tensor."""
-    views = [operand for node in graph.graph.nodes for operand in _written_operands(node)]
+    views = [operand for node in graph.graph.nodes for operand in operands_in_memory(node, is_written=True)]
     for view in views:
         if view.target is torch.ops.aten.unfold.default:
             return True

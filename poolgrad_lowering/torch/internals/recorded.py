@@ -16,6 +16,8 @@ from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, get_proxy_slot
 
+from poolgrad_lowering.torch.internals.graphs import operands_in_memory
+
 
 def _node(x: Tensor) -> fx.Node | None:
     """Return the node whose value a tensor is; None without a trace, or of a tensor that it does not know."""
@@ -71,15 +73,7 @@ def _is_constant(node: fx.Node) -> bool:
 
 def _has_its_memory(user: fx.Node, node: fx.Node) -> bool:
     """Whether an operator writes to the value of a node, or returns a view of it."""
-    if not isinstance(user.target, OpOverload):
-        return user.target is getitem
-    arguments = user.target._schema.arguments  # noqa: SLF001 - there is no other way
-    of_arguments = [*zip(arguments, user.args, strict=False)]
-    of_arguments += [(each, user.kwargs.get(each.name)) for each in arguments]
-    return any(
-        each.alias_info and node in (value if isinstance(value, (list, tuple)) else [value])
-        for each, value in of_arguments
-    )
+    return user.target is getitem or node in operands_in_memory(user, is_written=False)
 
 
 _DEEPEST = 8
@@ -97,7 +91,7 @@ def _computation(value: Any, depth: int) -> Any:
         return tuple(_computation(each, depth) for each in value)
     if not isinstance(value, fx.Node):
         return type(value), value  # 1 is equal to 1.0, of which integers become other numbers
-    if any(map(_writes, _with_its_memory(value))):
+    if any(any(operands_in_memory(each, is_written=True)) for each in _with_its_memory(value)):
         return object()  # the same operators give other numbers before a write
     if not depth or value.op != "call_function" or not _is_constant(value):
         return value
@@ -114,10 +108,6 @@ def _with_its_memory(node: fx.Node) -> Iterator[fx.Node]:
         bases = {base for base in own.all_input_nodes if _has_its_memory(own, base)}
         left += (views | bases) - found
         found |= views | bases
-
-
-def _writes(node: fx.Node) -> bool:
-    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable  # noqa: SLF001
 
 
 def largest_count(x: Tensor) -> int | None:
