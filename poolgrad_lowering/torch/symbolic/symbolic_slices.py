@@ -20,6 +20,13 @@ from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 aten = torch.ops.aten
 
 
+_DEFAULTS: dict[Any, tuple[Any, ...]] = {
+    aten.slice.Tensor: (None, 0, None, None, 1),
+    aten.slice_scatter.default: (None, None, 0, None, None, 1),
+}
+"""The arguments of the operators where none are given."""
+
+
 def select_by_positions(traced: fx.GraphModule, limits: Sequence[tuple[Any, int]]) -> None:
     """Select by positions what a traced graph slices from the first element of a known size to a symbolic end.
 
@@ -27,42 +34,28 @@ def select_by_positions(traced: fx.GraphModule, limits: Sequence[tuple[Any, int]
     may be. The gradient of such a slice, a part of zeros, is written to the positions.
     """
     graph, is_written = traced.graph, is_written_in(traced)
-    for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
-        x, axis, *bounds = _with_defaults(node.args, (None, 0, None, None, 1))
-        if _is_of_first(x, axis, bounds, limits) and not is_written(x):
-            _replace(graph, node, bounds[1], lambda positions, x=x, axis=axis: (x, axis, positions))
-    for node in graph.find_nodes(op="call_function", target=aten.slice_scatter.default):
-        x, part, axis, *bounds = _with_defaults(node.args, (None, None, 0, None, None, 1))
-        if _is_of_first(x, axis, bounds, limits):
-            before = [None] * (axis % len(x.meta["val"].shape))
-            _replace(graph, node, bounds[1], lambda at, x=x, before=before, part=part: (x, [*before, at], part))
+    for node in [node for target in _DEFAULTS for node in graph.find_nodes(op="call_function", target=target)]:
+        given: Any = (*node.args, *_DEFAULTS[node.target][len(node.args) :])
+        x, *part, axis, start, end, step = given
+        if start or step != 1 or not _is_limited(end, x.meta["val"].shape[axis], limits):
+            continue
+        if not part and is_written(x):
+            continue
+        with graph.inserting_before(node):
+            positions = graph.call_function(aten.arange.default, (end,), {"device": torch.device("cpu")})
+            if part:
+                before = [None] * (axis % len(x.meta["val"].shape))
+                found = graph.call_function(aten.index_put.default, (x, [*before, positions], *part))
+            else:
+                found = graph.call_function(aten.index_select.default, (x, axis, positions))
+        positions.meta["custom"] = found.meta["custom"] = annotation(node)
+        found.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(found)
+        graph.erase_node(node)
 
 
-def _with_defaults(given: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
-    return *given, *defaults[len(given) :]
-
-
-def _is_of_first(x: fx.Node, axis: int, bounds: list[Any], limits: Sequence[tuple[Any, int]]) -> bool:
-    """Whether a slice with this start, end and step has the first elements, as many as a size with a limit says."""
-    start, end, step = bounds
-    size = x.meta["val"].shape[axis]
-    if start or step != 1 or not isinstance(end, fx.Node) or not is_number(size):
+def _is_limited(end: Any, size: Any, limits: Sequence[tuple[Any, int]]) -> bool:
+    """Whether the end of a slice is a symbolic size that is never larger than the size of the axis, a number."""
+    if not isinstance(end, fx.Node) or not is_number(size):
         return False
     return any(limit <= size and is_known(end.meta["val"] == own) for own, limit in limits)
-
-
-def _replace(graph: fx.Graph, node: fx.Node, end: fx.Node, arguments: Any) -> None:
-    """Put the operator of `_BY_POSITIONS` in place of a node, with arguments that are a function of the positions."""
-    with graph.inserting_before(node):
-        positions = graph.call_function(aten.arange.default, (end,), {"device": torch.device("cpu")})
-        found = graph.call_function(_BY_POSITIONS[node.target], arguments(positions))
-    positions.meta["custom"] = found.meta["custom"] = annotation(node)
-    found.meta["val"] = node.meta["val"]
-    node.replace_all_uses_with(found)
-    graph.erase_node(node)
-
-
-_BY_POSITIONS: dict[Any, Any] = {
-    aten.slice.Tensor: aten.index_select.default,
-    aten.slice_scatter.default: aten.index_put.default,
-}
