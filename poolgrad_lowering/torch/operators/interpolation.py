@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -49,52 +49,45 @@ class _Repeated(torch.autograd.Function):
         return (averages * math.prod(factors)).to(dy.dtype), None
 
 
-def _filtered(radius: int, weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
+def _filtered(radius: int, weights: Weights, size: int, count: int, ratio: float, align_corners: bool) -> np.ndarray:
     """Return the weights of all elements for each result, by their distances; at `radius` and farther they are 0."""
     results = np.arange(count, dtype=np.float64)
     positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
     return taps(positions, size, radius, weights)
 
 
-def _antialiased(weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
+def _antialiased(weights: Weights, size: int, count: int, ratio: float, _align_corners: bool) -> np.ndarray:
     """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
     distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
     found = weights(distances / max(ratio, 1.0))
     return found / found.sum(1, keepdims=True)
 
 
-def _antialiased_results(weights: Weights, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:
+def _antialiased_results(weights: Weights, size: int, count: int, ratio: float, align_corners: bool) -> np.ndarray:
     """Return those of PyTorch's results, which leave an axis as it is if its size stays; its gradients do not."""
-    return np.eye(size) if size == count else _antialiased(weights, size, count, ratio, align_corners=align_corners)
+    return np.eye(size) if size == count else _antialiased(weights, size, count, ratio, align_corners)
 
 
-def _nearest(offset: float, size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
+def _nearest(offset: float, size: int, count: int, ratio: float, _align_corners: bool) -> np.ndarray:
     """Return for each result a single 1, at the element that it is. As in PyTorch, positions are in float32."""
     positions = ((np.arange(count) + offset).astype(np.float32) * np.float32(ratio)).astype(int)
     return np.eye(size)[positions.clip(0, size - 1)]
 
 
-def _nearest_exact_results(size: int, count: int, ratio: float, *, align_corners: bool) -> np.ndarray:  # noqa: ARG001
+def _nearest_exact_results(size: int, count: int, ratio: float, _align_corners: bool) -> np.ndarray:
     """Return those of PyTorch's results along 1 or 3 axes: p + ½ of a p that is rounded once."""
     positions = float(np.float32(ratio)) * (np.arange(count) + 0.5) - 0.5  # exact in float64
     return np.eye(size)[(positions.astype(np.float32) + np.float32(0.5)).astype(int).clip(0, size - 1)]
 
 
-def _computed_linear(size: Any, count: Any, ratio: float | Tensor, *, align_corners: bool) -> Tensor:
+def _computed_linear(size: Any, count: Any, ratio: float | Tensor, align_corners: bool) -> Tensor:
     elements, results = _places(size), _places(count)
     positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
     positions = torch.minimum(positions.clamp(min=0), _last(elements))
     return (1 - (positions[:, None] - elements).abs()).clamp(min=0)
 
 
-def _computed_nearest(
-    offset: float,
-    size: Any,
-    count: Any,
-    ratio: float | Tensor,
-    *,
-    align_corners: bool,  # noqa: ARG001 - as in `_nearest`
-) -> Tensor:
+def _computed_nearest(offset: float, size: Any, count: Any, ratio: float | Tensor, _align_corners: bool) -> Tensor:
     elements = _places(size)
     positions = torch.minimum(((_places(count) + offset) * ratio).floor(), _last(elements))
     return (positions[:, None] == elements).to(elements.dtype)
@@ -108,24 +101,28 @@ def _last(places: Tensor) -> Tensor:
     return places.amax(0, keepdim=True)  # a graph says that it is one number, as it does not of places[-1:]
 
 
-_LINEAR, _CUBIC = partial(_filtered, 1, linear), partial(_filtered, 2, cubic)
+class _Way(NamedTuple):
+    """What gives the matrix of an axis: a constant, or for symbolic sizes what is `computed`, if that is known.
+
+    PyTorch ignores a factor where there are as many times as many results as elements as one of `fixed` says.
+    """
+
+    constant: Callable[..., np.ndarray]
+    computed: Callable[..., Tensor] | None = None
+    fixed: tuple[int, ...] = ()
+
+
+_LINEAR = _Way(partial(_filtered, 1, linear), _computed_linear, (1,))
+_CUBIC = _Way(partial(_filtered, 2, cubic))
 _PILLOWS_CUBIC = partial(cubic, a=-0.5)
-_NEAREST, _NEAREST_BY_FACTOR, _NEAREST_EXACT = (partial(_nearest, offset) for offset in (0.0, 0.0, 0.5))
-_COMPUTED: Mapping[Any, Callable[..., Tensor]] = {
-    _LINEAR: _computed_linear,
-    _NEAREST: partial(_computed_nearest, 0.0),
-    _NEAREST_BY_FACTOR: partial(_computed_nearest, 0.0),
-    **dict.fromkeys((_NEAREST_EXACT, _nearest_exact_results), partial(_computed_nearest, 0.5)),
-}
-"""The functions that compute a matrix of symbolic sizes, by the one that gives a constant."""
-_FIXED: Mapping[Any, tuple[int, ...]] = {_LINEAR: (1,), _NEAREST: (1, 2)}
-"""How many times as many results as elements there are where PyTorch ignores a factor, by the same."""
+_NEAREST = _Way(partial(_nearest, 0.0), partial(_computed_nearest, 0.0), (1, 2))
+_NEAREST_EXACT = _Way(partial(_nearest, 0.5), partial(_computed_nearest, 0.5))
 
 
 def _interpolate(operator: Any, x: Tensor, *arguments: Any) -> Tensor:
     """Return an interpolation. The arguments are those of the operator: sizes, `align_corners` if it has it, factors.
 
-    Returns what torch computes if the numbers are integers, and for symbolic sizes that `_COMPUTED` does not have.
+    Returns what torch computes if the numbers are integers, and for symbolic sizes that nothing computes.
     """
     of_gradients, sizes, counts = _MATRICES[operator], x.shape[2:], arguments[0]
     of_results, factors = _RESULTS.get(operator, of_gradients), arguments[-1] or [None] * len(sizes)
@@ -135,12 +132,12 @@ def _interpolate(operator: Any, x: Tensor, *arguments: Any) -> Tensor:
             for size, factor in zip(sizes, factors, strict=True)
         ]
     is_symbolic = not all(isinstance(size, int) for size in (*sizes, *counts))
-    if not x.is_floating_point() or (is_symbolic and of_results not in _COMPUTED):
+    if not x.is_floating_point() or (is_symbolic and of_results.computed is None):
         return NotImplemented
     align_corners = len(arguments) > 2 and arguments[1]
     matrices = {
-        weights: [_along_axis(weights, *axis, align_corners) for axis in zip(sizes, counts, factors, strict=True)]
-        for weights in dict.fromkeys((of_results, of_gradients))
+        way: [_along_axis(way, *axis, align_corners) for axis in zip(sizes, counts, factors, strict=True)]
+        for way in dict.fromkeys((of_results, of_gradients))
     }
     results, gradients = matrices[of_results], matrices[of_gradients]
     if of_results is _CUBIC and list(counts) == list(sizes):
@@ -151,14 +148,14 @@ def _interpolate(operator: Any, x: Tensor, *arguments: Any) -> Tensor:
     return along_axes(x, results, gradients)
 
 
-def _along_axis(weights: Any, size: Any, count: Any, factor: float | None, align_corners: bool) -> Matrix:
-    ratio = _ratio(size, count, None if align_corners else factor, int(align_corners), _FIXED.get(weights, ()))
-    function = weights if isinstance(size, int) and isinstance(count, int) else _COMPUTED[weights]
-    found: Matrix = function(size, count, ratio, align_corners=align_corners)
+def _along_axis(way: _Way, size: Any, count: Any, factor: float | None, align_corners: bool) -> Matrix:
+    ratio = _ratio(size, count, None if align_corners else factor, int(align_corners), way.fixed)
+    function: Any = way.constant if isinstance(size, int) and isinstance(count, int) else way.computed
+    found: Matrix = function(size, count, ratio, align_corners)
     return found
 
 
-def _repeats(matrix: Any, matrices: Sequence[Matrix], sizes: Sequence[Any], counts: Sequence[Any]) -> list[int] | None:
+def _repeats(way: _Way, matrices: Sequence[Matrix], sizes: Sequence[Any], counts: Sequence[Any]) -> list[int] | None:
     """Return how often each element is repeated along each axis, if nothing else is done; else None."""
     times = [count // size for size, count in zip(sizes, counts, strict=True)]
     for weights, size, count, number in zip(matrices, sizes, counts, times, strict=True):
@@ -166,7 +163,7 @@ def _repeats(matrix: Any, matrices: Sequence[Matrix], sizes: Sequence[Any], coun
             is_repeated = np.array_equal(weights, np.repeat(np.eye(size), number, 0))
         else:
             is_whole = is_number(number) and is_known(count == size * number)
-            is_repeated = is_whole and matrix is not _LINEAR
+            is_repeated = is_whole and way is not _LINEAR
         if not is_repeated:
             return None
     return list(map(int, times))
@@ -198,21 +195,24 @@ def _ratio(size: Any, count: Any, factor: float | None, less: int, fixed: Sequen
     return torch.where(is_ignored, of_sizes, 1 / factor)
 
 
-_MATRICES: Mapping[Any, Callable[..., np.ndarray]] = {
+_MATRICES: Mapping[Any, _Way] = {
     aten.upsample_linear1d.vec: _LINEAR,
     aten.upsample_bilinear2d.vec: _LINEAR,
     aten.upsample_trilinear3d.vec: _LINEAR,
     aten.upsample_bicubic2d.vec: _CUBIC,
-    aten._upsample_bilinear2d_aa.vec: partial(_antialiased, linear),  # noqa: SLF001 - the names of operators
-    aten._upsample_bicubic2d_aa.vec: partial(_antialiased, _PILLOWS_CUBIC),  # noqa: SLF001
+    aten._upsample_bilinear2d_aa.vec: _Way(partial(_antialiased, linear)),  # noqa: SLF001 - the names of operators
+    aten._upsample_bicubic2d_aa.vec: _Way(partial(_antialiased, _PILLOWS_CUBIC)),  # noqa: SLF001
     **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), _NEAREST),
     **dict.fromkeys((getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), _NEAREST_EXACT),
 }
-_RESULTS: Mapping[Any, Callable[..., np.ndarray]] = {
-    aten._upsample_bilinear2d_aa.vec: partial(_antialiased_results, linear),  # noqa: SLF001
-    aten._upsample_bicubic2d_aa.vec: partial(_antialiased_results, _PILLOWS_CUBIC),  # noqa: SLF001
-    **dict.fromkeys((aten.upsample_nearest1d.vec, aten.upsample_nearest3d.vec), _NEAREST_BY_FACTOR),
-    **dict.fromkeys((getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 3)), _nearest_exact_results),
+_RESULTS: Mapping[Any, _Way] = {
+    aten._upsample_bilinear2d_aa.vec: _Way(partial(_antialiased_results, linear)),  # noqa: SLF001
+    aten._upsample_bicubic2d_aa.vec: _Way(partial(_antialiased_results, _PILLOWS_CUBIC)),  # noqa: SLF001
+    **dict.fromkeys((aten.upsample_nearest1d.vec, aten.upsample_nearest3d.vec), _NEAREST._replace(fixed=())),
+    **dict.fromkeys(
+        (aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact3d.vec),  # noqa: SLF001
+        _NEAREST_EXACT._replace(constant=_nearest_exact_results),
+    ),
 }
 """The matrices of results where PyTorch's are not those of its gradients."""
 
