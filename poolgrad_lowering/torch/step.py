@@ -153,16 +153,15 @@ def export_training_step(
         state = state_of(groups, optimizer, parameters) if groups else {}
         rates = {group.rate: torch.tensor(0.0) for group in groups}
         examples = {name: joint.inputs[name] for name in joint.examples}
-        inputs = {**{name: value for name, value in joint.inputs.items() if name not in examples}, **state, **rates}
-        inputs |= examples
+        kept = {name: value for name, value in joint.inputs.items() if name not in examples} | state
+        inputs = {**kept, **rates, **examples}
         progress.part("writing it in ONNX")
         exported = _exported(joint, groups, inputs, gradient_transform, opset=opset, sizes=sizes)
         progress.part("checking the model")
         finish(exported)
     if weight_gradient == "convolution":
         warn_of_large_kernels(exported)
-    own = inputs.keys() - joint.examples - {group.rate for group in groups}
-    values = {name: to_array(value) for name, value in inputs.items() if name in own}
+    values = {name: to_array(value) for name, value in kept.items()}
     if weights == "initializers":
         _make_initializers(exported, values)
     return TrainingStep(
@@ -170,7 +169,7 @@ def export_training_step(
         tuple(value.name for value in exported.graph.input),
         tuple(value.name for value in exported.graph.output),
         values,
-        {name: to_array(inputs[name]) for name in joint.examples},
+        {name: to_array(value) for name, value in examples.items()},
         groups,
         module,
         gradient_transform,
