@@ -57,13 +57,9 @@ def recorded(model: nn.Module) -> Iterator[None]:
     def place() -> str | None:
         return running_place(trace.__code__) or (f"the layer '{entered[-1][0][-1][0]}'" if entered else None)
 
-    hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
-    try:
-        with _WithPlaces(place):
-            yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    before, after = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
+    with before, after, _WithPlaces(place):
+        yield
 
 
 class _WithPlaces(TorchFunctionMode):

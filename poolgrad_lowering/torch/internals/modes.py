@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -158,11 +158,8 @@ def _is_unexpected(record: logging.LogRecord) -> bool:
 @contextmanager
 def expected_logs_are_left_out() -> Iterator[None]:
     """While it is active, the exporter does not log what `_EXPECTED_LOGS` has."""
-    loggers = list(map(logging.getLogger, _EXPECTED_LOGS))
-    for logger in loggers:
-        logger.addFilter(_is_unexpected)
-    try:
+    with ExitStack() as stack:
+        for logger in map(logging.getLogger, _EXPECTED_LOGS):
+            logger.addFilter(_is_unexpected)
+            stack.callback(logger.removeFilter, _is_unexpected)
         yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(_is_unexpected)

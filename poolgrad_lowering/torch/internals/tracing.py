@@ -8,7 +8,7 @@ import builtins
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -217,22 +217,17 @@ def _decomposed(functions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
 
     A function that returns `NotImplemented` leaves the arguments to that of torch.
     """
-    kept = {operator: dict(operator.py_kernels) for operator in functions}
     composite = torch._C.DispatchKey.CompositeImplicitAutograd  # noqa: SLF001 - there is no other way
 
     def run(written: Callable[..., Any], own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         found = written(*args, **kwargs)
         return own(*args, **kwargs) if found is NotImplemented else found
 
-    try:
+    with ExitStack() as stack:
         for operator, written in functions.items():
-            in_cpp = {composite: partial(operator._op_dk, composite)}  # noqa: SLF001
-            for key, own in (kept[operator] or in_cpp).items():
-                operator.py_kernels[key] = partial(run, written, own)
-            operator._dispatch_cache.clear()  # noqa: SLF001 - there is no other way
-        yield
-    finally:
-        for operator, kernels in kept.items():
-            operator.py_kernels.clear()
-            operator.py_kernels.update(kernels)
+            kernels = operator.py_kernels or {composite: partial(operator._op_dk, composite)}  # noqa: SLF001
+            replaced = {key: partial(run, written, own) for key, own in kernels.items()}
+            stack.callback(operator._dispatch_cache.clear)  # noqa: SLF001 - there is no other way
+            stack.enter_context(patch.dict(operator.py_kernels, replaced))
             operator._dispatch_cache.clear()  # noqa: SLF001
+        yield
