@@ -45,6 +45,20 @@ def annotation(node: fx.Node) -> dict[str, Any]:
     return node.meta.get("custom") or {}
 
 
+def added(node: fx.Node, operator: Any, *args: Any, **named: Any) -> fx.Node:
+    """Return a new node in the graph of another one, with that node's annotation."""
+    made = node.graph.call_function(operator, args, named)
+    made.meta["custom"] = annotation(node)
+    return made
+
+
+def put_in_place(made: fx.Node, node: fx.Node) -> None:
+    """Let a new node, which gives the same, be read in place of a node, which goes."""
+    made.meta["val"] = node.meta["val"]
+    node.replace_all_uses_with(made)
+    node.graph.erase_node(node)
+
+
 def note_backward_of(result: Tensor) -> None:
     """During a trace, annotate each operator of the backward pass with the operator whose gradient it computes."""
     setup_stacktrace_preservation_hooks([result.grad_fn])

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, fx
 
-from poolgrad_lowering.torch.internals.graphs import annotation, is_elementwise
+from poolgrad_lowering.torch.internals.graphs import added, is_elementwise, put_in_place
 from poolgrad_lowering.torch.internals.sizes import VIEWS
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 
@@ -109,8 +109,8 @@ def keep_axes_apart(graph: fx.Graph) -> None:
             continue
         with graph.inserting_before(node):
             if node.target not in VIEWS:
-                if not _spread_last(graph, node):
-                    _compute_apart(graph, node, apart)
+                if not _spread_last(node):
+                    _compute_apart(node, apart)
             elif (joined := _before_joining(graph, node)) is not None:
                 apart[node] = joined
             elif (given := apart.get(node.args[0])) is not None and _begins_with(_shape(node), given.outer):
@@ -135,10 +135,10 @@ def _before_joining(graph: fx.Graph, view: fx.Node) -> _Apart | None:
     if len(shape) == len(outer) + len(inner) and _begins_with(shape, [*outer, *inner]):
         return _Apart(source, outer)
     sizes = [graph.call_function(aten.sym_size.int, (source, axis)) for axis in range(len(outer))]
-    return _Apart(_noted(graph.call_function(aten.view.default, (source, [*sizes, *inner])), view), outer)
+    return _Apart(added(view, aten.view.default, source, [*sizes, *inner]), outer)
 
 
-def _compute_apart(graph: fx.Graph, node: fx.Node, apart: dict[fx.Node, _Apart]) -> None:
+def _compute_apart(node: fx.Node, apart: dict[fx.Node, _Apart]) -> None:
     """Compute a node before the axes of its operands are joined, if it computes of rows, and make its rows of that."""
     rows = _operands_of_rows(node)
     given = [apart[each] for each in rows if each in apart]
@@ -149,18 +149,16 @@ def _compute_apart(graph: fx.Graph, node: fx.Node, apart: dict[fx.Node, _Apart])
         return
     args: list[Any] = [apart[each].node if each in rows else _unspread(each) for each in node.args]
     if node.target in _PRODUCTS:
-        found = _noted(graph.call_function(product, tuple(args[-2:])), node)
+        found = added(node, product, *args[-2:])
         if node.target is aten.addmm.default:
-            found = _noted(graph.call_function(aten.add.Tensor, (found, args[0])), node)
+            found = added(node, aten.add.Tensor, found, args[0])
     else:
         if node.target in _ALONG_AXES:
             axes = [axis + len(outer) - 1 for axis in _axes(node)]
             args[1] = axes if isinstance(args[1], Sequence) else axes[0]
-        found = _noted(graph.call_function(node.target, tuple(args), node.kwargs), node)
-    made = graph.call_function(aten.view.default, (found, [-1, *inner]))
-    made.meta.update(node.meta)
-    node.replace_all_uses_with(made)
-    graph.erase_node(node)
+        found = added(node, node.target, *args, **node.kwargs)
+    made = added(node, aten.view.default, found, [-1, *inner])
+    put_in_place(made, node)
     apart[made] = _Apart(found, outer)
 
 
@@ -179,18 +177,15 @@ def _operands_of_rows(node: fx.Node) -> list[fx.Node]:
     return []
 
 
-def _spread_last(graph: fx.Graph, node: fx.Node) -> bool:
+def _spread_last(node: fx.Node) -> bool:
     """Compute a node of one number, and expand the result, if its operands are numbers that are expanded."""
     operands = _tensors_read(node)
     spread = [each for each in operands if _unspread(each) is not each]
     if not spread or not is_elementwise(node) or any(_shape(_unspread(each)) for each in operands):
         return False
-    number = _noted(graph.call_function(node.target, tuple(map(_unspread, node.args)), node.kwargs), node)
+    number = added(node, node.target, *map(_unspread, node.args), **node.kwargs)
     number.meta["val"] = node.meta["val"].new_empty(())
-    found = _noted(graph.call_function(aten.expand.default, (number, spread[0].args[1])), node)
-    found.meta["val"] = node.meta["val"]
-    node.replace_all_uses_with(found)
-    graph.erase_node(node)
+    put_in_place(added(node, aten.expand.default, number, spread[0].args[1]), node)
     return True
 
 
@@ -212,12 +207,6 @@ def _axes(node: fx.Node) -> list[int]:
     given: Any = node.args[1] if len(node.args) > 1 and node.args[1] is not None else []
     count = len(_shape(node.args[0])) + (node.target is aten.unsqueeze.default) or 1
     return [axis % count for axis in (given if isinstance(given, Sequence) else [given])]
-
-
-def _noted(made: fx.Node, node: fx.Node) -> fx.Node:
-    """Return a new node, which is of the modules of the node that it is made for."""
-    made.meta["custom"] = annotation(node)
-    return made
 
 
 def _shape(node: fx.Node) -> Sizes:

@@ -14,7 +14,7 @@ import sympy
 import torch
 from torch import Tensor, fx
 
-from poolgrad_lowering.torch.internals.graphs import annotation, is_written_in
+from poolgrad_lowering.torch.internals.graphs import added, is_written_in, put_in_place
 from poolgrad_lowering.torch.internals.sizes import VIEWS
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number, unknown_sizes
 from poolgrad_lowering.torch.own_operators import zeros_along
@@ -46,8 +46,8 @@ def expand_by_tensors(traced: fx.GraphModule) -> None:
         if told and not is_written(node):
             for place in told.values():
                 if place not in zeros:
-                    zeros[place] = _zeros_of(graph, *place)
-            _subtract(graph, node, {axis: zeros[place] for axis, place in told.items()})
+                    zeros[place] = _zeros_of(*place)
+            _subtract(node, {axis: zeros[place] for axis, place in told.items()})
         else:
             _learn(node, first)
 
@@ -105,27 +105,21 @@ def _has_no_input(size: torch.SymInt) -> bool:
     return bool(size.node.expr.has(sympy.Add, sympy.Function) or unknown_sizes(size))
 
 
-def _zeros_of(graph: fx.Graph, tensor: fx.Node, axis: int) -> fx.Node:
-    with graph.inserting_after(tensor):
-        found = graph.call_function(_ZEROS_ALONG, (tensor, axis))
-    found.meta["custom"] = annotation(tensor)
-    return found
+def _zeros_of(tensor: fx.Node, axis: int) -> fx.Node:
+    with tensor.graph.inserting_after(tensor):
+        return added(tensor, _ZEROS_ALONG, tensor, axis)
 
 
-def _subtract(graph: fx.Graph, node: fx.Node, zeros: dict[int, fx.Node]) -> None:
+def _subtract(node: fx.Node, zeros: dict[int, fx.Node]) -> None:
     """Let an expansion have one element along axes, whose sizes the result gets of zeros."""
     value = node.meta["val"]
     sizes = [1 if axis in zeros else size for axis, size in enumerate(node.args[node.target is _EXPAND])]
     args = (node.args[0], sizes) if node.target is _EXPAND else (sizes, *node.args[1:])
-    made = [node]
+    graph = node.graph
     with graph.inserting_before(node):
-        made.append(graph.call_function(node.target, args, node.kwargs))
+        made = added(node, node.target, *args, **node.kwargs)
         for axis, row in zeros.items():
             like = graph.call_function(aten._to_copy.default, (row,), {"dtype": value.dtype})  # noqa: SLF001 - its name
-            like = graph.call_function(aten.view.default, (like, [-1] + [1] * (value.ndim - axis - 1)))
-            made += [like, graph.call_function(aten.sub.Tensor, (made[-1], like))]
-    for each in made[1:]:
-        each.meta["custom"] = annotation(node)
-    made[-1].meta["val"] = value
-    node.replace_all_uses_with(made[-1])
-    graph.erase_node(node)
+            like = added(node, aten.view.default, like, [-1] + [1] * (value.ndim - axis - 1))
+            made = added(node, aten.sub.Tensor, made, like)
+    put_in_place(made, node)

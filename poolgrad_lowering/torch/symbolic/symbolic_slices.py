@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from poolgrad_lowering.torch.internals.graphs import annotation, is_written_in
+from poolgrad_lowering.torch.internals.graphs import added, is_written_in, put_in_place
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 
 aten = torch.ops.aten
@@ -42,16 +42,13 @@ def select_by_positions(traced: fx.GraphModule, limits: Sequence[tuple[Any, int]
         if not part and is_written(x):
             continue
         with graph.inserting_before(node):
-            positions = graph.call_function(aten.arange.default, (end,), {"device": torch.device("cpu")})
+            positions = added(node, aten.arange.default, end, device=torch.device("cpu"))
             if part:
                 before = [None] * (axis % len(x.meta["val"].shape))
-                found = graph.call_function(aten.index_put.default, (x, [*before, positions], *part))
+                found = added(node, aten.index_put.default, x, [*before, positions], *part)
             else:
-                found = graph.call_function(aten.index_select.default, (x, axis, positions))
-        positions.meta["custom"] = found.meta["custom"] = annotation(node)
-        found.meta["val"] = node.meta["val"]
-        node.replace_all_uses_with(found)
-        graph.erase_node(node)
+                found = added(node, aten.index_select.default, x, axis, positions)
+        put_in_place(found, node)
 
 
 def _is_limited(end: Any, size: Any, limits: Sequence[tuple[Any, int]]) -> bool:
