@@ -114,18 +114,23 @@ class _Way(NamedTuple):
 
 _LINEAR = _Way(partial(_filtered, 1, linear), _computed_linear, (1,))
 _CUBIC = _Way(partial(_filtered, 2, cubic))
-_PILLOWS_CUBIC = partial(cubic, a=-0.5)
 _NEAREST = _Way(partial(_nearest, 0.0), partial(_computed_nearest, 0.0), (1, 2))
+_NEAREST_BY_FACTOR = _NEAREST._replace(fixed=())
 _NEAREST_EXACT = _Way(partial(_nearest, 0.5), partial(_computed_nearest, 0.5))
+_ROUNDED_ONCE = _NEAREST_EXACT._replace(constant=_nearest_exact_results)
 
 
-def _interpolate(operator: Any, x: Tensor, *arguments: Any) -> Tensor:
-    """Return an interpolation. The arguments are those of the operator: sizes, `align_corners` if it has it, factors.
+def _with_antialias(weights: Weights) -> tuple[_Way, _Way]:
+    return _Way(partial(_antialiased_results, weights)), _Way(partial(_antialiased, weights))
+
+
+def _interpolate(of_results: _Way, of_gradients: _Way, x: Tensor, *arguments: Any) -> Tensor:
+    """Return an interpolation. The arguments are those of the operators: sizes, `align_corners` if it has it, factors.
 
     Returns what torch computes if the numbers are integers, and for symbolic sizes that nothing computes.
     """
-    of_gradients, sizes, counts = _MATRICES[operator], x.shape[2:], arguments[0]
-    of_results, factors = _RESULTS.get(operator, of_gradients), arguments[-1] or [None] * len(sizes)
+    sizes, counts = x.shape[2:], arguments[0]
+    factors = arguments[-1] or [None] * len(sizes)
     if counts is None:
         counts = [
             size * int(factor) if factor == int(factor) else math.floor(size * factor)
@@ -135,11 +140,10 @@ def _interpolate(operator: Any, x: Tensor, *arguments: Any) -> Tensor:
     if not x.is_floating_point() or (is_symbolic and of_results.computed is None):
         return NotImplemented
     align_corners = len(arguments) > 2 and arguments[1]
-    matrices = {
-        way: [_along_axis(way, *axis, align_corners) for axis in zip(sizes, counts, factors, strict=True)]
-        for way in dict.fromkeys((of_results, of_gradients))
-    }
-    results, gradients = matrices[of_results], matrices[of_gradients]
+    axes = list(zip(sizes, counts, factors, strict=True))
+    results = [_along_axis(of_results, *axis, align_corners) for axis in axes]
+    is_one = of_gradients is of_results
+    gradients = results if is_one else [_along_axis(of_gradients, *axis, align_corners) for axis in axes]
     if of_results is _CUBIC and list(counts) == list(sizes):
         gradients = [np.eye(size) for size in sizes]  # as PyTorch has it, whatever the results are
     times = _repeats(of_results, results, sizes, counts)
@@ -195,25 +199,20 @@ def _ratio(size: Any, count: Any, factor: float | None, less: int, fixed: Sequen
     return torch.where(is_ignored, of_sizes, 1 / factor)
 
 
-_MATRICES: Mapping[Any, _Way] = {
-    aten.upsample_linear1d.vec: _LINEAR,
-    aten.upsample_bilinear2d.vec: _LINEAR,
-    aten.upsample_trilinear3d.vec: _LINEAR,
-    aten.upsample_bicubic2d.vec: _CUBIC,
-    aten._upsample_bilinear2d_aa.vec: _Way(partial(_antialiased, linear)),  # noqa: SLF001 - the names of operators
-    aten._upsample_bicubic2d_aa.vec: _Way(partial(_antialiased, _PILLOWS_CUBIC)),  # noqa: SLF001
-    **dict.fromkeys((getattr(aten, f"upsample_nearest{axes}d").vec for axes in (1, 2, 3)), _NEAREST),
-    **dict.fromkeys((getattr(aten, f"_upsample_nearest_exact{axes}d").vec for axes in (1, 2, 3)), _NEAREST_EXACT),
+_WAYS: Mapping[Any, tuple[_Way, _Way]] = {
+    aten.upsample_linear1d.vec: (_LINEAR, _LINEAR),
+    aten.upsample_bilinear2d.vec: (_LINEAR, _LINEAR),
+    aten.upsample_trilinear3d.vec: (_LINEAR, _LINEAR),
+    aten.upsample_bicubic2d.vec: (_CUBIC, _CUBIC),
+    aten._upsample_bilinear2d_aa.vec: _with_antialias(linear),  # noqa: SLF001 - the names of operators
+    aten._upsample_bicubic2d_aa.vec: _with_antialias(partial(cubic, a=-0.5)),  # noqa: SLF001 - that of Pillow
+    aten.upsample_nearest1d.vec: (_NEAREST_BY_FACTOR, _NEAREST),
+    aten.upsample_nearest2d.vec: (_NEAREST, _NEAREST),
+    aten.upsample_nearest3d.vec: (_NEAREST_BY_FACTOR, _NEAREST),
+    aten._upsample_nearest_exact1d.vec: (_ROUNDED_ONCE, _NEAREST_EXACT),  # noqa: SLF001
+    aten._upsample_nearest_exact2d.vec: (_NEAREST_EXACT, _NEAREST_EXACT),  # noqa: SLF001
+    aten._upsample_nearest_exact3d.vec: (_ROUNDED_ONCE, _NEAREST_EXACT),  # noqa: SLF001
 }
-_RESULTS: Mapping[Any, _Way] = {
-    aten._upsample_bilinear2d_aa.vec: _Way(partial(_antialiased_results, linear)),  # noqa: SLF001
-    aten._upsample_bicubic2d_aa.vec: _Way(partial(_antialiased_results, _PILLOWS_CUBIC)),  # noqa: SLF001
-    **dict.fromkeys((aten.upsample_nearest1d.vec, aten.upsample_nearest3d.vec), _NEAREST._replace(fixed=())),
-    **dict.fromkeys(
-        (aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact3d.vec),  # noqa: SLF001
-        _NEAREST_EXACT._replace(constant=_nearest_exact_results),
-    ),
-}
-"""The matrices of results where PyTorch's are not those of its gradients."""
+"""The ways of results and of gradients, which PyTorch may compute by another matrix."""
 
-INTERPOLATIONS = {operator: partial(_interpolate, operator) for operator in _MATRICES}
+INTERPOLATIONS = {operator: partial(_interpolate, *ways) for operator, ways in _WAYS.items()}
