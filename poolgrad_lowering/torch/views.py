@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from poolgrad_lowering.torch.internals.graphs import annotation
+from poolgrad_lowering.torch.internals.graphs import added, put_in_place
 from poolgrad_lowering.torch.internals.sizes import VIEWS
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 
@@ -27,40 +27,37 @@ def leave_out_views(graph: fx.Graph) -> None:
                 if _are_equal(_shape(node), _shape(node.args[0])):
                     node.replace_all_uses_with(node.args[0])
             elif node.target is aten.bmm.default or _is_transposed(node):
-                _read_all_axes(graph, node)
+                _read_all_axes(node)
 
 
 def _is_transposed(node: fx.Node) -> bool:
     return node.target is aten.permute.default and node.args[1] == [0, 2, 1]
 
 
-def _read_all_axes(graph: fx.Graph, node: fx.Node) -> None:
+def _read_all_axes(node: fx.Node) -> None:
     """Compute matrices of tensors with all axes, and join these in the result, if views join those of each operand."""
     views: list[Any] = [operand for operand in node.args if isinstance(operand, fx.Node)]
     sources = [view.args[0] for view in views if view.target in VIEWS]
     outer = _shape(sources[0])[:-2] if sources else ()
     if len(outer) < 2 or len(sources) < len(views):
         return
-    if not all(
-        _are_equal(_shape(each), [*outer, *_shape(view)[1:]]) for each, view in zip(sources, views, strict=True)
-    ):
+    pairs = zip(sources, views, strict=True)
+    if not all(_are_equal(_shape(source), [*outer, *_shape(view)[1:]]) for source, view in pairs):
         return
-    (first, *last), values = (view.args[1] for view in views), [each.meta["val"] for each in sources]
-    if last:
-        value = values[0].new_empty([*outer, *_shape(node)[1:]])
-        found, sizes = graph.call_function(product, tuple(sources)), [first[0], first[1], last[0][2]]
-    else:
-        order = [*range(len(outer)), len(outer) + 1, len(outer)]
-        value = values[0].permute(order)
-        found, sizes = graph.call_function(aten.permute.default, (sources[0], order)), [first[0], first[2], first[1]]
+    first, last = views[0].args[1], views[-1].args[1]
+    sizes = [first[0], *((first[1], last[2]) if len(views) > 1 else (first[2], first[1]))]
     sizes = [int(known) if is_number(known) else size for known, size in zip(_shape(node), sizes, strict=True)]
     if sizes.count(-1) > 1:
         return
-    found.meta |= {"val": value, "custom": annotation(node)}
-    joined = graph.call_function(aten.view.default, (found, sizes))
-    joined.meta.update(node.meta)
-    node.replace_all_uses_with(joined)
-    graph.erase_node(node)
+    value: Tensor = sources[0].meta["val"]
+    if len(views) > 1:
+        found = added(node, product, *sources)
+        found.meta["val"] = value.new_empty([*outer, *_shape(node)[1:]])
+    else:
+        order = [*range(len(outer)), len(outer) + 1, len(outer)]
+        found = added(node, aten.permute.default, sources[0], order)
+        found.meta["val"] = value.permute(order)
+    put_in_place(added(node, aten.view.default, found, sizes), node)
 
 
 def _shape(node: fx.Node) -> Sequence[Any]:

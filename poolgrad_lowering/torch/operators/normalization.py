@@ -248,7 +248,6 @@ NORMALIZATIONS: dict[Any, Callable[..., Any]] = {
         x, weight, bias, None, None, *others
     ),
     aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
-    aten.native_batch_norm.default: batch_norm,
     aten.native_batch_norm_backward.default: batch_norm_backward,
     aten.native_group_norm.default: group_norm,
     aten.native_group_norm_backward.default: group_norm_backward,
