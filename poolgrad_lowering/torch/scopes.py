@@ -104,4 +104,6 @@ def write(model: ir.Model, program: torch.export.ExportedProgram) -> None:
 
 
 def _last(entries: str | None) -> str:
-    return entries.rpartition(", ")[2].strip("[]'\"") if entries else ""
+    """Return the last entry. Where the exporter wrote a function of Python with its address, it is the name alone."""
+    last = entries.rpartition(", ")[2].strip("[]'\"<>") if entries else ""
+    return last.removeprefix("function ").partition(" at ")[0]

@@ -79,3 +79,14 @@ def test_hooks_are_removed() -> None:
     with pytest.raises(RuntimeError):
         export_training_step(model, lambda *_: 1 / 0, (X, LABELS))
     assert not nn.modules.module._global_forward_hooks
+
+
+def test_no_addresses_of_functions() -> None:
+    """The exporter writes a function that computes with symbolic sizes as Python shows it."""
+    model = nn.Sequential(nn.Conv2d(2, 2, 1), nn.Upsample(scale_factor=1.5))
+    examples = (torch.randn(2, 2, 6, 4), torch.zeros(()))
+    sizes = {"input": {2: "height", 3: "width"}}
+    step = export_training_step(model, lambda y, t: (y * y).mean() + t, examples, dynamic_shapes=sizes)
+    written = [entry.value for node in step.model.graph.node for entry in node.metadata_props]
+    assert any("'sym_float']" in value for value in written)
+    assert not any(" at 0x" in value for value in written)
