@@ -71,11 +71,10 @@ def input_gradient(of: ConvolutionWindows, outputs: Tensor, weight: Tensor, imag
 
 def _turned_round(of: ConvolutionWindows, outputs: Tensor, weight: Tensor) -> Tensor:
     """The convolution of the outputs with the kernel turned round."""
-    kernel, _, _, _, dilations = of.lists
-    pads = [window.extent - 1 - window.begin for window in of.windows]
+    kernel, _, begins, ends, dilations = _exchanged(of).lists
     last, before = [-1] * len(kernel), [-size - 1 for size in kernel]
     flipped = weight.op("Slice", last, before, of.axes, last).transpose([1, 0, *of.axes])
-    return _convolved(outputs, flipped, pads, pads, kernel_shape=kernel, dilations=dilations)
+    return _convolved(outputs, flipped, begins, ends, kernel_shape=kernel, dilations=dilations)
 
 
 def _convolved(x: Tensor, weight: Tensor, begins: list[int], ends: list[int], **attributes: Any) -> Tensor:

@@ -42,6 +42,8 @@ SOME_FEWER_COPIES = 1.5
 """The same for images of LARGE elements or more, whose copies are no longer in a cache."""
 
 LARGE = 1 << 20
+"""Elements of an image, in one group of channels."""
+
 MANY_PLACES = 256
 """With fewer windows in an image of many channels, adding up over N is slower than one product."""
 

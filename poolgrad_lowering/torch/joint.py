@@ -43,10 +43,9 @@ from poolgrad_lowering.torch.operators.decompositions import Decompositions
 from poolgrad_lowering.torch.operators.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
 from poolgrad_lowering.torch.second_pass import check_second_pass
-from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart
+from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart, leave_out_views
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import expand_by_tensors
 from poolgrad_lowering.torch.symbolic.symbolic_slices import select_by_positions
-from poolgrad_lowering.torch.views import leave_out_views
 
 Loss = Callable[[Any, Any], Tensor]
 

@@ -178,22 +178,32 @@ def _avg_pool(rank: int, input: Tensor, kernel_size: Any, *others: Any, **named:
     return _AVERAGE[rank](input, kernel_size, *others, **named)
 
 
-def _attention(query: Tensor, key: Tensor, value: Tensor, *others: Any, **named: Any) -> Tensor:
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """Return the attention by its formula: the gradient of a fused one has no translation to ONNX.
 
     A model may ask for such a kernel. In torch's formula a row of which everything is masked gets zeros, which costs
     seven operators; a causal mask leaves an element in each row.
     """
-    given = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None, "enable_gqa": False}
-    given |= dict(zip(given, others, strict=False)) | named
     is_wide = query.dtype.itemsize > 2 and not torch.is_autocast_enabled("cpu")
-    if is_wide and given["is_causal"] and given["attn_mask"] is None and not given["enable_gqa"]:
-        scale = query.shape[-1] ** -0.5 if given["scale"] is None else given["scale"]
+    if is_wide and is_causal and attn_mask is None and not enable_gqa:
+        factor = query.shape[-1] ** -0.5 if scale is None else scale
         is_read = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
-        scores = (query * scale) @ key.mT + torch.where(is_read, 0.0, -math.inf)
-        return functional.dropout(functional.softmax(scores, -1), given["dropout_p"]) @ value
+        scores = (query * factor) @ key.mT + torch.where(is_read, 0.0, -math.inf)
+        return functional.dropout(functional.softmax(scores, -1), dropout_p) @ value
     with sdpa_kernel(SDPBackend.MATH):
-        return functional.scaled_dot_product_attention(query, key, value, *others, **named)
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
 
 
 def _max_pool1d(*arguments: Any, return_indices: bool = False, **named: Any) -> Any:

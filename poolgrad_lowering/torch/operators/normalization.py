@@ -89,9 +89,7 @@ def batch_norm_backward(
         count = x.numel() / x.shape[1]
         factor = along / count * (inverse * inverse)
         dx = given - centred * factor.reshape(shape) - (total / count).reshape(shape)
-    sums = (each if weight is None else each.to(weight.dtype) for each in (along * inverse, total))
-    found = ((dx * scale.reshape(shape)).to(x.dtype), *sums)
-    return tuple(each if is_wanted else None for each, is_wanted in zip(found, wanted, strict=True))
+    return _wanted((dx * scale.reshape(shape)).to(x.dtype), [along * inverse, total], weight, wanted)
 
 
 def layer_norm(
@@ -165,7 +163,8 @@ def group_norm_backward(
     normalized, given = (x.to(wide) - _of_channels(mean, x)) * scale, dy.to(wide)
     g = given if weight is None else given * weight.to(wide).reshape([-1, *[1] * (x.ndim - 2)])
     dx = _before_normalized(g, normalized, scale, lambda each: _of_channels(_average(each, groups), x))
-    return _gradients(dx.to(x.dtype), given, normalized, [0, *range(2, x.ndim)], weight, wanted)
+    sums = [each.sum([0, *range(2, x.ndim)]) for each in (given * normalized, given)]
+    return _wanted(dx.to(x.dtype), sums, weight, wanted)
 
 
 def layer_norm_backward(
@@ -183,7 +182,8 @@ def layer_norm_backward(
     normalized, given = (x.to(wide) - mean) * inverse, dy.to(wide)
     g = given if weight is None else given * weight
     dx = _before_normalized(g, normalized, inverse, lambda each: each.mean(list(range(outer, x.ndim)), keepdim=True))
-    return _gradients(dx.to(x.dtype), given, normalized, list(range(outer)), weight, wanted)
+    sums = [each.sum(list(range(outer))) if outer else each for each in (given * normalized, given)]
+    return _wanted(dx.to(x.dtype), sums, weight, wanted)
 
 
 def _before_normalized(g: Tensor, normalized: Tensor, inverse: Tensor, average: Callable[[Tensor], Tensor]) -> Tensor:
@@ -191,11 +191,10 @@ def _before_normalized(g: Tensor, normalized: Tensor, inverse: Tensor, average: 
     return (g - average(g) - normalized * average(g * normalized)) * inverse
 
 
-def _gradients(
-    dx: Tensor, given: Tensor, normalized: Tensor, rest: list[int], weight: Tensor | None, wanted: Sequence[bool]
+def _wanted(
+    dx: Tensor, sums: Sequence[Tensor], weight: Tensor | None, wanted: Sequence[bool]
 ) -> tuple[Tensor | None, ...]:
-    """Return the `wanted` ones of dx and the gradients of weight and bias, which are sums over the axes `rest`."""
-    sums = [each.sum(rest) if rest else each for each in (given * normalized, given)]
+    """Return the `wanted` ones of dx and of the sums, the gradients of weight and bias, which have their type."""
     found = (dx, *(each if weight is None else each.to(weight.dtype) for each in sums))
     return tuple(each if is_wanted else None for each, is_wanted in zip(found, wanted, strict=True))
 

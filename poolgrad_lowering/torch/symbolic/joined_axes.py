@@ -97,6 +97,49 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return found.reshape([sizes[axis] for axis in order]).permute([order.index(axis) for axis in kept])
 
 
+def leave_out_views(graph: fx.Graph) -> None:
+    """Let views, products and transposed matrices read what a view before them is of.
+
+    torch joins the first axes of both factors of a product, and parts them again.
+    """
+    for node in list(graph.nodes):
+        with graph.inserting_before(node):
+            if node.target in VIEWS and node.args[0].target in VIEWS:
+                node.replace_input_with(node.args[0], node.args[0].args[0])
+            elif node.target is aten.bmm.default or _is_transposed(node):
+                _read_all_axes(node)
+
+
+def _is_transposed(node: fx.Node) -> bool:
+    return node.target is aten.permute.default and node.args[1] == [0, 2, 1]
+
+
+def _read_all_axes(node: fx.Node) -> None:
+    """Compute matrices of tensors with all axes, and join these in the result, if views join those of each operand."""
+    views: list[Any] = [operand for operand in node.args if isinstance(operand, fx.Node)]
+    sources = [view.args[0] for view in views if view.target in VIEWS]
+    outer = _shape(sources[0])[:-2] if sources else ()
+    if len(outer) < 2 or len(sources) < len(views):
+        return
+    pairs = zip(sources, views, strict=True)
+    if not all(_are_equal(_shape(source), [*outer, *_shape(view)[1:]]) for source, view in pairs):
+        return
+    first, last = views[0].args[1], views[-1].args[1]
+    sizes = [first[0], *((first[1], last[2]) if len(views) > 1 else (first[2], first[1]))]
+    sizes = [int(known) if is_number(known) else size for known, size in zip(_shape(node), sizes, strict=True)]
+    if sizes.count(-1) > 1:
+        return
+    value: Tensor = sources[0].meta["val"]
+    if len(views) > 1:
+        found = added(node, product, *sources)
+        found.meta["val"] = value.new_empty([*outer, *_shape(node)[1:]])
+    else:
+        order = [*range(len(outer)), len(outer) + 1, len(outer)]
+        found = added(node, aten.permute.default, sources[0], order)
+        found.meta["val"] = value.permute(order)
+    put_in_place(added(node, aten.view.default, found, sizes), node)
+
+
 def keep_axes_apart(graph: fx.Graph) -> None:
     """Compute of tensors what a traced graph computes of their rows, where it joins several symbolic axes to rows."""
     apart: dict[fx.Node, _Apart] = {}
@@ -118,10 +161,9 @@ def keep_axes_apart(graph: fx.Graph) -> None:
 
 
 def _is_whole(node: fx.Node) -> bool:
-    """Whether a node is a view of all that it reads, as the slice in x[:, None], or an expand to its own shape."""
-    if node.target is aten.expand.default:
-        own, given = _shape(node), _shape(node.args[0])
-        return len(own) == len(given) and _begins_with(own, given)
+    """Whether a node is a view of all that it reads, as the slice in x[:, None], or one in its own shape."""
+    if node.target is aten.expand.default or node.target in VIEWS:
+        return _are_equal(_shape(node), _shape(node.args[0]))
     return node.target is aten.slice.Tensor and node.args[2:] == _WHOLE
 
 
@@ -211,6 +253,10 @@ def _axes(node: fx.Node) -> list[int]:
 
 def _shape(node: fx.Node) -> Sizes:
     return node.meta["val"].shape
+
+
+def _are_equal(sizes: Sizes, others: Sizes) -> bool:
+    return len(sizes) == len(others) and _begins_with(sizes, others)
 
 
 def _begins_with(sizes: Sizes, first: Sizes) -> bool:
