@@ -87,7 +87,7 @@ export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=pri
 export TSAN_OPTIONS=suppressions=$PWD/tests/runtime/tsan.supp:ignore_noninstrumented_modules=1:die_after_fork=0
 export TSAN_OPTIONS=$TSAN_OPTIONS:allocator_may_return_null=1
 LD_PRELOAD="$(g++ -print-file-name=lib{}.so) $(g++ -print-file-name=libstdc++.so)" \\
-  pytest $SANITIZED_TESTS
+  pytest -n 2 --dist worksteal $SANITIZED_TESTS
 """
 
 
@@ -103,7 +103,7 @@ def onnxruntime(release: str, tests: str = "tests/runtime") -> Session:
     """Return the session of this machine's wheel beside a release of onnxruntime."""
     package = "onnxruntime" if release == "newest" else f"onnxruntime=={release}"
     what = f"the runtime's tests on onnxruntime {release}"
-    return Session(what, f"pytest {tests}", f"--group=test --upgrade {package} {WHEEL}")
+    return Session(what, f"{TWO} {tests}", f"--group=test --upgrade {package} {WHEEL}")
 
 
 SESSIONS = {
@@ -144,8 +144,8 @@ SESSIONS = {
     ),
     "training": Session(
         "the custom operators in onnxruntime-training, Python 3.12 or older (a large download)",
-        "pytest -m 'not long' tests/training tests/runtime/test_custom_ops.py; "
-        "pytest -m training tests/poolgrad_lowering/standard/operator_definitions",
+        f"{TWO} -m 'not long' tests/training tests/runtime/test_custom_ops.py; "
+        f"{TWO} -m training tests/poolgrad_lowering/standard/operator_definitions",
         f"{EDITABLE} --group=training",
     ),
     "torch-step": Session(
@@ -201,7 +201,8 @@ SESSIONS = {
         "'unet_of_labels__sgd__float32' 'recognizer__adamw__float32' "
         "'unet_of_any_size__sgd__float32' 'text_of_any_length__adamw__float32'; do "
         'nox -s torch-step -- python -m tests.torch_step.steps build/steps --only "$steps"; done; '
-        "LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 pytest -m cann_ep $CANN_TESTS",
+        "LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 "
+        f"{TWO} -m cann_ep $CANN_TESTS",
         f"--group=test --group=cann {WHEEL}",
     ),
     "coverage": Session(

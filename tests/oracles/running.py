@@ -162,6 +162,7 @@ def run_ort(
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # costs more than most models
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=list(providers))
     names = [value.name for value in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
