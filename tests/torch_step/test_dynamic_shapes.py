@@ -249,7 +249,7 @@ def test_a_contrastive_loss_of_a_batch_is_no_obstacle() -> None:
         pairs = y @ y.flip(1).mT
         views = torch.cat([y, 2 * y])
         both = (views @ views.mT).masked_fill(torch.eye(len(views), dtype=torch.bool), -torch.inf)
-        places = torch.cat([torch.arange(len(y)) + len(y), torch.arange(len(y))])
+        places = (torch.arange(len(views)) + len(y)) % len(views)
         hidden = pairs.masked_fill(torch.eye(len(y)) == 0, torch.inf)
         found = torch.diag(pairs) - pairs.logsumexp(1) + hidden.diagonal()
         found = found + torch.diag(both, len(y)) - 2 * both.exp().diagonal(-len(y))

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from poolgrad_lowering import lower, verify
+from poolgrad_lowering import export_cann, lower, verify
 from poolgrad_lowering.torch import TorchExportError, export_forward, export_training_step
 from poolgrad_lowering.torch import exporter as exporter_module
 
@@ -97,6 +97,35 @@ def test_values_that_are_written_into_slices(write: Callable[[Tensor], Tensor], 
     session = onnxruntime.InferenceSession(forward.model.SerializeToString())
     (found,) = session.run(None, {**forward.values, **forward.examples})
     np.testing.assert_allclose(found, model(X).detach(), rtol=1e-5, atol=1e-6)  # of a convolution and a softmax
+
+
+def written(own: Tensor, y: Tensor) -> Tensor:
+    own = own.clone()
+    own[y > 1] = False
+    return own
+
+
+OF_TRUTH_VALUES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "one of two": lambda own, y: torch.where(y > 0, own, ~own),
+    "in place": written,
+    "the sum": lambda own, y: own + (y > 0),
+    "the sum with itself and a number": lambda own, _: own + own + 1,
+    "sorted": lambda own, y: own.sort(-1)[0] & (y > 0).sort(-1, descending=True)[0],
+    "the order": lambda own, _: own.argsort(dim=0, descending=True, stable=True),
+}
+
+
+@pytest.mark.parametrize("name", OF_TRUTH_VALUES)
+def test_operators_of_truth_values(name: str) -> None:
+    """Which ONNX or onnxruntime has of numbers alone."""
+
+    def loss(y: Tensor, labels: Tensor) -> Tensor:
+        products = y @ y.T
+        return (products * OF_TRUTH_VALUES[name](labels[:, None] == labels, products.detach())).sum()
+
+    step = export_training_step(nn.Linear(3, 4), loss, (torch.randn(6, 3), torch.arange(6) % 3))
+    step.check()
+    assert not export_cann(step.model).report.obstacles
 
 
 @pytest.mark.parametrize("target", [torch.zeros(2, dtype=torch.int64), torch.zeros(2)])

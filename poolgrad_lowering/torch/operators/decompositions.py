@@ -206,8 +206,11 @@ _OWN: Decompositions = {
         each: partial(_refuse_symbolic, each)
         for each in (aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default)
     },
-    # torch translates the product with a number made of symbolic sizes beside a tensor only.
+    # torch translates these with a number made of symbolic sizes beside a tensor only.
     aten.mul.Scalar: lambda x, by: NotImplemented if isinstance(by, (int, float)) else aten.mul.Tensor(x, by),
+    aten.remainder.Scalar: lambda x, by: (
+        NotImplemented if isinstance(by, (int, float)) else aten.remainder.Tensor(x, torch.full((), by, dtype=x.dtype))
+    ),
     aten.permute.default: lambda x, _: NotImplemented if x.ndim else x.view(()),
     **{
         each: partial(_blocks, each, write)

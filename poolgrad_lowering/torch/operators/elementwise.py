@@ -120,14 +120,14 @@ def running(is_beyond: Callable[[Tensor, Tensor], Tensor], x: Tensor, dim: int) 
     return values, positions.contiguous()
 
 
-def of_numbers(extreme: Any, x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the extreme of truth values along an axis, and its position, as numbers: ONNX has none of truth values.
+def of_numbers(operator: Any, x: Tensor, dim: int = -1, option: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the extreme of truth values along an axis, or their order, with positions: ONNX has those of numbers.
 
     Returns `NotImplemented` for other types.
     """
     if x.dtype != torch.bool:
         return NotImplemented
-    values, positions = extreme(x.to(torch.int32), dim, keepdim)
+    values, positions = operator(x.to(torch.int32), dim, option)
     return values.to(torch.bool), positions
 
 
@@ -150,6 +150,13 @@ def number_first(operator: Any, x: Tensor | Number, y: Tensor, *others: Any, **n
     dtype = torch.result_type(y, x)
     found: Tensor = operator(torch.full((), x, dtype=dtype), y.to(dtype), *others, **named)
     return found
+
+
+def added(x: Any, y: Any, *others: Any, **named: Any) -> Tensor:
+    """Return the sum of truth values, whether one is true, which ONNX has not; and that of a number and a tensor."""
+    if all(isinstance(each, Tensor) and each.dtype == torch.bool for each in (x, y)):
+        return x | y
+    return number_first(aten.add.Tensor, x, y, *others, **named)
 
 
 def trilinear(
@@ -203,8 +210,17 @@ def power(x: Tensor, exponent: Tensor) -> Tensor:
     return torch.pow(x.to(dtype), exponent.to(dtype))
 
 
+def choice(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return one of two truth values by logic: onnxruntime has no Where of them.
+
+    Returns `NotImplemented` for other types.
+    """
+    return (condition & x) | (~condition & y) if x.dtype == y.dtype == torch.bool else NotImplemented
+
+
 ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten._trilinear.default: trilinear,  # noqa: SLF001 - the name of an operator
+    aten.add.Tensor: added,
     aten.clamp.default: clamp,
     aten.cummax.default: partial(running, torch.gt),
     aten.cummin.default: partial(running, torch.lt),
@@ -222,9 +238,11 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten.nanmedian.dim: nanmedian,
     aten.pow.Tensor_Tensor: power,
     aten.rsub.Scalar: from_number,
+    aten.sort.default: partial(of_numbers, aten.sort.default),
+    aten.where.self: choice,
     aten.xlogy.Scalar_Self: partial(number_first, aten.xlogy.Tensor),
     **{
         operator: partial(number_first, operator)
-        for operator in (aten.add.Tensor, aten.div.Tensor_mode, aten.mul.Tensor, aten.sub.Tensor)
+        for operator in (aten.div.Tensor_mode, aten.mul.Tensor, aten.sub.Tensor)
     },
 }
