@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -196,19 +197,22 @@ def test_replication_pads_that_crop(pads: tuple[int, ...]) -> None:
     assert torch.equal(backward(gradient, x, pads), expected)
 
 
-@pytest.mark.parametrize("include_self", [True, False])
-def test_means_that_are_scattered(include_self: bool) -> None:
-    x, values = torch.randn(4, 3, dtype=torch.float64), torch.randn(3, 2, dtype=torch.float64)
+@pytest.mark.parametrize("reduce", ["mean", "sum", "prod", "amax", "amin"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_reductions_that_are_scattered(reduce: str, dtype: torch.dtype) -> None:
+    x, values = (10 * torch.randn(4, 3)).to(dtype), (10 * torch.randn(3, 2)).to(dtype)
+    if dtype.is_floating_point:
+        values[:, 0] = -torch.inf if reduce == "amax" else torch.inf
     index = torch.tensor([[0, 2], [0, 1], [0, 2]])
     scatter = WRITTEN[aten.scatter_reduce.two]
-    for axis in (0, 1):
-        arguments = (axis, index, values, "mean")
-        found = scatter(x, *arguments, include_self=include_self)
+    for axis, include_self in product((0, 1), (True, False)):
+        found = scatter(x, axis, index, values, reduce, include_self=include_self)
+        if include_self and reduce != "mean":
+            assert found is NotImplemented
+            continue
+        expected = torch.scatter_reduce(x, axis, index, values, reduce, include_self=include_self)
         # Roundings of sums of at most four numbers in float64.
-        torch.testing.assert_close(
-            found, torch.scatter_reduce(x, *arguments, include_self=include_self), rtol=1e-14, atol=0
-        )
-    assert scatter(x, 0, index, values, "sum") is NotImplemented
+        torch.testing.assert_close(found, expected, rtol=1e-14, atol=0)
 
 
 TINY = torch.tensor([-80, -30, -1e-5, -1e-9, 0, 1e-30, 1e-9, 3e-8, 1e-4, 0.3, 5, 80])

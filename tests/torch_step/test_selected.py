@@ -83,6 +83,12 @@ LOSSES: dict[str, Loss] = {
     "nonzero": lambda y, _, mask: y.reshape(-1, 6)[mask.view(-1).nonzero().squeeze(1)].pow(2).mean(),
     "where": lambda y, _, mask: y[torch.where(mask)].pow(2).mean(),
     "index_add": lambda y, _, mask: torch.zeros(3, 6).index_add(0, mask.nonzero()[:, 0], y[mask]).pow(2).sum(),
+    "largest": lambda y, labels, mask: (
+        torch.zeros(6, 6)
+        .scatter_reduce(0, labels[mask][:, None].expand(-1, 6), y[mask], "amax", include_self=False)
+        .pow(2)
+        .sum()
+    ),
     "assigned": assigned,
     "asserted": asserted,
     "each_row": lambda y, labels, mask: sum(

@@ -58,13 +58,26 @@ def _changing(operator: Any) -> Any:
 def _scatter_reduce(
     x: Tensor, axis: int, index: Tensor, values: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Return the mean of elements as sum and number, since ONNX has no such reduction; else `NotImplemented`."""
-    if reduce != "mean" or not x.is_floating_point():
+    """Return the mean of elements as sum and number, since ONNX has no such reduction; else `NotImplemented`.
+
+    Elements of x that take no part are first replaced by one that no result depends on.
+    """
+    count = torch.ones_like(x)
+    if not include_self and x.dtype != torch.bool:
+        x, count = x.scatter(axis, index, _without_effect(reduce, x.dtype)), count.scatter(axis, index, 0)
+    elif reduce != "mean":
         return _scatter(aten.scatter_reduce.two, x, axis, index, values, reduce, include_self=include_self)
-    total, count = x, torch.ones_like(x)
-    if not include_self:
-        total, count = (each.scatter(axis, index, 0) for each in (total, count))
-    return total.scatter_add(axis, index, values) / count.scatter_add(axis, index, torch.ones_like(values))
+    if reduce != "mean":
+        return x.scatter_reduce(axis, index, values, reduce)
+    total, count = x.scatter_add(axis, index, values), count.scatter_add(axis, index, torch.ones_like(values))
+    return total / count if x.is_floating_point() else total // count
+
+
+def _without_effect(reduce: str, dtype: torch.dtype) -> Any:
+    """Return the element that a reduction of others does not depend on."""
+    if reduce in ("amax", "amin") and not dtype.is_floating_point:
+        return torch.iinfo(dtype).min if reduce == "amax" else torch.iinfo(dtype).max
+    return {"amax": -torch.inf, "amin": torch.inf, "prod": 1}.get(reduce, 0)
 
 
 def _scatter_of_numbers(x: Tensor, axis: int, index: Tensor, values: Any) -> Tensor:
