@@ -29,8 +29,8 @@ Indices = Sequence[Tensor | None]
 def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return x with values at indices, or with values added to them.
 
-    Returns `NotImplemented` where torch's translation is right: if values replace those of x at positions. Raises
-    `TorchExportError` for values of another type than x has, which PyTorch itself refuses when it runs.
+    Returns `NotImplemented` where torch's translation is right: if values replace those of x at positions whose number
+    is known. Raises `TorchExportError` for values of another type than x has, which PyTorch itself refuses at run time.
     """
     if values.dtype != x.dtype:
         raise TorchExportError(
@@ -39,7 +39,8 @@ def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = Fa
         )
     if any(index.dtype in (torch.bool, torch.uint8) for index in indices if index is not None):
         return _masked_put(x, indices, values, accumulate=accumulate)
-    return _added(x, indices, values) if accumulate else NotImplemented
+    is_unknown = any(index is not None and unknown_sizes(index) for index in indices)
+    return _put_at(x, indices, values, accumulate=accumulate) if accumulate or is_unknown else NotImplemented
 
 
 def index(x: Tensor, indices: Indices) -> Tensor:
@@ -59,13 +60,16 @@ def index(x: Tensor, indices: Indices) -> Tensor:
     return rows.reshape(*x.shape[:first], *positions.shape, *x.shape[last + 1 :]) if positions.ndim != 1 else rows
 
 
-def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
-    """Return x with values added at positions, as a ScatterElements, since compilers may lose ScatterND's reduction."""
+def _put_at(x: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:
+    """Return x with values added or put at positions, as a ScatterElements: compilers may lose ScatterND's reduction.
+
+    Of a ScatterND that puts values, torch computes a shape.
+    """
     found = [index for index in indices if index is not None]
     axes = [axis for axis, index in enumerate(indices) if index is not None]
     others = [axis for axis in range(x.ndim) if axis not in axes]
     sizes, rest = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in others]
-    if sum(not isinstance(size, int) for size in rest) > 1 and (known := _known_positions(sizes, found)):
+    if accumulate and sum(not isinstance(size, int) for size in rest) > 1 and (known := _known_positions(sizes, found)):
         return _added_in_runs(x, axes[0], known, values.expand([*rest[: axes[0]], len(known), *rest[axes[0] :]]))
     positions = _joined(sizes, found)
     if any(isinstance(size, int) and size == 0 for size in positions.shape):
@@ -80,9 +84,10 @@ def _added(x: Tensor, indices: Indices, values: Tensor) -> Tensor:
     added = added.reshape(-1, math.prod(rest))
     if x.is_floating_point():
         flat, added = flat.to(wide_type(x)), added.to(wide_type(x))
-    summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
+    write = Tensor.scatter_add if accumulate else Tensor.scatter
+    written = write(flat, 0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
     order = [*axes, *others]
-    return summed.permute([order.index(axis) for axis in range(x.ndim)])
+    return written.permute([order.index(axis) for axis in range(x.ndim)])
 
 
 def _joined(sizes: Sequence[Any], indices: Sequence[Tensor]) -> Tensor:
