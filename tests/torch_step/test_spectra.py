@@ -34,6 +34,13 @@ def turned(x: Tensor) -> Tensor:
     return torch.view_as_real(pairs * turns.to(pairs.device)).flatten(2)
 
 
+def written(x: Tensor) -> Tensor:
+    spectra = torch.fft.rfft(x)
+    found = torch.zeros(2, 25, dtype=torch.cfloat)
+    found[:, 3:8], found[0, 9] = spectra[:, :5] * x[:, :5], 2.0
+    return torch.fft.irfft(found)
+
+
 def operator(x: Tensor) -> Tensor:
     """A layer of a Fourier neural operator, with products of complex matrices."""
     modes = torch.fft.rfft2(x.view(2, 2, 4, 6), norm="ortho")[..., :3]
@@ -70,6 +77,11 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "a long convolution": lambda x: torch.fft.irfft(torch.fft.rfft(x, 96) * torch.fft.rfft(x[0], 96), 96),
     "a correlation": lambda x: torch.fft.ifft(torch.fft.fft(x).conj() * torch.fft.fft(x[:1] + 1) / (2 + 1j)).real,
     "a quotient": lambda x: (torch.fft.rfft(x) / (torch.fft.rfft(x.flip(0)) + 40)).sum(-1).imag,
+    "real numbers first": lambda x: (
+        2 * x[:, :25] * torch.fft.rfft(x) - x[:, :25] / (x[:, :25].square() + torch.fft.rfft(x) + 40)
+    ).abs(),
+    "exponents": lambda x: ((1j * x + 0.5) / 9).exp().imag + (x - torch.exp(2 - 1j * x)).real,
+    "written spectra": written,
     "positions": turned,
     "an operator": operator,
 }
@@ -88,11 +100,11 @@ def test_a_symbolic_batch() -> None:
 
 REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a function": (
-        lambda x: torch.fft.rfft(x).exp().abs(),
-        "computes `exp` of complex numbers.*: steps have their sums",
+        lambda x: torch.fft.rfft(x).log().abs(),
+        "computes `log` of complex numbers.*: steps have their sums",
     ),
     "a constant": (
-        lambda x: torch.fft.ifft(x + torch.zeros(48, dtype=torch.cfloat)).real,
+        lambda x: torch.fft.ifft(x + torch.ones(48, dtype=torch.cfloat)).real,
         "hold them as two real tens",
     ),
     "a window": (

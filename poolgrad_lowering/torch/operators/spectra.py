@@ -39,6 +39,9 @@ class Complex:
     def __getitem__(self, places: Any) -> Complex:
         return Complex(self.real[places], self.imag[places])
 
+    def __setitem__(self, places: Any, value: Any) -> None:
+        self.real[places], self.imag[places] = _parts(value)
+
     def __neg__(self) -> Complex:
         return Complex(-self.real, -self.imag)
 
@@ -63,6 +66,9 @@ class Complex:
             return Complex(self.real / other, self.imag / other)
         real, imag = _parts(other)
         return self * Complex(torch.as_tensor(real), torch.as_tensor(-imag)) / (real * real + imag * imag)
+
+    def __rtruediv__(self, other: Any) -> Complex:
+        return Complex(self.real, -self.imag) * other / (self.real * self.real + self.imag * self.imag)
 
     def __matmul__(self, other: Any) -> Complex:
         return _bilinear(torch.matmul, self, other)
@@ -89,6 +95,28 @@ def _bilinear(product: Callable[[Any, Any], Tensor], one: Any, other: Any) -> Co
     return Complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
 
 
+def _of_two(name: str, one: Any, other: Any) -> Complex:
+    """Return what an operator of Python gives of two numbers, of which one is complex."""
+    found: Complex = (
+        getattr(one, f"__{name}__")(other) if isinstance(one, Complex) else getattr(other, f"__r{name}__")(one)
+    )
+    return found
+
+
+def _beside(function: Any, x: Any, other: Any, **options: Any) -> Any:
+    """Return what a function of torch gives of a tensor and another one, or a number, which may be a complex one."""
+    if not isinstance(other, complex):
+        return function(x, other, **options)
+    return compute(function.__name__, x, Complex(torch.tensor(other.real), torch.tensor(other.imag)))
+
+
+def _zeros(*sizes: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    """Return zeros, which may be complex."""
+    if dtype is None or not dtype.is_complex:
+        return torch.zeros(*sizes, dtype=dtype, **options)
+    return Complex(torch.zeros(*sizes, **options), torch.zeros(*sizes, **options))
+
+
 def _to(x: Complex, *arguments: Any, **options: Any) -> Complex:
     """Return x, which is on the CPU and in complex64. Raises `TorchExportError` for real numbers."""
     if any(isinstance(each, torch.dtype) and not each.is_complex for each in (*arguments, *options.values())):
@@ -105,7 +133,7 @@ def _pad(x: Complex, pad: Any, mode: str = "constant", value: Any = None) -> Com
 _OF_PARTS = frozenset(
     """
     __getitem__ cat chunk clone contiguous detach expand flatten flip index_select mean movedim narrow permute repeat
-    reshape roll squeeze stack sum swapaxes t transpose unflatten unsqueeze view
+    reshape roll squeeze stack sum swapaxes t transpose unflatten unsqueeze view zeros_like
     """.split()  # noqa: SIM905 - as a list it has many lines
 )
 """Functions of each part."""
@@ -124,10 +152,11 @@ _OF_COMPLEX: dict[str, Callable[..., Any]] = {
     "size": lambda x, *axis: x.real.size(*axis),
     "dim": lambda x: x.ndim,
     **dict.fromkeys(("neg", "negative"), lambda x: -x),
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    **dict.fromkeys(("mul", "multiply"), lambda x, y: x * y),
-    **dict.fromkeys(("div", "true_divide"), lambda x, y: x / y),
+    "exp": lambda x: Complex(x.real.exp() * x.imag.cos(), x.real.exp() * x.imag.sin()),
+    "add": partial(_of_two, "add"),
+    **dict.fromkeys(("sub", "subtract"), partial(_of_two, "sub")),
+    **dict.fromkeys(("mul", "multiply"), partial(_of_two, "mul")),
+    **dict.fromkeys(("div", "divide", "true_divide"), partial(_of_two, "truediv")),
     **dict.fromkeys(("matmul", "bmm"), partial(_bilinear, torch.matmul)),
     "einsum": lambda equation, one, other: _bilinear(partial(torch.einsum, equation), one, other),
 }
@@ -303,6 +332,8 @@ def _whole_window(window: Tensor | None, n_fft: int, length: int, like: Tensor) 
 
 _half, _back = partial(transform, one_sided=True), partial(transform, is_inverse=True)
 SPECTRA: dict[Any, Callable[..., Any]] = {
+    **{function: partial(_beside, function) for function in (Tensor.add, Tensor.mul, Tensor.sub)},
+    torch.zeros: _zeros,
     torch.complex: lambda real, imag: Complex(*torch.broadcast_tensors(real, imag)),
     torch.polar: lambda size, angle: Complex(size * angle.cos(), size * angle.sin()),
     torch.view_as_complex: lambda x: Complex(x[..., 0], x[..., 1]),
