@@ -138,6 +138,12 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     if both := inputs.keys() & examples.keys():
         raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
     inputs |= {name: value.detach().contiguous() for name, value in examples.items()}
+    for name, value in inputs.items():
+        if value.is_complex():
+            raise TorchExportError(
+                f"'{name}' has complex numbers, which no input of a step has: hold their parts in a real tensor, of "
+                "which the model makes complex numbers by torch.view_as_complex"
+            )
     with (
         explained("torch cannot trace the training step"),
         restored(module),

@@ -107,6 +107,10 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         lambda x: torch.fft.ifft(x + torch.ones(48, dtype=torch.cfloat)).real,
         "hold them as two real tens",
     ),
+    "a complex factor": (
+        lambda x: (torch.fft.rfft(x) * torch.ones(25, dtype=torch.cfloat)).abs(),
+        "hold them as two real tens",
+    ),
     "a window": (
         lambda x: torch.stft(x, 8, align_to_window=True, center=False, return_complex=True).abs(),
         "align_to_",
@@ -124,3 +128,10 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 def test_other_complex_numbers_are_refused(function: Callable[[Tensor], Tensor], said: str) -> None:
     with pytest.raises(TorchExportError, match=said):
         export_training_step(Net(function), None, (X,))
+
+
+def test_a_complex_weight_is_named() -> None:
+    net = Net(lambda x: x)
+    net.filter = nn.Parameter(torch.ones(3, dtype=torch.cfloat))
+    with pytest.raises(TorchExportError, match=r"'weight.filter' has complex numbers"):
+        export_training_step(net, None, (X,))

@@ -56,9 +56,9 @@ class Complex:
         return -self + other
 
     def __mul__(self, other: Any) -> Complex:
+        real, imag = _parts(other)
         if not isinstance(other, (Complex, complex)):
             return Complex(self.real * other, self.imag * other)
-        real, imag = _parts(other)
         return Complex(self.real * real - self.imag * imag, self.real * imag + self.imag * real)
 
     def __truediv__(self, other: Any) -> Complex:
@@ -80,6 +80,9 @@ class Complex:
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
+    """Return the real and the imaginary part. Raises `TorchExportError` for complex tensors of torch."""
+    if isinstance(value, Tensor):
+        _real(value)
     return (value.real, value.imag) if isinstance(value, (Complex, complex)) else (value, 0)
 
 
@@ -212,7 +215,7 @@ def _real(x: Any) -> Any:
         return x
     if x.is_complex():
         raise TorchExportError(
-            "the model transforms complex numbers that it makes or has: hold them as two real tensors"
+            "the model computes with complex numbers that it makes or has: hold them as two real tensors"
         )
     return x if x.is_floating_point() else x.to(torch.get_default_dtype())
 
