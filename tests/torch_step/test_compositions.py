@@ -31,6 +31,7 @@ from poolgrad_lowering.torch.operators.compositions import (
     solve_triangular,
 )
 from poolgrad_lowering.torch.operators.ctc import ctc_loss
+from poolgrad_lowering.torch.operators.inverses import cholesky_solve, det, inv, logdet, slogdet, solve
 from tests.torch_step.graph_mode import faults
 
 torch.manual_seed(0)
@@ -61,6 +62,21 @@ def of_matrices() -> Iterator[tuple[str, Case]]:
     positive = square @ square.mT
     for upper in (False, True):
         yield f"roots, {upper}", (torch.linalg.cholesky, cholesky, (positive,), {"upper": upper})
+        root = square[0].triu() if upper else square[0].tril()
+        yield (
+            f"solutions by roots, {upper}",
+            (torch.cholesky_solve, cholesky_solve, (ROWS[0, :4], root), {"upper": upper}),
+        )
+    turned = OTHERS[:, :4].flip(1).double()  # of which the elements on the diagonal are no pivots
+    yield "inverses", (torch.linalg.inv, inv, (turned,), {})
+    for left in (False, True):
+        yield f"solutions, {left}", (torch.linalg.solve, solve, (turned, ROWS[:, :4].double()), {"left": left})
+    for name, column in {"one column": ROWS[0, 0], "columns": ROWS[:, 0]}.items():
+        yield f"solutions of {name}", (torch.linalg.solve, solve, (turned, column.double()), {})
+    yield "determinants", (torch.linalg.det, det, (turned,), {})
+    yield "logarithms of determinants", (torch.logdet, logdet, (turned @ turned.mT,), {})
+    sizes = (lambda x: torch.linalg.slogdet(x).logabsdet), (lambda x: slogdet(x).logabsdet + 0 * slogdet(x).sign)
+    yield "sizes of determinants", (*sizes, (turned,), {})
 
 
 def of_parts() -> Iterator[tuple[str, Case]]:
@@ -148,6 +164,11 @@ class Net(nn.Module):
         return self.function(x @ self.weight)
 
 
+def test_second_gradients_of_inverses() -> None:
+    x = (ROWS[0, :4] + torch.eye(4)).double().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x: inv(x).sum() + slogdet(x)[1], x)
+
+
 def squares(y: Tensor, target: Tensor) -> Tensor:
     return ((y - target) ** 2).mean()
 
@@ -170,6 +191,8 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "largest norms": lambda x: torch.renorm(x, 2, 0, 0.5) + (x * 2).renorm_(1, 1, 3),
     "a distribution": lambda x: torch.distributions.MultivariateNormal(x[0], x @ x.T + torch.eye(4)).log_prob(x + 1),
     "a root": lambda x: torch.linalg.solve_triangular(torch.linalg.cholesky(x @ x.T + torch.eye(4)), x, upper=False),
+    "an inverse": lambda x: torch.inverse(x - 0.5) @ torch.linalg.solve(x + torch.eye(4), x[0]),
+    "a determinant": lambda x: torch.slogdet(x)[1] + torch.det(x) + torch.logdet(x @ x.T + torch.eye(4)),
     "reflections": lambda x: torch.linalg.householder_product(x[:, :3], x[0, :3]),
     "bags": lambda x: functional.embedding_bag(torch.tensor([[0, 1], [2, 3]]), x),
     "parts": lambda x: (x * 2).index_reduce_(1, torch.tensor([1, 0, 1, 3]), x, "mean"),

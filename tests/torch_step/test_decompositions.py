@@ -403,7 +403,6 @@ def test_layers_of_two_tensors(model: Any) -> None:
         (torch.linalg.eigvalsh, r"aten\._linalg_eigh\.default"),
         (torch.linalg.svdvals, r"aten\._linalg_svd\.default"),
         (lambda x: torch.linalg.qr(x)[1], r"aten\.linalg_qr\.default"),
-        (torch.linalg.det, r"aten\._linalg_det\.default"),
     ],
 )
 def test_operators_that_torch_does_not_translate_are_named(function: Any, operator: str) -> None:

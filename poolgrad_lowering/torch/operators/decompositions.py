@@ -237,8 +237,7 @@ _OWN: Decompositions = {
     aten.split_with_sizes.default: _split_with_sizes,
 }
 _WITHOUT_TRANSLATION = (
-    aten._linalg_det.default,  # noqa: SLF001 - the name of an operator
-    aten._linalg_eigh.default,  # noqa: SLF001
+    aten._linalg_eigh.default,  # noqa: SLF001 - the name of an operator
     aten._linalg_svd.default,  # noqa: SLF001
     aten.linalg_householder_product.default,
     aten.linalg_qr.default,

@@ -32,6 +32,7 @@ from poolgrad_lowering.torch.internals.tracing import (
 from poolgrad_lowering.torch.internals.trees import bound, flatten, unflatten
 from poolgrad_lowering.torch.operators.compositions import COMPOSITIONS
 from poolgrad_lowering.torch.operators.elements import SELECTIONS, Masks
+from poolgrad_lowering.torch.operators.inverses import INVERSES
 from poolgrad_lowering.torch.operators.recurrent import RECURRENT
 from poolgrad_lowering.torch.operators.spectra import SPECTRA
 from poolgrad_lowering.torch.symbolic.joined_axes import einsum
@@ -320,6 +321,7 @@ _AVERAGE = {2: functional.avg_pool2d, 3: functional.avg_pool3d}
 
 _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
+    **INVERSES,
     **SELECTIONS,
     Tensor.fill_diagonal_: _fill_diagonal,
     **dict.fromkeys((Tensor.diagonal, torch.diagonal), _diagonal),
