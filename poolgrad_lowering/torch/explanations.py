@@ -47,10 +47,8 @@ _INSTEAD = {
     "_linalg_eigh": "compute the decomposition outside of the step, and give its result as an input",
     "_linalg_svd": "compute the decomposition outside of the step, or use power iterations, as spectral_norm does",
     "linalg_qr": "compute the decomposition outside of the step, or use torch.linalg.householder_product",
-    "_linalg_solve_ex": "for a positive definite matrix use torch.linalg.cholesky and solve_triangular",
-    "linalg_inv_ex": "for a positive definite matrix use torch.linalg.cholesky and solve_triangular",
-    "_linalg_slogdet": "for a positive definite matrix sum the logarithms of the diagonal of torch.linalg.cholesky",
-    "_linalg_det": "for a positive definite matrix multiply the diagonal of torch.linalg.cholesky",
+    "_linalg_solve_ex": "use torch.linalg.solve",
+    "linalg_inv_ex": "use torch.linalg.inv",
     "_fake_quantize_learnable": "multiply by a scale, and round with x + (x.round() - x).detach()",
 }
 """What a model can have in place of operators, by parts of their names."""
