@@ -79,7 +79,11 @@ class WithLoss(nn.Module):
     def in_model(self) -> tuple[dict[str, nn.Parameter], dict[str, Tensor]]:
         """Return parameters and buffers by their names in the model; those of the loss begin with `loss.`."""
         parameters = {_in_model(name): parameter for name, parameter in self.named_parameters()}
-        return parameters, {_in_model(name): buffer for name, buffer in self.named_buffers()}
+        return parameters, {_in_model(name): buffer for name, buffer in self.real_buffers().items()}
+
+    def real_buffers(self) -> dict[str, Tensor]:
+        """Return the buffers that are inputs of a step, which complex numbers are not: those are constants of it."""
+        return {name: buffer for name, buffer in self.named_buffers() if not buffer.is_complex()}
 
 
 def _own_loss(output: Any) -> Any:
@@ -131,7 +135,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
 
     Raises `TorchExportError` if torch cannot trace it, `ValueError` if two inputs have one name.
     """
-    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    parameters, buffers = dict(module.named_parameters()), module.real_buffers()
     step = _Step(module, parameters, buffers)
     examples = module.arguments.tensors
     inputs = {name: value.detach().contiguous() for name, value in names.tensors(*module.in_model()).items()}
@@ -168,6 +172,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
             "the model changes what `unfold` returns, a view of a tensor, in place: write it with torch.where"
         )
     check_second_pass(module, examples)
+    graph.graph.eliminate_dead_code()  # complex constants whose parts were computed
     if (operator := complex_operator(graph)) is not None:
         raise TorchExportError(
             f"the step computes complex numbers, which no operator of ONNX takes, by {operator}: make them of real "

@@ -80,13 +80,13 @@ def numbers_restored(model: nn.Module) -> Iterator[None]:
 
 
 def replace(model: nn.Module, tensors: Mapping[Tensor, Tensor]) -> None:
-    """Put other tensors in the place of parameters and buffers, under all names of each.
+    """Put other tensors in the place of parameters and buffers that have one, under all names of each.
 
     `attributes_restored` undoes it.
     """
     for part in model.modules():
         for entries in (part._parameters, part._buffers):  # noqa: SLF001 - an assignment wants a Parameter
-            entries.update({name: tensors[value] for name, value in entries.items() if value is not None})
+            entries.update({name: tensors.get(value, value) for name, value in entries.items() if value is not None})
 
 
 def _restore(held: Any, before: Any) -> None:

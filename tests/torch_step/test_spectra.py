@@ -108,8 +108,8 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         "hold them as two real tens",
     ),
     "a complex factor": (
-        lambda x: (torch.fft.rfft(x) * torch.ones(25, dtype=torch.cfloat)).abs(),
-        "hold them as two real tens",
+        lambda x: (torch.fft.rfft(x) * x[0, :25].to(torch.cfloat)).abs(),
+        "complex numbers.*: make them of real tensors|hold them as two real tens",
     ),
     "a window": (
         lambda x: torch.stft(x, 8, align_to_window=True, center=False, return_complex=True).abs(),
@@ -128,6 +128,26 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 def test_other_complex_numbers_are_refused(function: Callable[[Tensor], Tensor], said: str) -> None:
     with pytest.raises(TorchExportError, match=said):
         export_training_step(Net(function), None, (X,))
+
+
+class Turned(Net):
+    """Its positions are complex numbers of torch, some a buffer, some not."""
+
+    def __init__(self) -> None:
+        super().__init__(self.turned)
+        self.register_buffer("turns", torch.polar(torch.ones(2, 24), torch.arange(48.0).view(2, 24)), persistent=False)
+        self.scale = torch.tensor([[1j], [2 - 1j]])
+
+    def turned(self, x: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(x.view(2, 24, 2))
+        return torch.view_as_real(pairs * self.get_buffer("turns")[:, :24].conj() + self.scale.view(2, 1))
+
+
+def test_complex_constants_of_a_model() -> None:
+    step = export_training_step(Turned(), None, (X,), optimizer="sgd")
+    step.check(steps=2)
+    assert "buffer.turns" not in step.inputs
+    assert not export_cann(step.model).report.obstacles
 
 
 def test_a_complex_weight_is_named() -> None:

@@ -38,6 +38,9 @@ def of_constants(
     to them. Inputs of the trace that have a value in `known` are constants too; `use` is called with each that is read.
     """
     mode, result = get_proxy_mode(), _node(x)
+    if mode is not None and result is None and type(x) is Tensor:  # which the trace has not met
+        with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch.no_grad():
+            return function(x)
     if mode is None or result is None:
         return NotImplemented
     inputs = {own: each for each in known if (own := _node(each)) is not None}

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.internals.recorded import of_constants
 from poolgrad_lowering.torch.internals.trees import bound
 
 
@@ -56,13 +57,13 @@ class Complex:
         return -self + other
 
     def __mul__(self, other: Any) -> Complex:
-        real, imag = _parts(other)
-        if not isinstance(other, (Complex, complex)):
+        if not _is_complex(other):
             return Complex(self.real * other, self.imag * other)
+        real, imag = _parts(other)
         return Complex(self.real * real - self.imag * imag, self.real * imag + self.imag * real)
 
     def __truediv__(self, other: Any) -> Complex:
-        if not isinstance(other, (Complex, complex)):
+        if not _is_complex(other):
             return Complex(self.real / other, self.imag / other)
         real, imag = _parts(other)
         return self * Complex(torch.as_tensor(real), torch.as_tensor(-imag)) / (real * real + imag * imag)
@@ -79,10 +80,15 @@ class Complex:
     __radd__, __rmul__ = __add__, __mul__
 
 
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, (Complex, complex)) or (isinstance(value, Tensor) and value.is_complex())
+
+
 def _parts(value: Any) -> tuple[Any, Any]:
-    """Return the real and the imaginary part. Raises `TorchExportError` for complex tensors of torch."""
-    if isinstance(value, Tensor):
-        _real(value)
+    """Return the real and the imaginary part. Raises `TorchExportError` for complex tensors that are no constants."""
+    if isinstance(value, Tensor) and value.is_complex():
+        pairs = of_constants(lambda known: torch.view_as_real(known.resolve_conj()), value)
+        return _real(value) if pairs is NotImplemented else pairs.unbind(-1)
     return (value.real, value.imag) if isinstance(value, (Complex, complex)) else (value, 0)
 
 
@@ -94,7 +100,7 @@ def _abs(x: Complex) -> Tensor:
 
 def _bilinear(product: Callable[[Any, Any], Tensor], one: Any, other: Any) -> Complex:
     """Return the product of two tensors, of which one is complex."""
-    (a, b), (c, d) = (_parts(x) if isinstance(x, Complex) else (x, torch.zeros_like(x)) for x in (one, other))
+    (a, b), (c, d) = (_parts(x) if _is_complex(x) else (x, torch.zeros_like(x)) for x in (one, other))
     return Complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
 
 
