@@ -108,6 +108,7 @@ LOSSES: dict[str, Loss] = {
     "contrast": lambda y, _, mask: functional.cross_entropy(y[mask] @ y[mask].T, torch.arange(y[mask].shape[0])),
     "distances": lambda y, _, mask: torch.cdist(y[mask], y[mask] + 1).mean(),
     "normalized": lambda y, _, mask: functional.normalize(y[mask]).pow(3).sum(),
+    "logsumexp": lambda y, _, mask: y[mask].logsumexp(0).pow(2).sum() + y[mask].logsumexp(1, keepdim=True).mean(),
     "softmax": lambda y, _, mask: y[mask].T.softmax(-1).pow(2).sum(),
     "flattened": lambda y, _, mask: y[mask].flatten().pow(2).mean() + y[mask].T.reshape(2, -1).tanh().sum(),
     "heads": lambda y, _, mask: (y[mask].view(-1, 2, 3).transpose(0, 1) @ torch.ones(3, 2)).exp().mean(),

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.torch.internals.tracing import unknown_sizes
 from poolgrad_lowering.torch.operators.normalization import wide_type
 
 aten = torch.ops.aten
@@ -175,6 +176,19 @@ def trilinear(
     return product.sum(list(summed)) if summed else product
 
 
+def logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool = False) -> Tensor:
+    """Return ln Σ exp(x) along axes, of as many elements as numbers decide: torch asks first whether there are any.
+
+    Returns `NotImplemented` for other sizes.
+    """
+    if not unknown_sizes(x):
+        return NotImplemented
+    largest = x.amax(dim, keepdim=True)
+    largest = torch.where(largest.abs() == torch.inf, 0, largest)
+    found = (x - largest).exp().sum(dim, keepdim=True).log() + largest
+    return found if keepdim else found.squeeze(dim)
+
+
 def vector_norm(
     x: Tensor,
     order: Number = 2,
@@ -230,6 +244,7 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten.hypot.default: lambda x, y: (x * x + y * y).sqrt(),
     aten.kthvalue.default: kth_value,
     aten.linalg_vector_norm.default: vector_norm,
+    aten.logsumexp.default: logsumexp,
     aten.max.dim: partial(of_numbers, aten.max.dim),
     aten.median.default: lambda x: median(x.flatten())[0],
     aten.median.dim: median,
