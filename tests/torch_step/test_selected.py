@@ -44,6 +44,12 @@ def assigned(y: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     return z.pow(2).sum()
 
 
+def smoothed(y: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+    wanted = torch.full_like(y[mask], 0.05)
+    wanted[torch.arange(wanted.shape[0]), labels[mask]] = 0.75
+    return functional.binary_cross_entropy_with_logits(y[mask], wanted)
+
+
 def put_at(y: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     found, flat = y.reshape(-1, 6) * 2, labels.view(-1)
     places = torch.where(flat >= 0)[0]
@@ -99,6 +105,7 @@ LOSSES: dict[str, Loss] = {
         .sum()
     ),
     "put_at": put_at,
+    "smoothed": smoothed,
     "assigned": assigned,
     "asserted": asserted,
     "each_row": lambda y, labels, mask: sum(

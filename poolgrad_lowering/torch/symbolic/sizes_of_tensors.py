@@ -43,7 +43,7 @@ def expand_by_tensors(traced: fx.GraphModule) -> None:
         elif node.target is _EXPAND:
             _keep_sizes(node)
         told = _told(node, first)
-        if told and not is_written(node):
+        if told and not (node.target is _EXPAND and is_written(node)):
             for place in told.values():
                 if place not in zeros:
                     zeros[place] = _zeros_of(*place)
