@@ -326,6 +326,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     Tensor.fill_diagonal_: _fill_diagonal,
     **dict.fromkeys((Tensor.diagonal, torch.diagonal), _diagonal),
     **dict.fromkeys((Tensor.diag, torch.diag), _diag),
+    **dict.fromkeys((Tensor.trace, torch.trace), lambda x: _diagonal(x).sum()),
     Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
