@@ -169,6 +169,14 @@ def test_second_gradients_of_inverses() -> None:
     assert torch.autograd.gradgradcheck(lambda x: inv(x).sum() + slogdet(x)[1], x)
 
 
+def test_a_matrix_without_an_inverse() -> None:
+    """PyTorch raises an error, which a step cannot."""
+    singular = torch.tensor([[[1.0, 2], [2, 4]], [[0, 0], [0, 0]], [[0, 1], [2, 0]]])
+    assert inv(singular).isnan().all((1, 2)).tolist() == [True, True, False]
+    assert det(singular).tolist() == [0, 0, -2]
+    assert slogdet(singular).sign.tolist() == [0, 0, -1]
+
+
 def squares(y: Tensor, target: Tensor) -> Tensor:
     return ((y - target) ** 2).mean()
 

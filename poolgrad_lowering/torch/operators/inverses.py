@@ -40,8 +40,9 @@ def _rest(inverse: Tensor, matrix: Tensor) -> Tensor:
 
 
 def inv(A: Tensor) -> Tensor:  # noqa: N803 - the name in torch
-    """Return the inverse of matrices."""
-    inverse, _, _ = _eliminated(A)
+    """Return the inverse of matrices, NaN for one that has none, of which PyTorch raises an error."""
+    inverse, sign, _ = _eliminated(A)
+    inverse = torch.where((sign == 0)[..., None, None], torch.nan, inverse)
     rest = _rest(inverse, A)
     return inverse - rest @ (inverse - rest @ inverse)
 
