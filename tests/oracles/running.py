@@ -162,7 +162,8 @@ def run_ort(
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # costs more than most models
+    waiting = "session.intra_op.allow_spinning"  # of threads, which takes longer than most models
+    options.add_session_config_entry(waiting, "0")
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=list(providers))
     names = [value.name for value in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
