@@ -266,6 +266,24 @@ def test_a_contrastive_loss_of_a_batch_is_no_obstacle() -> None:
     check_for(step, torch.randn(3, 3, 8, 12), LABELS[:3])
 
 
+def test_a_penalty_on_gradients_of_a_batch() -> None:
+    """torch makes numbers of the sizes that an instance norm has in its second gradient."""
+
+    class Critic(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(nn.Conv2d(3, 4, 3), nn.InstanceNorm2d(4, affine=True))
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(self.layers(x).pow(2).mean((1, 2, 3)).sum(), x, create_graph=True)
+            return (gradient.flatten(1).norm(dim=1) - 1).pow(2).mean()
+
+    step = export_training_step(Critic(), None, (X,), dynamic_batch=True)
+    step.check()
+    check_for(step, torch.randn(3, 3, 8, 12))
+
+
 def test_parts_of_any_size_that_are_written() -> None:
     """The gradient of a write to a part has the strides of the whole."""
 

@@ -235,6 +235,14 @@ def _batch_norm(*arguments: Any, **named: Any) -> Tensor:
     return found
 
 
+def _instance_norm(*arguments: Any, **named: Any) -> Tensor:
+    """Return torch's function, whose second gradient makes numbers of symbolic sizes: of those a norm of groups."""
+    x, running_mean, _, weight, bias, _, _, eps = bound(functional.instance_norm, arguments, named)
+    if running_mean is not None or all(isinstance(size, int) for size in x.shape):
+        return functional.instance_norm(*arguments, **named)
+    return functional.group_norm(x, x.shape[1], weight, bias, eps)
+
+
 def _gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -335,6 +343,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     torch.einsum: einsum,
     torch.linspace: _linspace,
     functional.batch_norm: _batch_norm,
+    functional.instance_norm: _instance_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **RECURRENT,
     **SPECTRA,
