@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint
 
 from poolgrad_lowering import export_cann
 from poolgrad_lowering.torch import TorchExportError, export_training_step
@@ -225,6 +226,20 @@ def test_a_step_computes_what_pytorch_computes(function: Callable[[Tensor], Tens
     step = export_training_step(Net(function).train(), squares, (torch.rand(4, 4), torch.zeros(())))
     assert faults(step.model) == []
     step.check()
+
+
+COMPUTED_AGAIN: dict[str, Callable[[Tensor], Tensor]] = {
+    "attention": lambda x: functional.scaled_dot_product_attention(*[x.view(1, 2, 2, 4)] * 3, is_causal=True),
+    "distances": lambda x: torch.cdist(x, x + 1),
+    "a mask": lambda x: x[:, torch.tensor([True, False, True, True])],
+    "a spectrum": lambda x: torch.fft.rfft(x).abs(),
+}
+
+
+@pytest.mark.parametrize("function", COMPUTED_AGAIN.values(), ids=COMPUTED_AGAIN)
+def test_a_part_that_the_backward_pass_computes_again(function: Callable[[Tensor], Tensor]) -> None:
+    net = Net(lambda x: checkpoint(lambda y: function(y.tanh()), x, use_reentrant=False))
+    export_training_step(net.train(), squares, (torch.rand(4, 4), torch.zeros(()))).check()
 
 
 @pytest.mark.parametrize(

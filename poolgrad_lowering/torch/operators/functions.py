@@ -10,6 +10,7 @@ from functools import partial, reduce
 from operator import and_
 from types import MappingProxyType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +68,9 @@ class Rewritten(TorchFunctionMode):
             and (answer := answer_without_error(asking_frame(is_own), trace.__code__)) is not None
         ):
             return answer
+        if function is torch.autograd.grad:  # it may run parts of the forward pass again, whose functions are these
+            with self, patch.object(torch.autograd, "has_torch_function", lambda _: False):
+                return function(*args, **(kwargs or {}))
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
             raise _decided_by(function)
         try:
