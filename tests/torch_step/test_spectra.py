@@ -56,6 +56,7 @@ def signals(x: Tensor, of: Any = lambda spectra: spectra, *, length: int | None 
 
 
 STEPS: dict[str, Callable[[Tensor], Tensor]] = {
+    "as methods": lambda x: x.stft(8, window=WINDOW[:8] + 0.5, return_complex=True).istft(8, window=WINDOW[:8] + 0.5),
     "magnitudes": lambda x: torch.stft(x, 16, 4, 12, WINDOW, return_complex=True).abs(),
     "a row": lambda x: torch.stft(x[0], 16, window=torch.ones(16), return_complex=True, normalized=True).abs().log1p(),
     "pairs": lambda x: torch.stft(x, 8, 3, center=False, onesided=False, return_complex=False),

@@ -77,6 +77,10 @@ class Complex:
     def __abs__(self) -> Tensor:
         return _abs(self)
 
+    def istft(self, *arguments: Any, **options: Any) -> Tensor:
+        """Return the signals that these spectra are of."""
+        return istft(self, *arguments, **options)
+
     __radd__, __rmul__ = __add__, __mul__
 
 
@@ -346,7 +350,7 @@ SPECTRA: dict[Any, Callable[..., Any]] = {
     torch.complex: lambda real, imag: Complex(*torch.broadcast_tensors(real, imag)),
     torch.polar: lambda size, angle: Complex(size * angle.cos(), size * angle.sin()),
     torch.view_as_complex: lambda x: Complex(x[..., 0], x[..., 1]),
-    torch.stft: stft,
+    **dict.fromkeys((torch.stft, Tensor.stft), stft),
     torch.istft: istft,
     torch.fft.fft: transform,
     torch.fft.ifft: _back,
