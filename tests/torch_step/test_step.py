@@ -246,6 +246,13 @@ def test_distributions_and_bilinear_layers() -> None:
     step.check()
 
 
+def test_anomaly_detection_is_no_part_of_a_step() -> None:
+    """It asks for the numbers in each gradient."""
+    with torch.autograd.set_detect_anomaly(True):
+        export(small(nn.BatchNorm2d(4)))
+        assert torch.is_anomaly_enabled()
+
+
 def test_garbage_collections_are_afterwards_as_before() -> None:
     """Objects that somebody else froze stay frozen: `gc` can only release all of them."""
     batch = torch.ones(2, 3), torch.ones(2, 1)

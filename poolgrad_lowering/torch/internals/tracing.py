@@ -78,6 +78,7 @@ def trace(
             lambda mask, is_causal=None, size=None: is_causal is True,  # noqa: ARG005
         ),
         enable_python_dispatcher(),
+        torch.autograd.set_detect_anomaly(False),  # it asks for the numbers in gradients
         _decomposed(differentiated),
         sdpa_kernel(SDPBackend.MATH),
         traceback.preserve_node_meta(),
