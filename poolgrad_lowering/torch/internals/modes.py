@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -116,6 +117,13 @@ class DataIsCopied(TorchFunctionMode):
             raise RuntimeError("the model gives `data` of a tensor another shape or type")
         with torch.no_grad():
             return tensor.data.copy_(value)
+
+
+@contextmanager
+def gradients_in(mode: TorchFunctionMode) -> Iterator[None]:
+    """While it is active, `torch.autograd.grad` computes in this mode, to which it would only hand itself otherwise."""
+    with mode, patch.object(torch.autograd, "has_torch_function", lambda _: False):
+        yield
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from functools import partial, reduce
 from operator import and_
 from types import MappingProxyType
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from poolgrad_lowering.torch.errors import NumbersDecideError
 from poolgrad_lowering.torch.explanations import NO_PLACE, is_own, running_place
 from poolgrad_lowering.torch.internals.branches import answer_without_error, asking_frame
+from poolgrad_lowering.torch.internals.modes import gradients_in
 from poolgrad_lowering.torch.internals.recorded import of_constants
 from poolgrad_lowering.torch.internals.tracing import (
     NUMBERS_DECIDE,
@@ -69,7 +69,7 @@ class Rewritten(TorchFunctionMode):
         ):
             return answer
         if function is torch.autograd.grad:  # it may run parts of the forward pass again, whose functions are these
-            with self, patch.object(torch.autograd, "has_torch_function", lambda _: False):
+            with gradients_in(self):
                 return function(*args, **(kwargs or {}))
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
             raise _decided_by(function)
