@@ -59,6 +59,12 @@ EDITABLE = "--group=test --editable ."
 ORT = f"{EDITABLE}[ort]"
 PYTEST = "pytest -n auto --dist worksteal"
 TWO = "pytest -n 2 --dist worksteal"
+SWEEPS = (
+    "tests/near_misses tests/generators tests/atc/test_ge_exports.py tests/runtime/test_aclnn_allocations.py "
+    "tests/runtime/test_ep_{device_faults,failure_sweep,finalized,several_devices}.py "
+    "tests/runtime/test_host_{averages,vectors}.py"
+)
+"""The tests with the most cases, a quarter of the whole suite's time."""
 GENERATE = "nox -s test -- python -m docs.generate"
 PYTHON_SOURCES = "poolgrad_lowering patterns runtime models tests docs benchmarks tools examples noxfile.py"
 CPP_SOURCES = "$(find runtime poolgrad_lowering tests docs benchmarks -name '*.cpp' -o -name '*.h')"
@@ -107,7 +113,11 @@ def onnxruntime(release: str, tests: str = "tests/runtime") -> Session:
 
 
 SESSIONS = {
-    "test": Session("the default test suite", PYTEST, ORT),
+    "test": Session("the default test suite", f"{PYTEST} $(printf -- '--ignore=%s ' {SWEEPS})", ORT),
+    "sweeps": Session(
+        "the rest of the suite: near misses, random graphs, exports for ATC, a failure at every call",
+        f"nox -s test -- {PYTEST} {SWEEPS}",
+    ),
     "check": Session(
         "lint, formatting, types; warnings of the C++ compiler are errors in every build",
         f"ruff check {PYTHON_SOURCES}; ruff format --check {PYTHON_SOURCES}; "
