@@ -93,7 +93,7 @@ export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=pri
 export TSAN_OPTIONS=suppressions=$PWD/tests/runtime/tsan.supp:ignore_noninstrumented_modules=1:die_after_fork=0
 export TSAN_OPTIONS=$TSAN_OPTIONS:allocator_may_return_null=1
 LD_PRELOAD="$(g++ -print-file-name=lib{}.so) $(g++ -print-file-name=libstdc++.so)" \\
-  pytest -n 2 --dist worksteal $SANITIZED_TESTS
+  {} $SANITIZED_TESTS
 """
 
 
@@ -102,7 +102,7 @@ def sanitized(name: str, sanitizer: str) -> Session:
     settings = f"build-dir=build/{name}", "cmake.build-type=Debug", f"cmake.define.POOLGRAD_SANITIZE={sanitizer}"
     options = " ".join(f"--config-settings={setting}" for setting in settings)
     what = f"SANITIZED_TESTS, or the tests of the native libraries, with these under the {sanitizer} sanitizer"
-    return Session(what, SANITIZED.format(name), f"{ORT} {options}")
+    return Session(what, SANITIZED.format(name, TWO), f"{ORT} {options}")
 
 
 def onnxruntime(release: str, tests: str = "tests/runtime") -> Session:
@@ -211,8 +211,7 @@ SESSIONS = {
         "'unet_of_labels__sgd__float32' 'recognizer__adamw__float32' "
         "'unet_of_any_size__sgd__float32' 'text_of_any_length__adamw__float32'; do "
         'nox -s torch-step -- python -m tests.torch_step.steps build/steps --only "$steps"; done; '
-        "LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 "
-        f"{TWO} -m cann_ep $CANN_TESTS",
+        f"LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 {TWO} -m cann_ep $CANN_TESTS",
         f"--group=test --group=cann {WHEEL}",
     ),
     "coverage": Session(

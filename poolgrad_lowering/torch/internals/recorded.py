@@ -38,14 +38,11 @@ def of_constants(
     to them. Inputs of the trace that have a value in `known` are constants too; `use` is called with each that is read.
     """
     mode, result = get_proxy_mode(), _node(x)
-    if mode is not None and result is None and type(x) is Tensor:  # which the trace has not met
-        with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch.no_grad():
-            return function(x)
-    if mode is None or result is None:
+    if mode is None or (result is None and type(x) is not Tensor):
         return NotImplemented
     inputs = {own: each for each in known if (own := _node(each)) is not None}
     needed: set[fx.Node] = set()
-    left = [result]
+    left = [] if result is None else [result]  # a tensor that the trace has not met is a constant
     while left:
         node = left.pop()
         if node not in inputs and not _is_constant(node):
@@ -64,7 +61,7 @@ def of_constants(
             else:
                 args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
                 values[node] = node.target(*args, **kwargs)
-        return function(values[result])
+        return function(x if result is None else values[result])
 
 
 def _is_constant(node: fx.Node) -> bool:
