@@ -72,6 +72,7 @@ def training_step(
         except Refuse as refused:
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
+        step.give_axes(gate.index(model))
     values = {**names.tensors(checkpoint.parameters, {}), **state}
     report = report._replace(bytes_before=len(source.data), bytes_after=len(lowered))
     return model, gate, values, report

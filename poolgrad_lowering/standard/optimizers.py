@@ -51,15 +51,14 @@ class AdamW:
     slots: tuple[str, ...] = ("mean", "square")
 
     def factors(self, given: Tensors) -> Tensors:
-        """size = rate · √(1 − βᵗ) / (1 − αᵗ) in mode 1; in mode 0 the root is a factor of the denominator."""
+        """size = rate · √(1 − βᵗ) / (1 − αᵗ); in mode 0 the root, a divisor of √square, is in ε too."""
         rate, steps = given["rate"], given["steps"]
-        decay_rate = rate * self.weight_decay
+        kept = 1 - rate * self.weight_decay
         if self.adam_mode and not self.correct_bias:
-            return {"size": rate, "decay_rate": decay_rate}
+            return {"size": rate, "kept": kept}
         alpha_rest, beta_rest = (1 - rate.constant(base).op("Pow", steps) for base in (self.alpha, self.beta))
         root = beta_rest.op("Sqrt")
-        size = (rate * root if self.adam_mode else rate) / alpha_rest
-        return {"size": size, "decay_rate": decay_rate, "root": root}
+        return {"size": rate * root / alpha_rest, "kept": kept, "epsilon": root * self.epsilon}
 
     def update(self, given: Tensors) -> Tensors:
         """The weight moves along mean / (√square + ε)."""
@@ -68,15 +67,14 @@ class AdamW:
             weight = self._decayed(weight, given)
         mean = given["mean"] * self.alpha + gradient * (1 - self.alpha)
         square = given["square"] * self.beta + gradient * gradient * (1 - self.beta)
-        deviation = square.op("Sqrt")
-        direction = mean / ((deviation if self.adam_mode else deviation / given["root"]) + self.epsilon)
-        weight -= given["size"] * direction
+        epsilon = self.epsilon if self.adam_mode else given["epsilon"]
+        weight -= given["size"] * mean / (square.op("Sqrt") + epsilon)
         if self.adam_mode:
             weight = self._decayed(weight, given)
         return {"new_weight": weight, "new_mean": mean, "new_square": square}
 
     def _decayed(self, weight: Tensor, given: Tensors) -> Tensor:
-        return weight - given["decay_rate"] * weight if self.weight_decay else weight
+        return weight * given["kept"] if self.weight_decay else weight
 
 
 Optimizer = SGD | AdamW

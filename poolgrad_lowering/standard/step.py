@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
+from poolgrad_lowering.model import scalar_axes
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
@@ -74,6 +75,17 @@ def join_step(
     writer = UpdateWriter(graph, inliner, update, reserved, accumulate=accumulate)
     writer.write(shapes, found)
     return writer.state
+
+
+def give_axes(index: ModelIndex) -> None:
+    """Let the scalars of a step have axes where they are faster so (`model.scalar_axes`); `index` is the step's."""
+    facts, scope = Facts(index), index.scopes[0]
+
+    def sizes(name: str) -> list[int] | None:
+        shape = facts.shape(Value(scope, name))
+        return None if shape is None else [dim.static or 0 for dim in shape]
+
+    scalar_axes.give_axes(index.model.graph, sizes)
 
 
 def _weight_shape(name: str, declared: TypeProto.Tensor) -> list[int]:

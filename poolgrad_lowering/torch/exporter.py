@@ -22,6 +22,7 @@ from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.order import Operands, depth_first, leaves, operands
+from poolgrad_lowering.model.scalar_axes import declared_sizes, give_axes
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.corrections import correct
 from poolgrad_lowering.torch.dynamic_shapes import SymbolicSizes
@@ -53,7 +54,9 @@ def empty(opset: int) -> onnx.ModelProto:
 def finish(exported: onnx.ModelProto) -> None:
     """Correct and arrange what torch's exporter wrote. Raises `TorchExportError` if it is not valid ONNX then."""
     correct(exported)
-    arrange(exported.graph)
+    graph = exported.graph
+    give_axes(graph, declared_sizes((*graph.input, *graph.value_info, *graph.output)))
+    arrange(graph)
     try:
         onnx.checker.check_model(exported, full_check=True)
     except ONNX_ERRORS as error:

@@ -200,12 +200,13 @@ class Adam(Optimizer):
     ONLY_WITH: ClassVar[Mapping[str, str]] = {"largest": "amsgrad"}
 
     def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
-        """Return the scalars that all weights share."""
-        return {
-            "rate": rate,
-            "size": rate / _of_first_steps(self.beta_1, steps),
-            "correction": _of_first_steps(self.beta_2, steps).sqrt(),
-        }
+        """Return the scalars that all weights share: the correction of the root is a factor of rate and epsilon."""
+        correction = self._correction(steps)
+        size = rate * correction / _of_first_steps(self.beta_1, steps)
+        return {"rate": rate, "size": size, "epsilon": self.epsilon * correction}
+
+    def _correction(self, steps: Tensor) -> Tensor:
+        return _of_first_steps(self.beta_2, steps).sqrt()
 
     def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         weight, gradient = self._decayed(weight, gradient, factors["rate"])
@@ -224,7 +225,7 @@ class Adam(Optimizer):
         return {"mean": self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient, "square": square, **largest}
 
     def _divisor(self, means: Tensors, factors: Tensors) -> Tensor:
-        return means.get("largest", means["square"]).sqrt() / factors["correction"] + self.epsilon
+        return means.get("largest", means["square"]).sqrt() + factors["epsilon"]
 
 
 @dataclass(frozen=True)
@@ -255,13 +256,14 @@ class NAdam(Adam):
         """Return the scalars that all weights share."""
         decay = self.momentum_decay * math.log(0.96)
         now, then = (self.beta_1 * (1 - 0.5 * torch.exp(count * decay)) for count in (steps, steps + 1))
-        return {"rate": rate, "now": now, "then": then, "correction": _of_first_steps(self.beta_2, steps).sqrt()}
+        correction = self._correction(steps)
+        return {"rate": rate, "now": now, "then": then, "size": rate * correction, "epsilon": self.epsilon * correction}
 
     def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
-        rate, now, then = factors["rate"], factors["now"], factors["then"]
-        weight, gradient = self._decayed(weight, gradient, rate)
+        size, now, then = factors["size"], factors["now"], factors["then"]
+        weight, gradient = self._decayed(weight, gradient, factors["rate"])
         means, product = self._means(gradient, kept), kept["product"] * now
-        step = rate * (1 - now) / (1 - product) * gradient + rate * then / (1 - product * then) * means["mean"]
+        step = size * (1 - now) / (1 - product) * gradient + size * then / (1 - product * then) * means["mean"]
         return {"weight": weight - step / self._divisor(means, factors), **means, "product": product}
 
 
@@ -278,9 +280,9 @@ class RAdam(Adam):
         longest, length = 2 / (1 - self.beta_2) - 1, self._length(steps)
         variance = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
         is_sure = length > _FEWEST_SQUARES
-        rectified = torch.where(is_sure, variance, 1).sqrt() * _of_first_steps(self.beta_2, steps).sqrt()
-        return {"rate": rate, "size": rate / _of_first_steps(self.beta_1, steps), "correction": rectified,
-                "is_sure": is_sure}  # fmt: skip
+        rectified = torch.where(is_sure, variance.sqrt() * self._correction(steps), 1)
+        size = rate * rectified / _of_first_steps(self.beta_1, steps)
+        return {"rate": rate, "size": size, "is_sure": is_sure}
 
     def _length(self, steps: Tensor) -> Tensor:
         """Return the length of the mean of squares, 2/(1 − β) − 1 − 2·n·βⁿ/(1 − βⁿ), by no difference of large numbers.
@@ -302,9 +304,8 @@ class RAdam(Adam):
     def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         weight, gradient = self._decayed(weight, gradient, factors["rate"])
         means = self._means(gradient, kept)
-        step = factors["size"] * means["mean"]
-        scale = torch.where(factors["is_sure"], factors["correction"] / (means["square"].sqrt() + self.epsilon), 1)
-        return {"weight": weight - step * scale, **means}
+        divisor = torch.where(factors["is_sure"], means["square"].sqrt() + self.epsilon, 1)
+        return {"weight": weight - factors["size"] * means["mean"] / divisor, **means}
 
 
 @dataclass(frozen=True)
@@ -380,7 +381,7 @@ class Lion(Optimizer):
     def _update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         rate, mean = factors["rate"], kept["mean"]
         step = torch.sign(self.beta_1 * mean + (1 - self.beta_1) * gradient)
-        weight = weight - rate * self.weight_decay * weight if self.weight_decay else weight
+        weight = weight * (1 - rate * self.weight_decay) if self.weight_decay else weight
         return {"weight": weight - rate * step, "mean": self.beta_2 * mean + (1 - self.beta_2) * gradient}
 
 

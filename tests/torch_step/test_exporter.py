@@ -110,6 +110,16 @@ def test_the_nodes_are_those_of_torch(name: str, monkeypatch: pytest.MonkeyPatch
     assert numbered(models[0]) == numbered(models[1])
 
 
+def test_scalars_have_the_axes_of_pointwise_weights() -> None:
+    arguments = nn.Conv2d(8, 16, 1), nn.functional.mse_loss, (torch.ones(2, 8, 3, 3), torch.ones(2, 16, 3, 3))
+    graph = export_training_step(*arguments, optimizer="adamw").model.graph
+    shapes = {value.name: len(value.type.tensor_type.shape.dim) for value in (*graph.input, *graph.value_info)}
+    shapes |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    read = [node for node in graph.node if {"weight.weight", "grad.weight", "new_state.mean.weight"} & {*node.input}]
+    assert {node.op_type for node in read} == {"Conv", "Mul"}
+    assert {shapes.get(name, 4) for node in read if node.op_type != "Conv" for name in node.input} == {4}
+
+
 def test_what_no_output_reads_is_left_out() -> None:
     """Such as asserts of tensors, and what the function writes to its inputs."""
 

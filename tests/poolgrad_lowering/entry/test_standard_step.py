@@ -25,6 +25,7 @@ from poolgrad_lowering import (
     write_checkpoint,
 )
 from poolgrad_lowering.entry.cli import main
+from poolgrad_lowering.model import scalar_axes
 from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.runtime import TrainingLoop, create_session
 from poolgrad_lowering.standard import update_writer
@@ -74,6 +75,21 @@ def test_names_and_files(lenet: Path) -> None:
         f"weight.{name}" for name in ("0.bias", *TRAINED)
     }
     assert [value.name for value in evaluation.graph.output] == ["loss"]
+
+
+def test_scalars_have_the_axes_of_weights_whose_last_axis_has_one_element(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scalar_axes, "FEWEST", 18)
+    lower_artifacts(FOLDERS / "unet", tmp_path / "step", standard=True)
+    graph = onnx.load(tmp_path / "step" / "training_step.onnx").graph
+    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input}
+    pointwise = {name for name, shape in shapes.items() if name.startswith("state.mean.") and shape[2:] == [1, 1]}
+    operands = [[*node.input] for node in graph.node if node.op_type == "Mul" and pointwise.intersection(node.input)]
+    constants = {tensor.name: [*tensor.dims] for tensor in graph.initializer}
+    assert [[constants.get(name, shapes.get(name)) for name in each] for each in operands] == [
+        [[3, 6, 1, 1], [1, 1, 1, 1]]
+    ] * len(pointwise) != []
 
 
 def test_first_values_are_those_of_the_checkpoint(lenet: Path) -> None:
