@@ -42,6 +42,7 @@ from poolgrad_lowering.torch.model_state import replace, restored
 from poolgrad_lowering.torch.operators.decompositions import Decompositions
 from poolgrad_lowering.torch.operators.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
+from poolgrad_lowering.torch.rectifiers import multiply_by_signs
 from poolgrad_lowering.torch.second_pass import check_second_pass
 from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart, leave_out_views
 from poolgrad_lowering.torch.symbolic.sizes_of_tensors import expand_by_tensors
@@ -182,6 +183,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
     select_by_positions(graph, _limits(graph, inputs, sizes))
     leave_out_views(graph.graph)
     keep_axes_apart(graph.graph)
+    multiply_by_signs(graph.graph)
     expand_by_tensors(graph)
     trained = tuple(map(_in_model, step.trained))
     first = 1 + len(trained)
