@@ -57,8 +57,10 @@ def give_axes(graph: GraphProto, sizes: Sizes) -> None:
         writer.keep(node)
     writer.replace_nodes()
     read = {*names_read(graph.node), *(value.name for value in graph.output)}
-    for name in constants.keys() & {name for name, _ in written} - read:
-        graph.initializer.remove(constants[name])
+    unread = constants.keys() & {name for name, _ in written} - read
+    for entries in (graph.initializer, graph.value_info):
+        for entry in [entry for entry in entries if entry.name in unread]:
+            entries.remove(entry)
 
 
 def _rank(shapes: Sequence[Sequence[int] | None]) -> int:

@@ -23,6 +23,7 @@ def model(text: str) -> onnx.ModelProto:
 
 def rewritten(before: onnx.ModelProto) -> onnx.ModelProto:
     after = onnx.ModelProto.FromString(before.SerializeToString())
+    after.graph.value_info.append(helper.make_tensor_value_info("two", onnx.TensorProto.FLOAT, []))
     inferred = onnx.shape_inference.infer_shapes(after).graph
     give_axes(after.graph, declared_sizes((*inferred.input, *inferred.value_info, *inferred.output)))
     onnx.checker.check_model(after, full_check=True)
@@ -69,6 +70,7 @@ def test_constants_have_axes_and_what_is_computed_is_given_them_once() -> None:
     assert ranks(graph, "flat") == ranks(graph, "kept") == [0]
     assert [node.input[0] for node in graph.node if node.output[0].endswith(".4d")] == ["rate", "bias"]
     assert {"two", "half"} & {tensor.name for tensor in graph.initializer} == {"half"}
+    assert "two" not in {value.name for value in graph.value_info}
 
 
 @pytest.mark.parametrize(
