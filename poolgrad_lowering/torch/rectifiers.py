@@ -44,6 +44,13 @@ _MOVED = {
     aten.unsqueeze.default,
 }
 
+_BOUNDED = {
+    aten.hardtanh.default,
+    aten._softmax.default,  # noqa: SLF001 - the name of an operator
+    aten.sigmoid.default,
+    aten.tanh.default,
+}
+
 
 def multiply_by_signs(graph: fx.Graph) -> None:
     """Replace the choices of a traced graph that are gradients of rectifiers by products, where these are the same."""
@@ -108,13 +115,28 @@ def _is_of_sums(node: fx.Node, sums: set[Any]) -> bool:
         return node.args[0] in sums
     if node.target in _SUMS:
         return sums.issuperset(node.args[:2])
-    if node.target in _SCALED:
-        return node.args[0] in sums and isinstance(node.args[1], Number) and node.args[1] != 0
+    if _is_scaled(node):
+        return node.args[0] in sums
+    if node.target is aten.mul.Tensor:
+        one, other = node.args
+        return (one in sums and _is_bounded(other)) or (other in sums and _is_bounded(one))
     if node.target is aten.cat.default:
         return sums.issuperset(node.args[0])
     if node.target is aten.scatter_add.default:
         return node.args[3] in sums and _is_zero(node.args[0])
     return False
+
+
+def _is_scaled(node: fx.Node) -> bool:
+    return node.target in _SCALED and isinstance(node.args[1], Number) and node.args[1] != 0
+
+
+def _is_bounded(node: Any) -> bool:
+    """Whether a node gives no large numbers, as gates that the results of rectifiers are multiplied by."""
+    while node.target in _MOVED or _is_scaled(node):
+        node = node.args[0]
+    limit = aten.clamp.default  # a lower limit, and an upper one of that
+    return node.target in _BOUNDED or (node.target is limit and node.args[0].target is limit)
 
 
 def _is_zero(value: Any) -> bool:
