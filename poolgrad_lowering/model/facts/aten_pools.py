@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.model.facts.known import Known, opaque, sizes_in, static_integers
+from poolgrad_lowering.model.facts.known import Known, need, opaque, require, sizes_in, static_integers
 from poolgrad_lowering.model.ir import producers
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
@@ -23,40 +23,33 @@ def pool_shape(known: Known, node: Node) -> Shape | None:
     if name in producers.AXIS_MAXIMA and len(node.proto.output) > 1:
         return _without_axis(known, node)
     if name == producers.AXIS_BACKWARD:
-        dx = node.output(0)
-        return None if dx is None else sizes_in(known, node.input(3), dx)
+        return sizes_in(known, node.input(3), need(node.output(0)))
     if name.removesuffix(producers.BACKWARD) not in producers.ATEN_POOLS:
         return None
     if name.endswith(producers.BACKWARD):
         return known.shape(node.input(1))
-    x, rank, y = node.input(0), producers.ATEN_POOLS[name], node.output(0)
-    shape = known.shape(x)
-    if x is None or y is None or shape is None or len(shape) not in (rank + 1, rank + 2):
-        return None
-    sizes = _pooled(known, node, name, x, shape[-rank:])
-    if sizes is None:
-        return None
-    axes = enumerate(sizes, len(shape) - rank)
+    x, rank, y = need(node.input(0)), producers.ATEN_POOLS[name], need(node.output(0))
+    shape = need(known.shape(x))
+    require(len(shape) in (rank + 1, rank + 2))
+    axes = enumerate(_pooled(known, node, name, x, shape[-rank:]), len(shape) - rank)
     return shape[:-rank] + tuple(opaque(y, axis) if size is None else size for axis, size in axes)
 
 
-def _pooled(known: Known, node: Node, name: str, x: Value, spatial: Shape) -> Sequence[Dim | None] | None:
-    """Return the pooled sizes, each None if it is not known; None if their number is not."""
+def _pooled(known: Known, node: Node, name: str, x: Value, spatial: Shape) -> Sequence[Dim | None]:
+    """Return the pooled sizes, each None if it is not known."""
     if name in producers.ADAPTIVE_POOLS:
-        counts = known.integers(node.input(1))
-        return counts if counts is not None and len(counts) == len(spatial) else None
-    windows = pool_windows(known, node, x, 1, len(spatial), dilated=name in producers.MAX_POOLS)
-    if windows is None:
-        return None
-    attributes, sizes = windows
+        counts = need(known.integers(node.input(1)))
+        require(len(counts) == len(spatial))
+        return counts
+    attributes, sizes = need(pool_windows(known, node, x, 1, len(spatial), dilated=name in producers.MAX_POOLS))
     return pooled_sizes(attributes, spatial) if isinstance(attributes, PoolAttributes) else sizes
 
 
-def _without_axis(known: Known, node: Node) -> Shape | None:
+def _without_axis(known: Known, node: Node) -> Shape:
     """Return the shape of the maxima over one axis."""
-    shape, axis, keepdim = known.shape(node.input(0)), static_integers(known, node, 1), flag(known, node, 2)
-    if shape is None or axis is None or len(axis) != 1 or keepdim is None or not -len(shape) <= axis[0] < len(shape):
-        return None
+    shape, axis = need(known.shape(node.input(0))), need(static_integers(known, node, 1))
+    keepdim = need(flag(known, node, 2))
+    require(len(axis) == 1 and -len(shape) <= axis[0] < len(shape))
     number = axis[0] % len(shape)
     return (*shape[:number], *((Dim(1),) if keepdim else ()), *shape[number + 1 :])
 

@@ -20,7 +20,7 @@ import onnx
 from onnx import TensorProto
 
 from poolgrad_lowering.model.facts.integer_rules import integer_rule
-from poolgrad_lowering.model.facts.known import is_opaque
+from poolgrad_lowering.model.facts.known import by_rule, is_opaque
 from poolgrad_lowering.model.facts.memo import Memo, Reads
 from poolgrad_lowering.model.facts.node_inference import NodeInference, defines
 from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
@@ -267,7 +267,7 @@ class Facts(Memo):
     def _computed_shape(self, value: Value, node: Node) -> Shape | None:
         """Return the shape by the operator's rule, or else by ONNX's inference."""
         rule = shape_rule(node, value)
-        derived = rule(self, node, value) if rule is not None else None
+        derived = by_rule(rule, self, node, value) if rule is not None else None
         if derived is not None and min(map(_COEFFICIENT, derived), default=0) < 0:
             derived = None  # the model cannot run
         if _is_complete(derived):
@@ -387,9 +387,10 @@ class Facts(Memo):
             if constant.ndim > 1 or not np.issubdtype(constant.dtype, np.integer):
                 return None
             return tuple(Dim(int(number)) for number in constant.flat)
-        node = value.producer
-        rule = integer_rule(value)
-        return rule(self, node) if rule is not None and node is not None and not self.is_function(node) else None
+        node, rule = value.producer, integer_rule(value)
+        if node is None or rule is None or self.is_function(node):
+            return None
+        return by_rule(rule, self, node)
 
     # -- zeros
 

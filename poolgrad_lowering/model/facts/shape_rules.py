@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad_lowering.model.facts.known import Known, opaque, static_integers
+from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, static_integers
 from poolgrad_lowering.model.facts.slices import sliced
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
-from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
+from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 
@@ -24,27 +24,26 @@ _IMAGES = 4
 """The number of axes of images: batch, channels, height, width."""
 
 
-def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
-    """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input, as numbers in [0, rank)."""
-    axes = integers(node, "axes") or static_integers(known, node, 1)
-    if axes is None or any(not -rank <= axis < rank for axis in axes):
-        return None
+def _axes(known: Known, node: Node) -> list[int]:
+    """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input."""
+    return need(integers(node, "axes") or static_integers(known, node, 1))
+
+
+def _counted(axes: list[int], rank: int) -> list[int]:
+    """Return axes as numbers in [0, rank)."""
+    require(all(-rank <= axis < rank for axis in axes))
     return [axis % rank for axis in axes]
 
 
-def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
-    target = known.integers(node.input(1))
-    if target is None:
-        return None
-    dims = list(target)
+def _reshape(known: Known, node: Node, value: Value) -> Shape:
+    dims = list(need(known.integers(node.input(1))))
     source = known.shape(node.input(0)) if min((dim.static or 0 for dim in dims), default=1) <= 0 else None
     if not integer(node, "allowzero"):
         for axis, dim in enumerate(dims):
             if dim.static == 0:
                 dims[axis] = source[axis] if source is not None and axis < len(source) else opaque(value, axis)
     free = [axis for axis, dim in enumerate(dims) if dim.static is not None and dim.static < 0]
-    if len(free) > 1 or any(dims[axis] != Dim(-1) for axis in free):
-        return None
+    require(len(free) <= 1 and all(dims[axis] == Dim(-1) for axis in free))
     for axis in free:
         others = size(dim for other, dim in enumerate(dims) if other != axis)
         quotient = size(source).divided_by(others) if source is not None else None
@@ -52,31 +51,25 @@ def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
     return tuple(dims)
 
 
-def _flatten(known: Known, node: Node, _: Value) -> Shape | None:
-    source, axis = known.shape(node.input(0)), integer(node, "axis")
-    if source is None or axis is None or not -len(source) <= axis <= len(source):
-        return None
+def _flatten(known: Known, node: Node, _: Value) -> Shape:
+    source, axis = need(known.shape(node.input(0))), need(integer(node, "axis"))
+    require(-len(source) <= axis <= len(source))
     return (size(source[:axis]), size(source[axis:]))
 
 
-def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
-    source = known.shape(node.input(0))
-    if source is None:
-        return None
+def _squeeze(known: Known, node: Node, _: Value) -> Shape:
+    source = need(known.shape(node.input(0)))
     if len(node.inputs) < 2 and not integers(node, "axes"):
-        return tuple(dim for dim in source if dim.static != 1) if is_static(source) else None
-    axes = _axes(known, node, len(source))
-    return None if axes is None else tuple(dim for axis, dim in enumerate(source) if axis not in axes)
+        require(is_static(source))
+        return tuple(dim for dim in source if dim.static != 1)
+    axes = _counted(_axes(known, node), len(source))
+    return tuple(dim for axis, dim in enumerate(source) if axis not in axes)
 
 
-def _unsqueeze(known: Known, node: Node, _: Value) -> Shape | None:
-    source = known.shape(node.input(0))
-    given = integers(node, "axes") or static_integers(known, node, 1)
-    if source is None or given is None:
-        return None
-    axes = _axes(known, node, len(source) + len(given))
-    if axes is None or len(set(axes)) != len(axes):
-        return None
+def _unsqueeze(known: Known, node: Node, _: Value) -> Shape:
+    source, given = need(known.shape(node.input(0))), _axes(known, node)
+    axes = _counted(given, len(source) + len(given))
+    require(len(set(axes)) == len(axes))
     dims = iter(source)
     return tuple(Dim(1) if axis in axes else next(dims) for axis in range(len(source) + len(axes)))
 
@@ -85,10 +78,8 @@ def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
     pooled = node.output(0)
     if pooled is not None and value != pooled:
         return known.shape(pooled)
-    source = known.shape(node.input(0))
-    pool = known.pool(node)
-    if source is None or pool is None or len(source) != len(pool.kernel) + 2:
-        return None
+    source, pool = need(known.shape(node.input(0))), need(known.pool(node))
+    require(len(source) == len(pool.kernel) + 2)
     return source[:2] + pooled_shape(value, pool, source)
 
 
@@ -129,30 +120,23 @@ def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -
     return tuple(dims)
 
 
-def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
-    source, weights = known.shape(node.input(0)), known.shape(node.input(1))
-    window = known.pool(node)  # onnx infers the shape of one without kernel_shape
-    if source is None or weights is None or window is None or window.auto_pad != "NOTSET":
-        return None
-    if not len(source) == len(weights) == len(window.kernel) + 2:
-        return None
+def _convolved(known: Known, node: Node, value: Value) -> Shape:
+    source, weights = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
+    window = need(known.pool(node))  # onnx infers the shape of one without kernel_shape
+    require(window.auto_pad == "NOTSET" and len(source) == len(weights) == len(window.kernel) + 2)
     return (source[0], weights[0], *pooled_shape(value, window, source))
 
 
-def _transposed_convolution(known: Known, node: Node, value: Value) -> Shape | None:
+def _transposed_convolution(known: Known, node: Node, value: Value) -> Shape:
     """Of a ConvTranspose whose pads are attributes; a symbolic size is known if the stride times it is what it gives.
 
     Formula: total_padding of ONNX's ConvTranspose, for (size − 1) · stride + output_padding + extent − pads.
     """
-    source, weights = known.shape(node.input(0)), known.shape(node.input(1))
-    window, group = known.pool(node), integer(node, "group", 1)
-    if source is None or weights is None or window is None or group is None:
-        return None
-    if window.auto_pad != "NOTSET" or "output_shape" in node.attributes:
-        return None
-    more = integers(node, "output_padding", [0] * len(window.kernel))
-    if not len(source) == len(weights) == len(window.kernel) + 2 or more is None or len(more) != len(window.kernel):
-        return None
+    source, weights = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
+    window, group = need(known.pool(node)), need(integer(node, "group", 1))
+    more = need(integers(node, "output_padding", [0] * len(window.kernel)))
+    require(window.auto_pad == "NOTSET" and "output_shape" not in node.attributes)
+    require(len(source) == len(weights) == len(window.kernel) + 2 == len(more) + 2)
     dims = [source[0], size((Dim(group), weights[1]))]
     for number, (dim, axis, padding) in enumerate(zip(source[2:], window.windows, more, strict=True), start=2):
         added = padding + axis.extent - axis.begin - axis.end - axis.stride
@@ -163,11 +147,6 @@ def _transposed_convolution(known: Known, node: Node, value: Value) -> Shape | N
     return tuple(dims)
 
 
-def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
-    constant = known.constant(value)
-    return None if constant is None else tuple(Dim(extent) for extent in constant.shape)
-
-
 def dims_taken(known: Known, node: Node) -> Shape | None:
     """Return the sizes that a Shape node outputs: all sizes of its input, or those from `start` to `end`."""
     shape = known.shape(node.input(0))
@@ -176,34 +155,23 @@ def dims_taken(known: Known, node: Node) -> Shape | None:
     return shape[integer(node, "start") : integer(node, "end")]
 
 
-def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
-    dims = dims_taken(known, node)
-    return None if dims is None else (Dim(len(dims)),)
-
-
-def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
-    source, axis, kept = known.shape(node.input(0)), integer(node, "axis"), boolean(node, "keepdims")
-    if source is None or axis is None or kept is None or not -len(source) <= axis < len(source):
-        return None
-    axis %= len(source)
+def _arg_max(known: Known, node: Node, _: Value) -> Shape:
+    source, kept = need(known.shape(node.input(0))), need(boolean(node, "keepdims"))
+    axis = axis_in(node, len(source))
     return (*source[:axis], *((Dim(1),) if kept else ()), *source[axis + 1 :])
 
 
-def _top_k(known: Known, node: Node, value: Value) -> Shape | None:
-    source, axis, count = known.shape(node.input(0)), integer(node, "axis"), known.integers(node.input(1))
-    if source is None or axis is None or not -len(source) <= axis < len(source):
-        return None
-    axis %= len(source)
+def _top_k(known: Known, node: Node, value: Value) -> Shape:
+    source, count = need(known.shape(node.input(0))), known.integers(node.input(1))
+    axis = axis_in(node, len(source))
     taken = opaque(value, axis) if count is None or len(count) != 1 else count[0]
     return (*source[:axis], taken, *source[axis + 1 :])
 
 
-def gathered(known: Known, node: Node, _: Value) -> Shape | None:
+def gathered(known: Known, node: Node, _: Value) -> Shape:
     """Return the shape of the rows of the first input, along the attribute `axis`, at the second one's indices."""
-    data, positions, axis = known.shape(node.input(0)), known.shape(node.input(1)), integer(node, "axis", 0)
-    if data is None or positions is None or axis is None or not -len(data) <= axis < len(data):
-        return None
-    axis %= len(data)
+    data, positions = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
+    axis = axis_in(node, len(data), 0)
     return data[:axis] + positions + data[axis + 1 :]
 
 
@@ -214,26 +182,22 @@ def permutation(node: Node, rank: int) -> list[int] | None:
     return found if found is not None and sorted(found) == axes else None
 
 
-def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
-    source = known.shape(node.input(0))
-    axes = None if source is None else permutation(node, len(source))
-    return None if source is None or axes is None else tuple(source[axis] for axis in axes)
+def _transpose(known: Known, node: Node, _: Value) -> Shape:
+    source = need(known.shape(node.input(0)))
+    return tuple(source[axis] for axis in need(permutation(node, len(source))))
 
 
-def _resize(known: Known, node: Node, value: Value) -> Shape | None:
+def _resize(known: Known, node: Node, value: Value) -> Shape:
     """Of a Resize or Upsample of all axes: to sizes, or by constant scales, a symbolic size by a whole one."""
-    source = known.shape(node.input(0))
-    if node.input(3) is not None and source is not None:
-        sizes, policy = known.integers(node.input(3)), attribute(node, "keep_aspect_ratio_policy") or "stretch"
-        if sizes is None or len(sizes) != len(source) or any(dim.coefficient < 1 for dim in sizes):
-            return None
-        return sizes if attribute(node, "axes") is None and policy == "stretch" else None
+    source = need(known.shape(node.input(0)))
+    if node.input(3) is not None:
+        sizes, policy = need(known.integers(node.input(3))), attribute(node, "keep_aspect_ratio_policy") or "stretch"
+        require(len(sizes) == len(source) and all(dim.coefficient >= 1 for dim in sizes))
+        require(attribute(node, "axes") is None and policy == "stretch")
+        return sizes
     is_old = node.is_a("Upsample") or node.scope.opset < 11
-    scales = known.constant(node.input(1 if is_old else 2))
-    if source is None or scales is None or scales.shape != (len(source),) or len(node.inputs) > 3:
-        return None
-    if not np.isfinite(scales).all():
-        return None
+    scales = need(known.constant(node.input(1 if is_old else 2)))
+    require(scales.shape == (len(source),) and len(node.inputs) <= 3 and bool(np.isfinite(scales).all()))
 
     def scaled(axis: int, dim: Dim, scale: np.floating[Any]) -> Dim:
         if dim.static is not None:
@@ -243,18 +207,16 @@ def _resize(known: Known, node: Node, value: Value) -> Shape | None:
     return tuple(map(scaled, range(len(source)), source, scales))
 
 
-def _tile(known: Known, node: Node, _: Value) -> Shape | None:
-    source, repeats = known.shape(node.input(0)), known.integers(node.input(1))
-    if source is None or repeats is None or len(source) != len(repeats):
-        return None
+def _tile(known: Known, node: Node, _: Value) -> Shape:
+    source, repeats = need(known.shape(node.input(0))), need(known.integers(node.input(1)))
+    require(len(source) == len(repeats))
     return tuple(size(pair) for pair in zip(source, repeats, strict=True))
 
 
-def _blocks(known: Known, node: Node, value: Value) -> Shape | None:
+def _blocks(known: Known, node: Node, value: Value) -> Shape:
     """Of a DepthToSpace or SpaceToDepth, which moves square blocks of each plane to channels or back."""
-    source, factor = known.shape(node.input(0)), integer(node, "blocksize", 0)
-    if source is None or len(source) != _IMAGES or factor is None or factor < 1:
-        return None
+    source, factor = need(known.shape(node.input(0))), need(integer(node, "blocksize", 0))
+    require(len(source) == _IMAGES and factor >= 1)
     sides = (Dim(factor * factor), Dim(factor), Dim(factor))
     to_space = node.is_a("DepthToSpace")
     sizes = [source[0]]
@@ -265,16 +227,11 @@ def _blocks(known: Known, node: Node, value: Value) -> Shape | None:
     return tuple(sizes)
 
 
-def concatenated(known: Known, node: Node, value: Value) -> Shape | None:
+def concatenated(known: Known, node: Node, value: Value) -> Shape:
     """Return the shape of the inputs one after the other along the attribute `axis`."""
-    shapes = [known.shape(operand) for operand in node.inputs]
-    parts = [shape for shape in shapes if shape is not None]
-    axis = integer(node, "axis")
-    if not parts or len(parts) != len(shapes) or axis is None or not -len(parts[0]) <= axis < len(parts[0]):
-        return None
-    first, axis = parts[0], axis % len(parts[0])
-    if any(len(part) != len(first) for part in parts):
-        return None
+    parts = [need(known.shape(operand)) for operand in node.inputs]
+    require(len(set(map(len, parts))) == 1)
+    first, axis = parts[0], axis_in(node, len(parts[0]))
     extents = [part[axis] for part in parts if part[axis].static != 0]
     factors = {extent.symbols for extent in extents}  # sizes of one name add up, as N and 2·N to 3·N
     total = Dim(sum(extent.coefficient for extent in extents), next(iter(factors), ()))
@@ -302,12 +259,11 @@ NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPoo
 """Operators that compute sizes by a formula of the sizes of their inputs."""
 
 
-def _range(known: Known, node: Node, _: Value) -> Shape | None:
+def _range(known: Known, node: Node, _: Value) -> Shape:
     """Return the end of a range of all integers from 0 on, if it is a size."""
-    start, end, step = (known.integers(node.input(position)) for position in range(3))
-    if start is None or end is None or step is None or [dim.static for dim in (*start, *step)] != [0, 1]:
-        return None
-    return end if len(end) == 1 and (end[0].static or 0) >= 0 else None
+    start, end, step = (need(known.integers(node.input(position))) for position in range(3))
+    require([dim.static for dim in (*start, *step)] == [0, 1] and len(end) == 1 and (end[0].static or 0) >= 0)
+    return end
 
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
@@ -316,7 +272,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "ArgMax": _arg_max,
     "AveragePool": _max_pool,
     "Concat": concatenated,
-    "Constant": _constant_shape,
+    "Constant": lambda known, _, value: static_dims(need(known.constant(value)).shape),
     "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),
     "Conv": _convolved,
     "ConvTranspose": _transposed_convolution,
@@ -329,7 +285,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Range": _range,
     "Reshape": _reshape,
     "Resize": _resize,
-    "Shape": _shape_shape,
+    "Shape": lambda known, node, _: (Dim(len(need(dims_taken(known, node)))),),
     "Slice": sliced,
     "SpaceToDepth": _blocks,
     "Squeeze": _squeeze,

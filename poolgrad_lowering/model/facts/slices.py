@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.model.facts.known import Known, opaque, static_integers
+from poolgrad_lowering.model.facts.known import Known, need, opaque, require, static_integers
 from poolgrad_lowering.model.ir.attributes import integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
@@ -15,16 +15,13 @@ _LAST = (1 << 63) - 1
 """The end of a Slice that takes an axis to its last element, whatever its size."""
 
 
-def sliced(known: Known, node: Node, value: Value) -> Shape | None:
+def sliced(known: Known, node: Node, value: Value) -> Shape:
     """Return the shape of what a Slice takes."""
-    source = known.shape(node.input(0))
-    if source is None:
-        return None
+    source = need(known.shape(node.input(0)))
     ranges = slice_ranges(known, node, len(source))
     if ranges is None:
-        cut = _axes_of_unknown_bounds(known, node)
-        if cut is None or any(not -len(source) <= axis < len(source) for axis in cut):
-            return None
+        cut = need(_axes_of_unknown_bounds(known, node))
+        require(all(-len(source) <= axis < len(source) for axis in cut))
         sizes = {axis % len(source): opaque(value, axis % len(source)) for axis in cut}
         sizes |= _sizes_between(known, node, source, cut)
         return tuple(sizes.get(axis, dim) for axis, dim in enumerate(source))

@@ -16,7 +16,17 @@ from onnx import TensorProto
 
 from poolgrad_lowering.model.facts import shape_rules
 from poolgrad_lowering.model.facts.aten_pools import pool_shape
-from poolgrad_lowering.model.facts.known import Known, is_opaque, opaque, sizes_in, static_integers
+from poolgrad_lowering.model.facts.known import (
+    Known,
+    axis_in,
+    by_rule,
+    is_opaque,
+    need,
+    opaque,
+    require,
+    sizes_in,
+    static_integers,
+)
 from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape, differ, size
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
@@ -52,7 +62,7 @@ def training_shape(known: Known, node: Node, value: Value) -> Shape | None:
     if not rules:
         return None
     rule = rules[min(node.outputs.index(value), len(rules) - 1)]
-    shape = known.shape(node.input(rule)) if isinstance(rule, int) else rule(known, node, value)
+    shape = known.shape(node.input(rule)) if isinstance(rule, int) else by_rule(rule, known, node, value)
     return None if shape is None or any(dim.coefficient < 0 for dim in shape) else shape
 
 
@@ -131,9 +141,10 @@ def _sizes_in(position: int) -> Rule:
 def _axis_of(position: int, axis: int) -> Rule:
     """A vector with as many elements as an axis of an input."""
 
-    def rule(known: Known, node: Node, _: Value) -> Shape | None:
-        shape = known.shape(node.input(position))
-        return None if shape is None or axis >= len(shape) else (shape[axis],)
+    def rule(known: Known, node: Node, _: Value) -> Shape:
+        shape = need(known.shape(node.input(position)))
+        require(axis < len(shape))
+        return (shape[axis],)
 
     return rule
 
@@ -146,40 +157,37 @@ def _one_per_input(_: Known, node: Node, __: Value) -> Shape:
     return (Dim(len(node.inputs)),)
 
 
-def _transposed_bias(known: Known, node: Node, _: Value) -> Shape | None:
-    weight, groups = known.shape(node.input(2)), integer(node, "group", 1)
-    return None if weight is None or len(weight) < 2 or groups is None else (size((weight[1], Dim(groups))),)
+def _transposed_bias(known: Known, node: Node, _: Value) -> Shape:
+    weight, groups = need(known.shape(node.input(2))), need(integer(node, "group", 1))
+    require(len(weight) >= 2)
+    return (size((weight[1], Dim(groups))),)
 
 
-def _conv(known: Known, node: Node, value: Value) -> Shape | None:
-    x, weight = known.shape(node.input(0)), known.shape(node.input(1))
-    if x is None or weight is None:
-        return None
+def _conv(known: Known, node: Node, value: Value) -> Shape:
+    x, weight = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
     kernel = [dim.static for dim in weight[2:]]
-    pool = PoolAttributes.read(node, None if None in kernel else [extent for extent in kernel if extent is not None])
-    if pool is None or not len(x) == len(weight) == 2 + len(pool.kernel):
-        return None
+    stated = None if None in kernel else [extent for extent in kernel if extent is not None]
+    pool = need(PoolAttributes.read(node, stated))
+    require(len(x) == len(weight) == 2 + len(pool.kernel))
     return (x[0], weight[0], *shape_rules.pooled_shape(value, pool, x))
 
 
-def _gemm(known: Known, node: Node, _: Value) -> Shape | None:
-    left, right = known.shape(node.input(0)), known.shape(node.input(1))
-    if left is None or right is None or not len(left) == len(right) == 2:
-        return None
+def _gemm(known: Known, node: Node, _: Value) -> Shape:
+    left, right = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
+    require(len(left) == len(right) == 2)
     return (left[1 if integer(node, "transA", 0) else 0], right[0 if integer(node, "transB", 0) else 1])
 
 
-def _matmul(known: Known, node: Node, value: Value) -> Shape | None:
+def _matmul(known: Known, node: Node, value: Value) -> Shape:
     """As MatMul, of operands whose axes are exchanged; vectors are matrices of one row or column, which goes."""
-    left, right = (_matrix(known.shape(node.input(number)), node, name) for number, name in enumerate("AB"))
-    if not left or not right:
-        return None
-    batch = shape_rules.common_shape(value, left[:-2], right[:-2])
-    return None if batch is None else (*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else ()))
+    left, right = (_matrix(need(known.shape(node.input(number))), node, name) for number, name in enumerate("AB"))
+    require(bool(left and right))
+    batch = need(shape_rules.common_shape(value, left[:-2], right[:-2]))
+    return (*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else ()))
 
 
-def _matrix(shape: Shape | None, node: Node, name: str) -> Shape | None:
-    if shape is None or len(shape) < 2:
+def _matrix(shape: Shape, node: Node, name: str) -> Shape:
+    if len(shape) < 2:
         return shape
     dims = list(shape)
     if integer(node, f"transBatch{name}", 0):
@@ -189,31 +197,26 @@ def _matrix(shape: Shape | None, node: Node, name: str) -> Shape | None:
     return tuple(dims)
 
 
-def _statistics(known: Known, node: Node, _: Value) -> Shape | None:
+def _statistics(known: Known, node: Node, _: Value) -> Shape:
     """One number for all axes of a layer."""
-    x, axis = known.shape(node.input(0)), integer(node, "axis", -1)
-    if x is None or axis is None or not -len(x) <= axis < len(x):
-        return None
-    return tuple(dim if number < axis % len(x) else Dim(1) for number, dim in enumerate(x))
+    x = need(known.shape(node.input(0)))
+    axis = axis_in(node, len(x), -1)
+    return tuple(dim if number < axis else Dim(1) for number, dim in enumerate(x))
 
 
-def _reduced(known: Known, node: Node, _: Value) -> Shape | None:
-    x, axes = known.shape(node.input(0)), static_integers(known, node, 1)
+def _reduced(known: Known, node: Node, _: Value) -> Shape:
+    x, axes = need(known.shape(node.input(0))), need(static_integers(known, node, 1))
     keep = integer(node, "keepdims", 1)
-    if x is None or axes is None or any(not -len(x) <= axis < len(x) for axis in axes):
-        return None
+    require(all(-len(x) <= axis < len(x) for axis in axes))
     if not axes:
         axes = [] if integer(node, "noop_with_empty_axes", 0) else list(range(len(x)))
     gone = {axis % len(x) for axis in axes}
     return tuple(Dim(1) if axis in gone else dim for axis, dim in enumerate(x) if keep or axis not in gone)
 
 
-def _split(known: Known, node: Node, value: Value) -> Shape | None:
-    x, axis, lengths = known.shape(node.input(0)), integer(node, "axis", 0), known.integers(node.input(1))
-    number = node.outputs.index(value)
-    if x is None or axis is None or not -len(x) <= axis < len(x):
-        return None
-    axis %= len(x)
+def _split(known: Known, node: Node, value: Value) -> Shape:
+    x, lengths = need(known.shape(node.input(0))), known.integers(node.input(1))
+    number, axis = node.outputs.index(value), axis_in(node, len(x), 0)
     extent, count = x[axis].static, len(node.outputs)
     if lengths is not None and number < len(lengths):
         length = lengths[number]
@@ -225,16 +228,16 @@ def _split(known: Known, node: Node, value: Value) -> Shape | None:
     return (*x[:axis], length, *x[axis + 1 :])
 
 
-def _unpadded(known: Known, node: Node, _: Value) -> Shape | None:
-    x, places = known.shape(node.input(0)), known.shape(node.input(1))
-    return None if x is None or places is None else (*places, *x[2:])
+def _unpadded(known: Known, node: Node, _: Value) -> Shape:
+    x, places = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
+    return (*places, *x[2:])
 
 
-def _padded(known: Known, node: Node, value: Value) -> Shape | None:
-    x, first = known.shape(node.input(0)), known.integers(node.input(2))
+def _padded(known: Known, node: Node, value: Value) -> Shape:
+    x, first = need(known.shape(node.input(0))), known.integers(node.input(2))
     if first is None:
         first = tuple(map(partial(opaque, value), range(2)))
-    return None if x is None else (*first, *x[1:])
+    return (*first, *x[1:])
 
 
 def _loss(known: Known, node: Node, _: Value) -> Shape | None:
@@ -244,19 +247,19 @@ def _loss(known: Known, node: Node, _: Value) -> Shape | None:
 def _recurrent(axes: str) -> Rule:
     """The results of an LSTM or a GRU by their axes: the steps S, the batch N, directions D, a state H, all gates G."""
 
-    def rule(known: Known, node: Node, _: Value) -> Shape | None:
-        x, recurrence = known.shape(node.input(0)), known.shape(node.input(2))
-        if x is None or recurrence is None or not len(x) == len(recurrence) == 3:
-            return None
+    def rule(known: Known, node: Node, _: Value) -> Shape:
+        x, recurrence = need(known.shape(node.input(0))), need(known.shape(node.input(2)))
+        require(len(x) == len(recurrence) == 3)
         sizes = {"S": x[0], "N": x[1], "H": recurrence[2], "G": recurrence[1], "D": recurrence[0]}
         return tuple(sizes[axis] for axis in axes)
 
     return rule
 
 
-def _bias_of_gates(known: Known, node: Node, _: Value) -> Shape | None:
-    recurrence = known.shape(node.input(2))
-    return None if recurrence is None or len(recurrence) != 3 else (recurrence[0], size((Dim(2), recurrence[1])))
+def _bias_of_gates(known: Known, node: Node, _: Value) -> Shape:
+    recurrence = need(known.shape(node.input(2)))
+    require(len(recurrence) == 3)
+    return (recurrence[0], size((Dim(2), recurrence[1])))
 
 
 def _average_pooled(known: Known, node: Node, _: Value) -> Shape | None:
