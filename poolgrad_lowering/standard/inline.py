@@ -21,26 +21,8 @@ from poolgrad_lowering.model.ir.graphs import fresh, remove_entries
 OPSET = 18
 """The opset of bodies."""
 
-_OPERANDS = {
-    "Pad": (11, ("", "pads", "value")),
-    "ReduceMax": (18, ("", "axes")),
-    "ReduceMean": (18, ("", "axes")),
-    "ReduceProd": (18, ("", "axes")),
-    "ReduceSum": (13, ("", "axes")),
-    "Slice": (10, ("", "starts", "ends", "axes")),
-    "Split": (13, ("", "split")),
-    "Squeeze": (13, ("", "axes")),
-    "Unsqueeze": (13, ("", "axes")),
-}
-"""The first opset in which an operator has operands in place of attributes, and the attributes' names."""
-
-_NEW_ATTRIBUTES = {
-    "ReduceSum": (13, "noop_with_empty_axes"),
-    "Reshape": (14, "allowzero"),
-    "Split": (18, "num_outputs"),
-}
-"""Attributes that say nothing for the nodes of bodies, or only for tensors without elements, and the first opset that
-has them."""
+_NEWER_ATTRIBUTES = ("allowzero", "noop_with_empty_axes", "num_outputs")
+"""Attributes that say nothing for the nodes of bodies, or only for tensors without elements."""
 
 _FIRST_OPSET = 11
 """The first opset for which bodies are written: below it, Pad and others have other operands."""
@@ -124,35 +106,25 @@ class Inliner:
 def _spelled(node: NodeProto, opset: int, numbers: Callable[[str], Sequence[int] | None]) -> NodeProto:
     """Return a node of a body as `opset` has it. `numbers` returns the integers of a constant operand, or None.
 
-    Raises `Refuse` if the opset has no such node.
+    Operands that were attributes in `opset` have their names. Raises `Refuse` if the opset has no such node.
     """
     if opset >= OPSET:
         return node
-    first, names = _OPERANDS.get(node.op_type, (0, ()))
-    if opset < first:
-        _to_attributes(node, names, numbers)
-    first, name = _NEW_ATTRIBUTES.get(node.op_type, (0, ""))
-    if opset < first:
-        remove_entries(node.attribute, lambda attribute: attribute.name == name)
-    _require(node, opset)
-    return node
-
-
-def _to_attributes(node: NodeProto, names: Sequence[str], numbers: Callable[[str], Sequence[int] | None]) -> None:
-    for name, operand in list(zip(names, node.input, strict=False))[1:]:
-        values = numbers(operand)
-        if values is None:
-            raise Refuse(DefinitionCode.OLD_OPSET, "{} of {} is no constant", name, node.op_type)
-        node.attribute.append(helper.make_attribute(name, list(values)))
-    del node.input[1:]
-
-
-def _require(node: NodeProto, opset: int) -> None:
     try:
         schema = onnx.defs.get_schema(node.op_type, opset)
     except onnx.defs.SchemaError:
         raise Refuse(DefinitionCode.OLD_OPSET, "opset {} has no {}", opset, node.op_type) from None
-    strange = [attribute.name for attribute in node.attribute if attribute.name not in schema.attributes]
-    if strange or len(node.input) > schema.max_input or opset < _FIRST_OPSET:
+    operands = zip(onnx.defs.get_schema(node.op_type, OPSET).inputs, node.input, strict=False)
+    newer = [(formal.name, operand) for formal, operand in operands][schema.max_input :]
+    remove_entries(node.attribute, lambda held: held.name in _NEWER_ATTRIBUTES and held.name not in schema.attributes)
+    strange = [held.name for held in node.attribute if held.name not in schema.attributes]
+    if strange or opset < _FIRST_OPSET or not {name for name, _ in newer} <= schema.attributes.keys():
         what = "{} of opset {} has no {}"
         raise Refuse(DefinitionCode.OLD_OPSET, what, node.op_type, opset, *(strange or ["such operands"]))
+    for name, operand in newer:
+        values = numbers(operand)
+        if values is None:
+            raise Refuse(DefinitionCode.OLD_OPSET, "{} of {} is no constant", name, node.op_type)
+        node.attribute.append(helper.make_attribute(name, list(values)))
+    del node.input[schema.max_input :]
+    return node
