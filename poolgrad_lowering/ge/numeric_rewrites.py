@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.ge.values import constant_tensor
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 
 _EQUAL_OF_FLOATS_OPSET = 11

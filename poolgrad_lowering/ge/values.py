@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
-from poolgrad_lowering.model.facts.stated import PLAIN_CONSTANTS
+from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs
 from poolgrad_lowering.model.ir.index import ModelIndex
@@ -170,14 +170,3 @@ def _learn_vectors(found: ValueTypes, index: ModelIndex, facts: Facts) -> None:
         vector = None if value is None else facts.integers(value)
         if vector is not None:
             found.vectors[name] = tuple(str(dim) if dim.static is None else dim.static for dim in vector)
-
-
-def constant_tensor(node: NodeProto) -> TensorProto | None:
-    """Return the tensor of a Constant node; None for strings and sparse tensors."""
-    for attribute in node.attribute:
-        if attribute.name == "value":
-            return attribute.t
-        if attribute.name in PLAIN_CONSTANTS:
-            numbers = helper.get_attribute_value(attribute)
-            return numpy_helper.from_array(np.array(numbers, PLAIN_CONSTANTS[attribute.name]))
-    return None

@@ -27,9 +27,7 @@ from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
 from poolgrad_lowering.model.facts.shape_rules import NEW_SIZES, shape_rule
 from poolgrad_lowering.model.facts.stated import (
     MAX_CONSTANT,
-    PLAIN_CONSTANTS,
     all_bits_clear,
-    bits_clear,
     default_tensor,
     read_shape,
     small_array,
@@ -354,16 +352,8 @@ class Facts(Memo):
 
     def _constant(self, value: Value, limit: int = MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
         origin = value.origin  # exporters share equal constants by Identity
-        tensor, node = self._stored(origin), origin.producer
-        if tensor is not None:
-            return self._read(origin, lambda: small_array(tensor, self._external, limit))
-        if node is None or not node.is_a("Constant"):
-            return None
-        for name, dtype in PLAIN_CONSTANTS.items():
-            stored = attribute(node, name)
-            if isinstance(stored, (int, float, list)):
-                return np.asarray(stored, dtype)
-        return None
+        tensor = self._stored(origin)
+        return None if tensor is None else self._read(origin, lambda: small_array(tensor, self._external, limit))
 
     def _stored(self, value: Value) -> TensorProto | None:
         """Return the tensor of a constant, or None; a default is one if defaults are trusted."""
@@ -401,9 +391,6 @@ class Facts(Memo):
         node = value.producer
         if node is None:
             return False
-        if node.is_a("Constant"):
-            constant = self.constant(value)
-            return constant is not None and bits_clear(constant)
         if node.is_a("ConstantOfShape"):
             stored = attribute(node, "value")
             if not isinstance(stored, TensorProto):

@@ -16,7 +16,7 @@ import numpy as np
 from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, static_integers
 from poolgrad_lowering.model.facts.slices import sliced
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
-from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size, static_dims
+from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 
@@ -272,7 +272,6 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "ArgMax": _arg_max,
     "AveragePool": _max_pool,
     "Concat": concatenated,
-    "Constant": lambda known, _, value: static_dims(need(known.constant(value)).shape),
     "ConstantOfShape": lambda known, node, _: known.integers(node.input(0)),
     "Conv": _convolved,
     "ConvTranspose": _transposed_convolution,

@@ -9,20 +9,30 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.facts.known import opaque
 from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Scope, Value
 
 MAX_CONSTANT = 1 << 16
-PLAIN_CONSTANTS: dict[str, type[np.generic]] = {
+_NUMBERS: dict[str, type[np.generic]] = {
     **dict.fromkeys(("value_int", "value_ints"), np.int64),
     **dict.fromkeys(("value_float", "value_floats"), np.float32),
 }
 """The attributes of Constant with numbers in place of a tensor, and the element type that they give."""
+_OF_NUMBERS = (AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS)
+
+
+def constant_tensor(node: NodeProto) -> TensorProto | None:
+    """Return the tensor of a Constant node; None for strings, sparse tensors, and attributes of a wrong type."""
+    for attribute in node.attribute:
+        if attribute.name == "value" and attribute.type == AttributeProto.TENSOR:
+            return attribute.t
+        if attribute.name in _NUMBERS and attribute.type in _OF_NUMBERS:
+            return numpy_helper.from_array(np.array(helper.get_attribute_value(attribute), _NUMBERS[attribute.name]))
+    return None
 
 
 def stored_tensor(value: Value) -> TensorProto | None:
@@ -32,8 +42,7 @@ def stored_tensor(value: Value) -> TensorProto | None:
     node = value.producer
     if node is None:
         return value.scope.initializer(value.name)
-    tensor = attribute(node, "value") if node.is_a("Constant") else None
-    return tensor if isinstance(tensor, TensorProto) else None
+    return constant_tensor(node.proto) if node.is_a("Constant") else None
 
 
 def default_tensor(value: Value) -> TensorProto | None:

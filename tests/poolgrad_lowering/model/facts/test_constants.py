@@ -69,7 +69,7 @@ def numbers(found: TensorProto | None) -> list[float] | None:
 
 def test_stored_tensors() -> None:
     found = {name: numbers(stored_tensor(value)) for name, value in values().items()}
-    expected = {"C": [3, 4], "D": [8, 9], "G": [1, 2], "S": [2], "inner": [5, 6], "idle": [3, 4]}
+    expected = {"C": [3, 4], "D": [8, 9], "G": [1, 2], "N": 1.0, "S": [2], "inner": [5, 6], "idle": [3, 4]}
     assert {name: held for name, held in found.items() if held is not None} == expected
 
 

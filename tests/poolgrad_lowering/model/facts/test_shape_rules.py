@@ -348,7 +348,7 @@ def actual_shape(model: onnx.ModelProto, shapes: list[tuple[int, ...]]) -> tuple
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {op_type for op_type, *_ in CASES} == set(SHAPE_RULES)
+    assert {op_type for op_type, *_ in CASES} == {"Constant", *SHAPE_RULES}
 
 
 @pytest.mark.parametrize(("op_type", "nodes", "shapes", "opset"), CASES, ids=IDS)
