@@ -38,7 +38,7 @@ def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
-    """Yield the names that nodes read, and all names in their subgraphs, which may be values around them."""
+    """Yield the names that nodes read, in their subgraphs those of values around these."""
     for node in nodes:
         yield from node.input
         if node.op_type in HOLDERS or node.domain:
@@ -46,10 +46,12 @@ def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
 
 
 def names_captured(node: NodeProto) -> Iterator[str]:
-    """Yield all names in the subgraphs of a node, which may be values around them."""
+    """Yield the names in the subgraphs of a node that these do not define themselves."""
     for graph in inner_graphs(node):
-        yield from names_read(graph.node)
-        yield from (value.name for value in graph.output)
+        own = {name for inner in graph.node for name in inner.output}
+        own.update(entry.name for entries in (graph.input, graph.initializer) for entry in entries)
+        used = (*names_read(graph.node), *(value.name for value in graph.output))
+        yield from (name for name in used if name not in own)
 
 
 def names_of(graph: GraphProto) -> set[str]:

@@ -93,3 +93,14 @@ def test_branches_are_sorted_too() -> None:
     assert is_sorted(export.model)
     onnx.checker.check_model(export.model, full_check=True)
     assert verify(model, export.model).differences == ()
+
+
+def test_a_branch_may_name_its_values_as_those_behind_it_are_named() -> None:
+    model = onnx.parser.parse_model(
+        f"""{head(17)} m (bool c, float[2] x) => (float[2] y) {{
+            r = If (c) <
+                then_branch = t () => (p) {{ y = Exp (x) p = Neg (y) }},
+                else_branch = e () => (q) {{ q = Abs (x) }}>
+            y = Exp (r) }}"""
+    )
+    assert operands(model.graph.node) == [[], [0]]
