@@ -55,19 +55,12 @@ def attribute_flaw(attribute: AttributeProto) -> Flaw | None:
     return Flaw(Fault.ATTRIBUTE_TYPE, _mismatch(attribute, filled))
 
 
-def duplicate_attribute_flaw(attributes: Iterable[AttributeProto]) -> Flaw:
-    """The flaw of attributes of which two have the same name. Requires that there are two."""
-    [(name, _)] = Counter(attribute.name for attribute in attributes).most_common(1)
-    return Flaw(Fault.ATTRIBUTE_TWICE, f"attribute {shown(name)} is given twice")
-
-
-def window_flaw(scope: Scope) -> tuple[int, Flaw] | None:
-    """The position and flaw of the first pool or convolution of a scope whose windows have a flaw, or None."""
+def window_flaws(scope: Scope) -> Iterator[tuple[int, Flaw]]:
+    """The positions and flaws of the pools and convolutions of a scope whose windows have one."""
     nodes = ((position, op in _POOLS) for op in _POOLS | _CONVOLUTIONS for position in scope.by_op.get(op, ()))
     for position, is_pool in sorted(nodes):
         if (flaw := _windows_flaw(scope.proto.node[position].attribute, is_pool=is_pool)) is not None:
-            return position, flaw
-    return None
+            yield position, flaw
 
 
 def _windows_flaw(attributes: Iterable[AttributeProto], *, is_pool: bool) -> Flaw | None:
@@ -91,12 +84,12 @@ def _mismatch(attribute: AttributeProto, filled: Iterable[str]) -> str:
     return f"attribute {shown(attribute.name)} is of type {kind}{source}, but holds {held}"
 
 
-def duplicate_flaw(names: Sequence[str]) -> Flaw | None:
+def duplicate_flaw(names: Sequence[str], fault: Fault = Fault.NAME_TWICE, what: str = "the name") -> Flaw | None:
     """The flaw of a list with a duplicate name, or None."""
     if len(set(names)) == len(names):
         return None
     [(name, _)] = Counter(names).most_common(1)
-    return Flaw(Fault.NAME_TWICE, f"the name {shown(name)} is given twice")
+    return Flaw(fault, f"{what} {shown(name)} is given twice")
 
 
 def encoding_flaw(names: Collection[str]) -> Flaw | None:
@@ -115,19 +108,15 @@ def scope_names(scope: Scope) -> Iterable[Collection[str]]:
     return (scope.free_names, *values, scope.node_names, *scope.by_op)
 
 
-def shadowing_flaw(scope: Scope) -> tuple[int, Flaw] | None:
-    """The position and flaw of the first node of a subgraph that redefines a name of an enclosing scope, or None.
+def shadowing_flaws(scope: Scope) -> Iterator[tuple[int, Flaw]]:
+    """The positions and flaws of the nodes of a subgraph that redefine a name of an enclosing scope, in order.
 
     As in onnxruntime, a name that is defined after the node that holds the subgraph does not count, and inputs and
     initializers of a subgraph may shadow outer values.
     """
-    if scope.holder < 0:
-        return None
-    hiding = [(scope.producers[name], name) for name in _defined_outside(scope, scope.producers.keys())]
-    if not hiding:
-        return None
-    position, name = min(hiding)
-    return position, Flaw(Fault.NAME_SHADOWED, f"the value {shown(name)} shadows a value outside the subgraph")
+    outside = _defined_outside(scope, scope.producers.keys()) if scope.holder >= 0 else ()
+    for position, name in sorted((scope.producers[name], name) for name in outside):
+        yield position, Flaw(Fault.NAME_SHADOWED, f"the value {shown(name)} shadows a value outside the subgraph")
 
 
 def _defined_outside(scope: Scope, names: KeysView[str]) -> Iterator[str]:
@@ -256,27 +245,25 @@ def model_flaw(model: ModelProto) -> Flaw | None:
     return None
 
 
-def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:
-    """The position of the first node with a faulty operator, and the flaw, or None. Checks each operator once."""
+def operator_flaws(scope: Scope) -> Iterator[tuple[int, Flaw]]:
+    """The position of the first node with each faulty operator, and the flaw."""
     for (domain, op_type), positions in scope.by_op.items():
-        if not op_type:
-            return positions[0], Flaw(Fault.NO_OPERATOR, "it has no op_type")
         imported = "" if domain == LOCAL else domain
-        if imported not in scope.opsets:
-            return positions[0], Flaw(Fault.DOMAIN_NOT_IMPORTED, f"domain {shown(imported)} is not imported")
-    return None
+        if not op_type:
+            yield positions[0], Flaw(Fault.NO_OPERATOR, "it has no op_type")
+        elif imported not in scope.opsets:
+            yield positions[0], Flaw(Fault.DOMAIN_NOT_IMPORTED, f"domain {shown(imported)} is not imported")
 
 
-def inputs_flaw(scope: Scope) -> tuple[int, Flaw] | None:
-    """The position and flaw of the first node of ONNX without an input that its operator requires, or None."""
+def inputs_flaws(scope: Scope) -> Iterator[tuple[int, Flaw]]:
+    """The positions and flaws of nodes of ONNX without an input that their operator requires."""
     for (domain, op_type), positions in scope.by_op.items():
         required = _required_inputs(op_type, domain, scope.opsets.get(domain))
         for position in positions if required else ():
             given = scope.proto.node[position].input
             for place in required:
                 if place >= len(given) or not given[place]:
-                    return position, Flaw(Fault.INPUT_MISSING, f"it has no input {place}, which {op_type} requires")
-    return None
+                    yield position, Flaw(Fault.INPUT_MISSING, f"it has no input {place}, which {op_type} requires")
 
 
 @lru_cache(maxsize=256)

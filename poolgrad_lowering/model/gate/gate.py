@@ -18,7 +18,7 @@ from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.ir import tensors
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, link_flaw
 from poolgrad_lowering.model.ir.index import ModelIndex, Visitor, subgraphs
-from poolgrad_lowering.model.ir.scopes import Scope, Use
+from poolgrad_lowering.model.ir.scopes import Scope
 
 _MODEL = "the model"
 _MAX_REMEMBERED = 256
@@ -74,9 +74,11 @@ class Gate(Visitor):
         """Validate the limits, and the inputs and initializers of the scope."""
         self._nodes += len(scope.proto.node)
         if self._nodes > self.limits.max_nodes:
-            _reject(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self.limits.max_nodes} nodes"), _MODEL)
+            what = f"it has more than {self.limits.max_nodes} nodes"
+            raise InvalidModelError(Fault.TOO_MANY_NODES, _MODEL, what)
         if scope.depth > self.limits.max_nesting:
-            _reject(Flaw(Fault.NESTING, f"it is more than {self.limits.max_nesting} levels deep"), _place(scope))
+            what = f"it is more than {self.limits.max_nesting} levels deep"
+            raise InvalidModelError(Fault.NESTING, _place(scope), what)
         if isinstance(scope.proto, onnx.FunctionProto):
             self._check_function(scope, scope.proto)
         else:
@@ -95,21 +97,22 @@ class Gate(Visitor):
                 graphs.extend(subgraphs(attribute))
             given.add(name)
         if len(given) < len(attributes):
-            _reject(flaws.duplicate_attribute_flaw(attributes), _place(scope, position))
+            names = [attribute.name for attribute in attributes]
+            _require_at(scope, flaws.duplicate_flaw(names, Fault.ATTRIBUTE_TWICE, "attribute"), position)
         return graphs
 
     def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> NoReturn:
         """Reject the second definition of a name."""
-        _reject(Flaw(Fault.NAME_TWICE, f"the value {shown(name)} is already defined"), _place(scope, position))
+        what = f"the value {shown(name)} is already defined"
+        raise InvalidModelError(Fault.NAME_TWICE, _place(scope, position), what)
 
     def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
         """Validate names, operators and windows of pools, and that the nodes have no cycle."""
         for group in flaws.scope_names(scope):
             _require_at(scope, flaws.encoding_flaw(group))
-        for flaw_of in (flaws.operator_flaw, flaws.inputs_flaw, flaws.window_flaw, flaws.shadowing_flaw):
-            if (found := flaw_of(scope)) is not None:
-                position, flaw = found
-                _reject(flaw, _place(scope, position))
+        for flaws_of in (flaws.operator_flaws, flaws.inputs_flaws, flaws.window_flaws, flaws.shadowing_flaws):
+            for position, flaw in flaws_of(scope):
+                _require_at(scope, flaw, position)
         if unsorted:
             _require_at(scope, flaws.cycle_flaw(scope))
 
@@ -117,7 +120,10 @@ class Gate(Visitor):
         """Validate the whole model: every used name is defined, calls are bounded, links stay in the folder."""
         for scope in index.scopes:
             for name in scope.captures() if scope.parent is None else ():
-                _reject_undefined(name, scope.uses(name)[0])
+                use = scope.uses(name)[0]
+                outside = "" if use.position >= 0 else ", outputs or training"
+                what = f"the value {shown(name)} is not defined"
+                raise InvalidModelError(Fault.UNMADE_VALUE, _place(use.scope, use.position) + outside, what)
         _require(flaws.calls_flaw(index.scopes, self.limits), _MODEL)
         if self.folder is not None:
             for location, file in self.external.items():
@@ -135,7 +141,7 @@ class Gate(Visitor):
         _require_at(scope, flaws.imports_flaw(function.opset_import))
         _require_at(scope, flaws.duplicate_flaw(function.input))
         if self.visit_attributes(scope, -1, function.attribute_proto):
-            _reject(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
+            raise InvalidModelError(Fault.ATTRIBUTE_TYPE, _place(scope), "a default of its attributes is a graph")
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, stored: bytes) -> str:
         _require_at(scope, flaws.attribute_flaw(attribute), position)
@@ -160,12 +166,6 @@ class Gate(Visitor):
             self.external.setdefault(reference.location, ExternalFile(where)).add(reference, where)
 
 
-def _reject_undefined(name: str, use: Use) -> NoReturn:
-    """Reject a name that a scope uses and that none defines."""
-    where = _place(use.scope, use.position) if use.position >= 0 else f"{_place(use.scope)}, outputs or training"
-    _reject(Flaw(Fault.UNMADE_VALUE, f"the value {shown(name)} is not defined"), where)
-
-
 def _place(scope: Scope, position: int = -1, held: str = "") -> str:
     """The place of something for messages: at a node, or (position −1) in the scope itself."""
     path = shown_path(scope.path)
@@ -178,14 +178,10 @@ def _place(scope: Scope, position: int = -1, held: str = "") -> str:
 
 def _require(flaw: Flaw | None, where: str) -> None:
     if flaw is not None:
-        _reject(flaw, where)
+        raise InvalidModelError(flaw.fault, where, flaw.what)
 
 
 def _require_at(scope: Scope, flaw: Flaw | None, position: int = -1, held: str = "") -> None:
     """As `_require` with the result of `_place`, which is computed only if there is a flaw."""
     if flaw is not None:
-        _reject(flaw, _place(scope, position, held))
-
-
-def _reject(flaw: Flaw, where: str) -> NoReturn:
-    raise InvalidModelError(flaw.fault, where, flaw.what)
+        _require(flaw, _place(scope, position, held))
