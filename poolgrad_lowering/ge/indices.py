@@ -61,9 +61,9 @@ def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: Value
         return True
     operands = operands_of(node)
     x, argmax = operands[Part.X], operands[Part.ARGMAX]
-    sizes = [size for size in types.shapes.get(x, ())[2:] if isinstance(size, int)]
-    bounds = _bounds(argmax, producers, types, _MOST_NODES) if len(sizes) == len(types.shapes.get(x, ())) - 2 else None
-    return bounds is not None and bounds[0] >= 0 and bounds[1] < math.prod(sizes)
+    sizes = types.sizes(x, 2)
+    bounds = None if sizes is None else _bounds(argmax, producers, types, _MOST_NODES)
+    return sizes is not None and bounds is not None and 0 <= bounds[0] <= bounds[1] < math.prod(sizes)
 
 
 def _bounds(name: str, producers: Mapping[str, NodeProto], types: ValueTypes, depth: int) -> tuple[int, int] | None:

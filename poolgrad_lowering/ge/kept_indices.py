@@ -19,6 +19,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.ge.shape_operands import zeros_like_input
+from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
@@ -52,7 +53,7 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
         has_indices = False
         if node.output[0] not in writer.read and plane_starts(x, writer):
             return True  # nothing is left of it
-    table = _table(attributes, kernel, writer.types.shapes.get(x, ())[2:])
+    table = _table(attributes, kernel, writer.types.sizes(x, 2) or ())
     is_wanted = (is_dropped or has_indices) and writer.opset >= _OLDEST_OPSET
     is_wanted &= all(user.op_type != "MaxPoolGrad" for user in users or ())  # an obstacle itself, which needs the pool
     if not is_wanted or table is None or writer.types.elements.get(x) not in FLOAT_TYPES:
@@ -153,26 +154,25 @@ def pool_attributes(attributes: Mapping[str, Any], kernel: tuple[int, ...]) -> P
     return PoolAttributes(kernel, strides, begins, ends, dilations, bool(attributes.get("ceil_mode")), auto_pad, 0)
 
 
-def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int | str | None]) -> _Table | None:
+def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int]) -> _Table | None:
     """Return the table of the windows; None if a size or the windows are not known or too many, or one is empty."""
     pool = pool_attributes(attributes, kernel)
-    numbers = [size for size in sizes if isinstance(size, int)]
-    lengths = {len(kernel), len(numbers), len(sizes), len(pool.windows)}
+    lengths = {len(kernel), len(sizes), len(pool.windows)}
     if 0 in lengths or len(lengths) > 1 or pool.has_ambiguous_pads or attributes.get("storage_order"):
         return None
-    found = [pool.axis(axis, Dim(size)) for axis, size in enumerate(numbers)]
+    found = [pool.axis(axis, Dim(size)) for axis, size in enumerate(sizes)]
     windows = [window for window in found if window is not None]
-    counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, numbers, strict=False)]
-    is_known = len(windows) == len(numbers) and min(counts) > 0
+    counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, sizes, strict=False)]
+    is_known = len(windows) == len(sizes) and min(counts) > 0
     if not is_known or math.prod(counts) * math.prod(kernel) > _MOST_POSITIONS:
         return None
     places = np.zeros((1, 1), np.int64)
-    for window, count, size in zip(windows, counts, numbers, strict=True):
+    for window, count, size in zip(windows, counts, sizes, strict=True):
         row = _row(window, count, size)
         if row is None:
             return None
         places = (places[:, None, :, None] * size + row[None, :, None, :]).reshape(len(places) * count, -1)
-    return _Table(counts, places, math.prod(numbers))
+    return _Table(counts, places, math.prod(sizes))
 
 
 def _row(window: AxisWindow, count: int, size: int) -> np.ndarray[Any, Any] | None:
@@ -191,7 +191,7 @@ def plane_starts(x: str, writer: Writer) -> str:
     """
     if x not in writer.starts:
         batch, channels, *others = writer.types.shapes.get(x, (None, None))
-        sizes = [size for size in others if isinstance(size, int)]
+        sizes = all_numbers(others) or ()
         known = [size for size in (batch, channels) if isinstance(size, int)]
         is_known = isinstance(channels, int) and len(sizes) == len(others)
         is_small = math.prod(known) <= _MOST_POSITIONS and math.prod([*known, *sizes]) < _END

@@ -304,7 +304,7 @@ def _far_selections(
 
     Names of sizes that inputs have are known wherever a sub-model is built.
     """
-    known = {symbol for name in fed for size in types.shapes.get(name, ()) for symbol in _symbols(size)}
+    known = {symbol for name in fed for symbol in _symbols(types.shapes.get(name, ()))}
     made: dict[str, int | None] = {}
     for row, node in zip(rows, nodes, strict=True):
         far = [name for name in row.read if name in made and made[name] != node.sub_model]
@@ -312,7 +312,7 @@ def _far_selections(
             yield node, far[0]
         if row.node.op_type in _SELECTING or not made.keys().isdisjoint(row.read):
             shapes = ((name, types.shapes.get(name)) for name in row.made)
-            selected = (name for name, shape in shapes if shape is None or not known.issuperset(_all_symbols(shape)))
+            selected = (name for name, shape in shapes if shape is None or not known.issuperset(_symbols(shape)))
             made.update(dict.fromkeys(selected, node.sub_model))
 
 
@@ -320,13 +320,10 @@ _SELECTING = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
 """Operators whose operands' numbers decide the shapes of their results."""
 
 
-def _all_symbols(shape: Sequence[int | str | None]) -> set[str | None]:
-    return {symbol for size in shape for symbol in _symbols(size)}
-
-
-def _symbols(size: int | str | None) -> Sequence[str | None]:
-    """Return the names in a size; None for a size that has none, though it is no number."""
-    return Dim.parse(size).symbols if isinstance(size, str) else [] if isinstance(size, int) else [None]
+def _symbols(shape: Sequence[int | str | None]) -> Iterator[str | None]:
+    """Yield the names in the sizes of a shape; None for a size that has none, though it is no number."""
+    for size in shape:
+        yield from Dim.parse(size).symbols if isinstance(size, str) else [] if isinstance(size, int) else [None]
 
 
 def _is_computed_inside(

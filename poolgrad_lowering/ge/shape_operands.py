@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from poolgrad_lowering.ge.values import SHAPE_OPERANDS
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS, all_numbers
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
@@ -45,7 +45,7 @@ def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
     return writer.change(node, {"allowzero": 0} if 0 in numbers else {}, inputs=inputs)
 
 
-def _of_reshape(source: Sizes | None, shape: Sizes) -> list[int] | None:
+def _of_reshape(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
     """Return the shape with 0 for sizes that the input has on the same axis, and −1 for one more."""
     unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
     same = [
@@ -86,12 +86,11 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
     return True
 
 
-def _of_expand(source: Sizes | None, shape: Sizes) -> list[int] | None:
+def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
     """Return the shape with 1 for the names of sizes that the input has on the same axis."""
     aligned = [None] * (len(shape) - len(source or ())) + list(source or ())
     sizes = [1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False)]
-    numbers = [size for size in sizes if isinstance(size, int)]
-    return numbers if len(numbers) == len(shape) else None
+    return all_numbers(sizes)
 
 
 def _fill(

@@ -66,11 +66,9 @@ class ValueTypes:
         """Return the number of axes of a value, None if it is not known."""
         return len(self.shapes[name]) if name in self.shapes else None
 
-    def sizes(self, name: str) -> tuple[int, ...] | None:
-        """Return the shape of a value whose sizes are all numbers, else None."""
-        shape = self.shapes.get(name, (None,))
-        sizes = tuple(size for size in shape if isinstance(size, int))
-        return sizes if len(sizes) == len(shape) else None
+    def sizes(self, name: str, first: int = 0) -> tuple[int, ...] | None:
+        """Return the sizes of a value from an axis on, None if they are not all numbers."""
+        return None if name not in self.shapes else all_numbers(self.shapes[name][first:])
 
     def count(self, name: str) -> int | None:
         """Return the number of elements of a value whose sizes are all numbers, else None."""
@@ -96,6 +94,12 @@ class ValueTypes:
         self.elements[name] = element
         if like in self.shapes:
             self.shapes[name] = self.shapes[like]
+
+
+def all_numbers(sizes: Sequence[int | str | None]) -> tuple[int, ...] | None:
+    """Return the sizes, None if they are not all numbers."""
+    numbers = tuple(size for size in sizes if isinstance(size, int))
+    return numbers if len(numbers) == len(sizes) else None
 
 
 def is_known_shape(node: NodeProto, types: ValueTypes) -> bool:

@@ -61,14 +61,12 @@ def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes)
     """Return the kernel of a convolution, from its attribute or from the shape of its weight; None if unknown."""
     if "kernel_shape" in attributes:
         return list(attributes["kernel_shape"])
-    kernel = types.shapes.get(node.input[1], ())[2:]
-    sizes = [size for size in kernel if isinstance(size, int)]
-    return sizes if sizes and len(sizes) == len(kernel) else None
+    return list(types.sizes(node.input[1], 2) or ()) or None
 
 
 def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> dict[str, Any]:
     """Return the pads of SAME_LOWER as attributes; nothing for another auto_pad or where a size is not known."""
-    sizes = [size for size in types.shapes.get(node.input[0], ())[2:] if isinstance(size, int)]
+    sizes = types.sizes(node.input[0], 2) or ()
     kernel = tuple(attributes.get("kernel_shape", ()))
     if attributes.get("auto_pad") != b"SAME_LOWER" or len(sizes) != len(kernel):
         return {}

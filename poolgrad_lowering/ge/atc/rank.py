@@ -20,7 +20,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from poolgrad_lowering.dialect import DOMAIN, OPS, body_windows
 from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.ge.registered import PROTOTYPES
-from poolgrad_lowering.ge.values import ValueTypes, operands_of
+from poolgrad_lowering.ge.values import ValueTypes, all_numbers, operands_of
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.ir.graphs import graphs, names_of, names_read, opset_of
 
@@ -74,9 +74,8 @@ def store_sizes(model: ModelProto, types: ValueTypes) -> int:
             sizes = operands_of(node).get(Part.SIZES)
             if sizes is None or types.numbers(sizes) is not None:
                 continue
-            numbers = [size for size in types.vectors.get(sizes, (None,)) if isinstance(size, int)]
-            known = numbers if len(numbers) == len(types.vectors.get(sizes, (None,))) else types.sizes(node.output[0])
-            if known is not None:
+            numbers = all_numbers(types.vectors[sizes]) if sizes in types.vectors else None
+            if (known := types.sizes(node.output[0]) if numbers is None else numbers) is not None:
                 name = writer.constant(f"{node.output[0]}/shape", np.array(known, np.int32))
                 node.input[:] = [name if value == sizes else value for value in node.input]
                 changed += 1
