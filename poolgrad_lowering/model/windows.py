@@ -180,24 +180,20 @@ class PoolAttributes(NamedTuple):
 
     def axis(self, number: int, size: Dim) -> AxisWindow | None:
         """Return the windows of one axis with `auto_pad` resolved; None if the pads depend on a symbolic size."""
-        window = self.windows[number]
+        window, extent = self.windows[number], size.static
         if self.auto_pad == "NOTSET":
             return window
-        total = 0 if self.auto_pad == "VALID" else _same_padding(window, size)
-        if total is None:
+        if self.auto_pad == "VALID":
+            total = 0
+        elif window.stride == 1:
+            total = window.extent - 1
+        elif extent is None:
             return None
+        else:  # for ⌈size / stride⌉ windows
+            total = max(window._replace(begin=0).overhang(extent, -(-extent // window.stride)), 0)
         small, large = total // 2, total - total // 2
         begin, end = (large, small) if self.auto_pad == "SAME_LOWER" else (small, large)
         return window._replace(begin=begin, end=end)
-
-
-def _same_padding(window: AxisWindow, size: Dim) -> int | None:
-    """Return the total padding for output size `ceil(size / stride)`; None if it depends on a symbolic size."""
-    if window.stride == 1:
-        return window.extent - 1
-    if size.static is None:
-        return None
-    return max(window._replace(begin=0).overhang(size.static, -(-size.static // window.stride)), 0)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -54,7 +54,7 @@ def examine(lowered: ModelProto, for_atc: ModelProto, target: Target, gate: Gate
     in_parts.CopyFrom(lowered)
     is_inlined, expanded = inline_functions(in_parts), expand_operators(for_atc)
     types = _types(in_parts, gate)
-    provider = bodies or _without_kernel(own, _run_by_provider(lowered, target, types), target)
+    provider = bodies or _without_kernel(lowered, own, target, types)
     atc_types = _types(for_atc, gate) if is_other or is_inlined or expanded else types.copy()
     atc = remaining_obstacles(for_atc, target, atc_types)
     cann, placement = rewrite_nodes(in_parts, types)
@@ -103,15 +103,10 @@ def _bodies(model: ModelProto, operators: Mapping[tuple[str, str], int]) -> str:
     return f"{bare[0]} has no function body" if bare else ""
 
 
-def _run_by_provider(model: ModelProto, target: Target, types: ValueTypes) -> set[str]:
-    """Return the operators of domain `npu` of which the provider runs a node on the target."""
-    nodes = (node for node in _nodes(model) if node.domain == DOMAIN and node.op_type in PROVIDER_OPERATORS)
-    return {node.op_type for node in nodes if target.supports(node.op_type, value_type(node, types))}
-
-
-def _without_kernel(own: Set[str], run: Set[str], target: Target) -> str:
+def _without_kernel(model: ModelProto, own: Set[str], target: Target, types: ValueTypes) -> str:
     """Return why the provider runs no node of a model with these operators of domain `npu`; empty if it runs one."""
-    if run:
+    nodes = (node for node in _nodes(model) if node.domain == DOMAIN and node.op_type in PROVIDER_OPERATORS)
+    if any(target.supports(node.op_type, value_type(node, types)) for node in nodes):
         return ""
     place = f" for {target.name}" if own & PROVIDER_OPERATORS else ""
     missing = f": it has no {_shown(Counter(sorted(own)))}{place}" if own else ""

@@ -11,7 +11,7 @@ these, by the rules of the operators that move data and by ONNX's own shape infe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -85,8 +85,8 @@ class Facts(Memo):
         self._functions = frozenset(
             (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
         )
-        self._pools: dict[Node, PoolAttributes | None] = {}
-        self._chains_of: dict[Scope, ShapeChains] = {}
+        self._pools = cache(PoolAttributes.read)
+        self._chains = cache(ShapeChains)
         self._inference = NodeInference(index)
         is_converted = self._functions or any(("", "Cast") in scope.by_op for scope in index.scopes)
         self._most_kept = _MOST_KEPT if is_converted else 0
@@ -156,9 +156,7 @@ class Facts(Memo):
 
     def pool(self, node: Node) -> PoolAttributes | None:
         """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
-        if node not in self._pools:
-            self._pools[node] = PoolAttributes.read(node)
-        return self._pools[node]
+        return self._pools(node)
 
     def is_function(self, node: Node) -> bool:
         """Whether the model defines the node's operator as a function, so that its name does not determine it."""
@@ -240,11 +238,6 @@ class Facts(Memo):
             return ()
         captured = (name for scope in self._index.subgraphs_of(node) for name in scope.captures())
         return [*node.proto.input, *captured]
-
-    def _chains(self, scope: Scope) -> ShapeChains:
-        if scope not in self._chains_of:
-            self._chains_of[scope] = ShapeChains(scope)
-        return self._chains_of[scope]
 
     def _complete_shape(self, scope: Scope, name: str) -> Shape | None:
         """Return the shape of a value if all sizes are known; None also if it depends on what was read elsewhere."""

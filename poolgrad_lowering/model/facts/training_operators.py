@@ -149,14 +149,6 @@ def _axis_of(position: int, axis: int) -> Rule:
     return rule
 
 
-def _vector(_: Known, __: Node, value: Value) -> Shape:
-    return (opaque(value, 0),)
-
-
-def _one_per_input(_: Known, node: Node, __: Value) -> Shape:
-    return (Dim(len(node.inputs)),)
-
-
 def _transposed_bias(known: Known, node: Node, _: Value) -> Shape:
     weight, groups = need(known.shape(node.input(2))), need(integer(node, "group", 1))
     require(len(weight) >= 2)
@@ -303,8 +295,10 @@ _OF_ONNXRUNTIME = {
     "BatchNormalizationGrad": _row("dY X scale mean inv_std", "dX dscale dB", "X scale scale", "dY scale"),
     "BiasFastGeluGrad_dX BiasGeluGrad_dX": _row("dY X B", "dX", "X"),
     "BiasGelu FastGelu": _row("X B", "Y", "X"),
-    "BroadcastGradientArgs": _row("a b", "axes_a axes_b", (_vector,)),
-    "ConcatTraining": _row("X*", "Y lengths", (shape_rules.concatenated, _one_per_input), "X INT64"),
+    "BroadcastGradientArgs": _row("a b", "axes_a axes_b", (lambda _, __, value: (opaque(value, 0),),)),
+    "ConcatTraining": _row(
+        "X*", "Y lengths", (shape_rules.concatenated, lambda _, node, __: (Dim(len(node.inputs)),)), "X INT64"
+    ),
     "ConvGrad": _row("dY X W", "dX dW dB", ("X", "W", _axis_of(2, 0))),
     "ConvTransposeGrad": _row("dY X W", "dX dW dB", ("X", "W", _transposed_bias)),
     "DivGrad": _row("dY A B", "dA dB", "A B"),

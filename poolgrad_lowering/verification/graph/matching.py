@@ -52,7 +52,10 @@ class Match:
         )
 
     def _same_graph(self, one: GraphProto, other: GraphProto) -> bool:
-        if len(one.node) != len(other.node) or other.initializer or not _same_interface(one, other):
+        interfaces = [
+            [[value.type for value in values] for values in (each.input, each.output)] for each in (one, other)
+        ]
+        if len(one.node) != len(other.node) or other.initializer or interfaces[0] != interfaces[1]:
             return False
         names = {value.name: same.name for value, same in zip(one.input, other.input, strict=True)}
 
@@ -64,11 +67,3 @@ class Match:
                 return False
             names.update(zip(node.output, found.output, strict=True))
         return all(same(value.name, found.name) for value, found in zip(one.output, other.output, strict=True))
-
-
-def _same_interface(one: GraphProto, other: GraphProto) -> bool:
-    types = [
-        [[value.type.SerializeToString(deterministic=True) for value in values] for values in (each.input, each.output)]
-        for each in (one, other)
-    ]
-    return types[0] == types[1]
