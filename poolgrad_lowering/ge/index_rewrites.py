@@ -11,40 +11,37 @@ from typing import Any
 from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.ge.writer import LAST, Writer
+from poolgrad_lowering.model.rules import need, require
 
 
-def shape(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def shape(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The plugin drops start and end."""
     start, end = attributes.get("start", 0), attributes.get("end", LAST)
-    if start == 0 and end == LAST:
-        return False
+    require(start != 0 or end != LAST)
     whole = writer.name(f"{node.output[0]}/whole")
     writer.change(node, without=("start", "end"), outputs=[whole])
     writer.types.learn(whole, TensorProto.INT64, (writer.types.rank(node.input[0]),))
     writer.slice(whole, [start], [end], [0], node.output[0])
-    return True
 
 
-def transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The plugin needs the axes; without them ONNX reverses their order. A scalar has none."""
-    rank = writer.types.rank(node.input[0])
-    if "perm" in attributes or rank is None:
-        return False
-    if rank == 0:
+    rank = need(writer.types.rank(node.input[0]))
+    require("perm" not in attributes)
+    if rank:
+        writer.change(node, {"perm": list(reversed(range(rank)))})
+    else:
         writer.add("Identity", node.input[:1], node.output[0])
-        return True
-    return writer.change(node, {"perm": list(reversed(range(rank)))})
 
 
-def wide_indices(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+def wide_indices(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """GE's indices are int32, those of ArgMin but on Ascend 950, whose type the plugin asks of the device of ATC.
 
     Of two casts no optimiser of onnxruntime removes one, as it removes a cast of int64 to int64.
     """
     position = 1 if node.op_type == "TopK" else 0
     result = node.output[position] if len(node.output) > position else ""
-    if result not in writer.read_with_type:
-        return False
+    require(result in writer.read_with_type)
     outputs, narrow = list(node.output), writer.name(f"{result}/int32")
     outputs[position] = writer.name(f"{result}/indices")
     writer.change(node, outputs=outputs)
@@ -52,10 +49,9 @@ def wide_indices(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
         writer.types.learn_as(name, element, result)
     writer.add("Cast", [outputs[position]], narrow, to=TensorProto.INT32)
     writer.add("Cast", [narrow], result, to=TensorProto.INT64)
-    return True
 
 
-def scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """Two libraries of CANN register ScatterND, of which one drops the reduction; ScatterElements keeps it.
 
     With data as rows (K, S), one for each position that an index tuple can have, the tuple (i₀ … iₖ₋₁) is row
@@ -63,9 +59,9 @@ def scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     """
     reduction = attributes.get("reduction", b"none")
     data, indices, updates = node.input
-    sizes, last = writer.types.sizes(data), (writer.types.shapes.get(indices) or (None,))[-1]
-    if reduction == b"none" or sizes is None or not isinstance(last, int) or 0 in sizes:
-        return False
+    sizes, depth = need(writer.types.sizes(data)), need(writer.types.sizes(indices, -1))
+    require(reduction != b"none" and depth and 0 not in sizes)
+    [last] = depth
     result, element = node.output[0], writer.types.elements.get(data)
     outer, inner = sizes[:last], math.prod(sizes[last:])
     strides = [math.prod(outer[axis + 1 :]) for axis in range(last)]
@@ -93,4 +89,3 @@ def scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     writer.types.learn(flat, element, (math.prod(outer), inner))
     added = writer.add("ScatterElements", [flat, spread, flat_updates], new("flat"), axis=0, reduction=reduction)
     writer.reshape(added, sizes, result)
-    return True

@@ -23,6 +23,7 @@ from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.rules import require
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 _OLDEST_OPSET = 11
@@ -97,12 +98,10 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     return True
 
 
-def write_positions(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
-    """Add the positions in planes in place of a Sub that computes them from Indices; return whether it does."""
-    if node.input[0] not in writer.positions or not _is_in_plane(node, writer):
-        return False
+def write_positions(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
+    """Add the positions in planes in place of a Sub that computes them from Indices."""
+    require(node.input[0] in writer.positions and _is_in_plane(node, writer))
     writer.reshape(*writer.positions[node.input[0]], node.output[0])
-    return True
 
 
 def _is_in_plane(node: NodeProto, writer: Writer) -> bool:
@@ -114,16 +113,15 @@ def _is_in_plane(node: NodeProto, writer: Writer) -> bool:
     return shapes[0] is not None and None not in shapes[0] and shapes[0] == shapes[1]
 
 
-def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """Add the positions of planes in place of a Slice that takes each plane's first index of a pool of single elements.
 
-    Exporters compute positions in a plane with it. Returns whether a node is such a Slice.
+    Exporters compute positions in a plane with it.
     """
     x = _starts_of(node, writer)
     starts = plane_starts(x, writer) if x else ""
-    if starts:
-        writer.reshape(starts, [0, 0, *[1] * (len(writer.types.shapes[x]) - 2)], node.output[0])
-    return bool(starts)
+    require(starts)
+    writer.reshape(starts, [0, 0, *[1] * (len(writer.types.shapes[x]) - 2)], node.output[0])
 
 
 def _starts_of(node: NodeProto, writer: Writer) -> str:

@@ -14,6 +14,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
+from poolgrad_lowering.model.rules import need, require
 
 _EQUAL_OF_FLOATS_OPSET = 11
 
@@ -28,43 +29,34 @@ PARTS = {
 """By reduction, the two operators that compute it, and the first opset at which GE lacks it."""
 
 
-def as_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def as_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The parser reads the attribute `value` only, and takes numbers for an empty scalar."""
-    tensor = constant_tensor(node)
-    if "value" in attributes or tensor is None:
-        return False
-    return writer.change(node, {"value": tensor}, without=attributes)
+    require("value" not in attributes)
+    writer.change(node, {"value": need(constant_tensor(node))}, without=attributes)
 
 
-def cast_like(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+def cast_like(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """The plugin makes an operator of GE that no open repository defines."""
-    element = writer.types.elements.get(node.input[1])
-    if element is not None:
-        writer.add("Cast", node.input[:1], node.output[0], to=element)
-    return element is not None
+    writer.add("Cast", node.input[:1], node.output[0], to=need(writer.types.elements.get(node.input[1])))
 
 
-def gemm(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def gemm(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The plugin drops alpha where C is missing. A C of −0.0 changes no sum, not even one that is a zero."""
-    element = writer.types.elements.get(node.input[0])
-    has_c = len(node.input) > 2 and node.input[2]
-    if has_c or attributes.get("alpha", 1.0) == 1.0 or element not in FLOAT_TYPES:
-        return False
+    element = need(writer.types.elements.get(node.input[0]))
+    require(not any(node.input[2:]) and attributes.get("alpha", 1.0) != 1.0 and element in FLOAT_TYPES)
     zero = writer.tensor(helper.make_tensor(f"{node.output[0]}/C", element, [1], [-0.0]))
-    return writer.change(node, {"beta": 1.0}, inputs=[*node.input[:2], zero])
+    writer.change(node, {"beta": 1.0}, inputs=[*node.input[:2], zero])
 
 
-def mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """GE's remainder has the dividend's sign, ONNX's of integers the divisor's: ((a % b) + b) % b has it in both."""
     element = TensorProto.DataType.Name(writer.types.elements.get(node.input[0], TensorProto.UNDEFINED))
-    if attributes.get("fmod", 0) or element.startswith("UINT") or _is_wrapped(node, writer):
-        return False
+    require(not attributes.get("fmod", 0) and not element.startswith("UINT") and not _is_wrapped(node, writer))
     dividend, divisor = node.input
     remainder, positive = (writer.name(f"{node.output[0]}/{part}") for part in ("remainder", "positive"))
     writer.add("Mod", [dividend, divisor], remainder, fmod=0)
     writer.add("Add", [remainder, divisor], positive)
     writer.add("Mod", [positive, divisor], node.output[0], fmod=0)
-    return True
 
 
 def _is_wrapped(node: NodeProto, writer: Writer) -> bool:
@@ -82,16 +74,16 @@ def _ends_form(node: NodeProto, writer: Writer) -> bool:
     return added.input[1] == first.input[1] == node.input[1]
 
 
-def softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """Below opset 13, ONNX normalises over all axes from `axis` on, 1 by default; the plugins over one.
 
     That of LogSoftmax takes the last one by default.
     """
-    if writer.opset >= 13:
-        return False
-    rank, axis = writer.types.rank(node.input[0]), attributes.get("axis", 1)
-    if rank is None or axis in (-1, rank - 1):
-        return rank is not None and "axis" not in attributes and writer.change(node, {"axis": axis})
+    require(writer.opset < 13)
+    rank, axis = need(writer.types.rank(node.input[0])), attributes.get("axis", 1)
+    if axis in (-1, rank - 1):
+        writer.change(node, {} if "axis" in attributes else {"axis": axis})
+        return
     value, result = node.input[0], node.output[0]
     rows, done = (writer.name(f"{result}/{part}") for part in ("rows", "normalised"))
     writer.add("Flatten", [value], rows, axis=axis)
@@ -101,25 +93,22 @@ def softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> b
         writer.reshape(done, sizes, result)
     else:
         writer.add("Reshape", [done, writer.add("Shape", [value], writer.name(f"{result}/shape"))], result)
-    return True
 
 
-def hard_swish(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+def hard_swish(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """The plugin makes an operator of GE that no open repository defines. It is x · max(0, min(1, x / 6 + 1 / 2))."""
     value, result = node.input[0], node.output[0]
     slope = writer.add("HardSigmoid", [value], writer.name(f"{result}/slope"), alpha=1 / 6, beta=0.5)
     writer.types.learn_as(slope, writer.types.elements.get(value, TensorProto.UNDEFINED), result)
     writer.add("Mul", [value, slope], result)
-    return True
 
 
-def in_parts(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def in_parts(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """‖x‖₁ = Σ|x|, ‖x‖₂ = √Σx² and ln Σx: GE lacks these reductions from some opset on. In 16 bits Σx² overflows."""
-    value, result, element = node.input[0], node.output[0], writer.types.elements.get(node.input[0])
+    value, result, element = node.input[0], node.output[0], need(writer.types.elements.get(node.input[0]))
     keeps_all = attributes.get("noop_with_empty_axes", 0) and not any(node.input[1:])
     first, second, opset = PARTS[node.op_type]
-    if writer.opset < opset or element not in (TensorProto.FLOAT, TensorProto.DOUBLE) or keeps_all:
-        return False
+    require(writer.opset >= opset and element in (TensorProto.FLOAT, TensorProto.DOUBLE) and not keeps_all)
     axes = attributes.get("axes")  # before opset 18
     kept = {name: value for name, value in attributes.items() if name != "axes"}
     others = node.input[1:] if axes is None else [writer.vector(axes)]
@@ -128,20 +117,18 @@ def in_parts(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
     for op_type, operand, output in ((first, value, inner), (second, inner, result)):
         reduces = op_type.startswith("Reduce")
         writer.add(op_type, [operand, *(others if reduces else ())], output, **(kept if reduces else {}))
-    return True
 
 
-def batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """In training, the plugin drops the momentum: running statistics would become those of the batch.
 
     With μ and σ² of the batch over all axes but 1: y = (x − μ) / √(σ² + ε) · scale + B, and a running statistic is
     momentum · old + (1 − momentum) · new. Sums are not in onnxruntime's order: results may differ by their rounding.
     """
     x, scale, bias, mean, variance = node.input
-    rank = writer.types.rank(x)
+    rank = need(writer.types.rank(x))
     types = {writer.types.elements.get(name) for name in node.input}
-    if not attributes.get("training_mode", 0) or rank is None or types != {TensorProto.FLOAT}:
-        return False
+    require(attributes.get("training_mode", 0) and types == {TensorProto.FLOAT})
     result, axes = node.output[0], [axis for axis in range(rank) if axis != 1]
 
     def add(op_type: str, inputs: Sequence[str], part: str) -> str:
@@ -167,76 +154,66 @@ def batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer: 
             flat = writer.reshape(new, [-1], writer.name(f"{result}/{part}"))
             terms = [add("Mul", [old, kept], f"{part}_kept"), add("Mul", [flat, taken], f"{part}_taken")]
             writer.add("Add", terms, output)
-    return True
 
 
-def without_ignored_class(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def without_ignored_class(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """Without ignore_index GE ignores class 0. No label is −1, which is also onnxruntime's default."""
-    return "ignore_index" not in attributes and writer.change(node, {"ignore_index": -1})
+    writer.change(node, {} if "ignore_index" in attributes else {"ignore_index": -1})
 
 
-def is_nan(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+def is_nan(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """The provider does not take it: it would run on the CPU."""
-    if writer.opset < _EQUAL_OF_FLOATS_OPSET:
-        return False
+    require(writer.opset >= _EQUAL_OF_FLOATS_OPSET)
     result = node.output[0]
     equal = writer.add("Equal", [node.input[0]] * 2, writer.name(f"{result}/equal"))
     writer.types.learn_as(equal, TensorProto.BOOL, result)
     writer.add("Not", [equal], result)
-    return True
 
 
-def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """As `is_nan`. One of a single sign stays."""
-    result, element = node.output[0], writer.types.elements.get(node.input[0])
-    if attributes or element not in FLOAT_TYPES or writer.opset < _EQUAL_OF_FLOATS_OPSET:
-        return False
+    result, element = node.output[0], need(writer.types.elements.get(node.input[0]))
+    require(not attributes and element in FLOAT_TYPES and writer.opset >= _EQUAL_OF_FLOATS_OPSET)
     infinity = writer.tensor(helper.make_tensor(f"{result}/infinity", element, [], [math.inf]))
     size = writer.add("Abs", node.input, writer.name(f"{result}/size"))
     writer.types.learn_as(size, element, result)
     writer.add("Equal", [size, infinity], result)
-    return True
 
 
-def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """As `is_nan`. Matrices of known sizes have a mask. onnxruntime's Where makes 0.0 of −0.0."""
-    value, result, element = node.input[0], node.output[0], writer.types.elements.get(node.input[0])
-    first = writer.types.numbers(node.input[1]) if any(node.input[1:]) else [0]
-    rows, columns = (None, None, *writer.types.shapes.get(value, ()))[-2:]
-    if not first or not isinstance(rows, int) or not isinstance(columns, int) or rows * columns > _LARGEST_MASK:
-        return False
-    if element not in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL}:
-        return False
+    value, result, element = node.input[0], node.output[0], need(writer.types.elements.get(node.input[0]))
+    first = need(writer.types.numbers(node.input[1]) if any(node.input[1:]) else [0])
+    matrix = need(writer.types.sizes(value, -2))
+    require(first and len(matrix) == 2 and math.prod(matrix) <= _LARGEST_MASK)
+    require(element in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
+    rows, columns = matrix
     diagonal = min(max(first[0], -rows), columns)  # any integer is valid
     kept = np.triu if attributes.get("upper", 1) else np.tril
-    mask = writer.constant(f"{result}/triangle", kept(np.ones((rows, columns), bool), diagonal))
+    mask = writer.constant(f"{result}/triangle", kept(np.ones(matrix, bool), diagonal))
     if element == TensorProto.BOOL:
         writer.add("And", [mask, value], result)
     else:
         zero = writer.tensor(helper.make_tensor(f"{result}/zero", element, [1], [0]))
         writer.add("Where", [mask, value, zero], result)
-    return True
 
 
-def like_an_input(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def like_an_input(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The provider takes no node of constants alone: an element of a graph input, expanded, has the same shape."""
     given, element = attributes.get("shape"), cast("int | None", TensorProto.FLOAT)
     if node.input:
-        if not writer.is_constant(node.input[0]):
-            return False
+        require(writer.is_constant(node.input[0]))
         given, element = writer.types.sizes(node.input[0]), writer.types.elements.get(node.input[0])
-    if given is None or element is None or writer.one_element is None:
-        return False
-    like = writer.one_element
-    if tuple(given) != (1,):
-        like = writer.add("Expand", [like, writer.vector(given)], writer.name(f"{node.output[0]}/like"))
-        writer.types.learn(like, writer.types.elements.get(writer.one_element), given)
+    shape, element, one = need(given), need(element), need(writer.one_element)
+    like = one
+    if tuple(shape) != (1,):
+        like = writer.add("Expand", [one, writer.vector(shape)], writer.name(f"{node.output[0]}/like"))
+        writer.types.learn(like, writer.types.elements.get(one), shape)
     kept = {"dtype": element} | {name: value for name, value in attributes.items() if name != "shape"}
     writer.add(f"{node.op_type.removesuffix('Like')}Like", [like], node.output[0], **kept)
-    return True
 
 
-def without_effect(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def without_effect(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The plugin refuses a Clip without bounds, and there is no open plugin of Dropout, which only changes in training.
 
     A Dropout whose mask is read stays.
@@ -245,9 +222,8 @@ def without_effect(node: NodeProto, attributes: Mapping[str, Any], writer: Write
         changes = writer.opset < 11 or any(node.input[1:])
     else:
         changes = any(node.output[1:]) or not _is_inference(node, attributes, writer)
-    if not changes:
-        writer.add("Identity", node.input[:1], node.output[0])
-    return not changes
+    require(not changes)
+    writer.add("Identity", node.input[:1], node.output[0])
 
 
 def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:

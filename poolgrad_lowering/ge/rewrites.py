@@ -2,9 +2,9 @@
 
 """Rewrites nodes so that GE's ONNX parser reads them right, with the same results in every other runtime.
 
-Each rewrite is a row of `_REWRITES`: the operator, and a function that adds the nodes in its place to a `Writer`, or
-returns False for a node that GE reads as it is, or whose rewrite needs a shape that is not known. `obstacles` names the
-latter.
+Each rewrite is a row of `_REWRITES`: the operator, and a rule (`model.rules`) that adds the nodes in its place to a
+`Writer`. It does not apply to a node that GE reads as it is, or whose rewrite needs a shape that is not known;
+`obstacles` names the latter.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from poolgrad_lowering.ge.shape_operands import write_numbers
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard, names_of
+from poolgrad_lowering.model.rules import NotApplicableError, need
 
-Rewrite = Callable[[NodeProto, Mapping[str, Any], Writer], bool]
-"""Adds the nodes in place of a node to the writer; returns whether there are any."""
+Rewrite = Callable[[NodeProto, Mapping[str, Any], Writer], None]
+"""Adds the nodes in place of a node to the writer. Raises `NotApplicableError` if the node stays."""
 
 
 def write_for_ge(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bool = False) -> int:
@@ -48,9 +49,10 @@ def _write(writer: Writer, nodes: Iterable[NodeProto], rewrites: Mapping[str, Re
     changed = 0
     for node in nodes:
         rewrite = rewrites.get(node.op_type) if is_standard(node) else None
-        if rewrite is not None and rewrite(node, attributes_of(node), writer):
+        try:
+            need(rewrite)(node, attributes_of(node), writer)
             changed += 1
-        else:
+        except NotApplicableError:
             writer.keep(node)
     if changed:
         writer.replace_nodes()

@@ -19,30 +19,32 @@ from poolgrad_lowering.ge.values import SHAPE_OPERANDS, all_numbers
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.rules import need, require
 
 Sizes = Sequence[int | str | None]
 """A number or a name for each axis; None for a size that has neither."""
 
 
-def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    """Add a Reshape, Expand or ConstantOfShape to numbers in place of a computed shape; return whether it can be."""
+def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
+    """Add a Reshape, Expand or ConstantOfShape to numbers in place of a computed shape."""
     position = SHAPE_OPERANDS[node.op_type]
-    shape = writer.types.vectors.get(node.input[position])
-    if not shape or 0 in shape:
-        return False
+    shape = need(writer.types.vectors.get(node.input[position]))
+    require(shape and 0 not in shape)
     source = writer.types.shapes.get(node.input[0]) if position else ()
     if node.op_type == "Reshape":
         sizes = shape if -1 not in shape else writer.types.shapes.get(node.output[0], ())
         numbers = _of_reshape(source, sizes)
         if numbers is None:
-            return source is not None and _write_aligned(node, source, sizes, writer)
+            _write_aligned(node, need(source), sizes, writer)
+            return
     else:
         numbers = _of_expand(source, shape)
         if numbers is None:
-            return source is not None and _fill(node, attributes, source, shape, writer)
+            _fill(node, attributes, need(source), shape, writer)
+            return
     inputs = list(node.input)
     inputs[position] = writer.vector(numbers)
-    return writer.change(node, {"allowzero": 0} if 0 in numbers else {}, inputs=inputs)
+    writer.change(node, {"allowzero": 0} if 0 in numbers else {}, inputs=inputs)
 
 
 def _of_reshape(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
@@ -60,10 +62,10 @@ def _of_reshape(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
     return [0 if axis in copied else size if isinstance(size, int) else -1 for axis, size in enumerate(shape)]
 
 
-def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer) -> bool:
+def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer) -> None:
     """Add a Reshape beside axes of size 1, with which the last sizes are on the same axes before and after it.
 
-    Returns whether there is one, as of (2·N, M, 4) to (N, 2, M, 4) and back.
+    There is one of (2·N, M, 4) to (N, 2, M, 4) and back.
     """
     pairs = zip(reversed(source), reversed(shape), strict=False)
     same = next((at for at, (one, other) in enumerate(pairs) if one is None or one != other), 0)
@@ -73,9 +75,8 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
         [*sizes[:begin], *ones, *sizes[begin:]] if len(sizes) == begin + same else list(sizes)
         for sizes in (source, shape)
     )
-    numbers = _of_reshape(before, after)
-    if not ones or not same or numbers is None or writer.opset < 13:  # `verify` knows axes that are an input
-        return False
+    numbers = need(_of_reshape(before, after))
+    require(ones and same and writer.opset >= 13)  # `verify` knows axes that are an input
     value, result, axes = node.input[0], node.output[0], list(range(begin, end))
     element, aligned = writer.types.elements.get(value, TensorProto.UNDEFINED), writer.name(f"{result}/aligned")
     writer.types.learn(aligned, element, before if is_unsqueezed else after)
@@ -83,7 +84,6 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
         writer.reshape(writer.along("Unsqueeze", value, axes, aligned), numbers, result)
     else:
         writer.along("Squeeze", writer.reshape(value, numbers, aligned), axes, result)
-    return True
 
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
@@ -95,13 +95,12 @@ def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
 
 def _fill(
     node: NodeProto, attributes: Mapping[str, Any], source: Sizes, shape: Sequence[int | str], writer: Writer
-) -> bool:
-    """Add nodes that expand a value to sizes which inputs of the graph have; return whether there are such inputs.
+) -> None:
+    """Add nodes that expand a value to sizes which inputs of the graph have.
 
     A product such as 4·N is an axis for each factor until the last node, where a Reshape can join them.
     """
-    if len(source) > len(shape):
-        return False
+    require(len(source) <= len(shape))
     own = [1] * (len(shape) - len(source)) + list(source)
     result_shape = [theirs if size == 1 else size for size, theirs in zip(shape, own, strict=True)]
     own, sizes = map(list, _with_factors(own, result_shape, writer))
@@ -110,8 +109,7 @@ def _fill(
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
     can_be_made = all(own[axis] == 1 and _is_of_inputs(sizes[axis], writer) for axis in missing)
-    if not can_be_made or element not in _WITH_ZERO:
-        return False
+    require(can_be_made and element in _WITH_ZERO)
     zeros = [zeros_like_input(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing]
     result, spread = node.output[0], list(own)
     if is_split and set(own) != {1}:
@@ -132,7 +130,6 @@ def _fill(
         writer.types.learn(value, element, sizes)
     if is_split:
         writer.reshape(value, _as_numbers(result_shape, -1), result)
-    return True
 
 
 def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Sizes]:

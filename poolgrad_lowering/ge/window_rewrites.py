@@ -13,6 +13,7 @@ from poolgrad_lowering.ge.kept_indices import pool_attributes, write_pool
 from poolgrad_lowering.ge.values import ValueTypes
 from poolgrad_lowering.ge.writer import LAST, Writer
 from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.rules import need, require
 
 _VOLUME = 3
 """The axes of a convolution whose layout the plugin reads from strides, dilations or pads."""
@@ -20,14 +21,12 @@ _VOLUME = 3
 _UNSET = b"NOTSET"
 
 
-def convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """ConvTranspose needs kernel_shape, Conv one of four attributes, over three axes of three that have its layout.
 
     Pads of SAME_LOWER become those of SAME. CANN has no output_padding over three axes: it is less padding at the end.
     """
-    kernel = kernel_of(node, attributes, writer.types)
-    if kernel is None:
-        return False
+    kernel = need(kernel_of(node, attributes, writer.types))
     wanted: dict[str, Any] = {} if "kernel_shape" in attributes else {"kernel_shape": kernel}
     if node.op_type == "Conv":
         wanted |= _written_pads(node, {**attributes, "kernel_shape": kernel}, writer.types)
@@ -38,23 +37,20 @@ def convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
         ends = [pad - more for pad, more in zip(pads[_VOLUME:], extra, strict=False)]
         if any(extra) and ends and min(ends) >= 0:
             wanted |= {"pads": [*pads[:_VOLUME], *ends], "output_padding": [0] * _VOLUME}
-    return writer.change(node, wanted)
+    writer.change(node, wanted)
 
 
-def pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The plugins take SAME_LOWER for SAME_UPPER, and that of MaxPool refuses Indices and drops dilations."""
-    if node.op_type == "MaxPool" and write_pool(node, attributes, writer):
-        return True
-    return writer.change(node, _written_pads(node, attributes, writer.types))
+    if node.op_type != "MaxPool" or not write_pool(node, attributes, writer):
+        writer.change(node, _written_pads(node, attributes, writer.types))
 
 
-def global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+def global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """The plugin reduces axis 2 and the last one, and leaves those between them out."""
-    rank = writer.types.rank(node.input[0])
-    if rank is None or rank <= 4:
-        return False
+    rank = need(writer.types.rank(node.input[0]))
+    require(rank > 4)
     writer.reduce("ReduceMax", node.input[0], range(2, rank), node.output[0])
-    return True
 
 
 def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> list[int] | None:
@@ -78,23 +74,17 @@ def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTy
     return {"auto_pad": "NOTSET", "pads": [pad for side in zip(*pads, strict=True) for pad in side]}
 
 
-def pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The plugin refuses the input `axes`, and only Ascend 950 has a kernel for negative pads."""
-    if writer.opset < 11:
-        return False
-    rank, pads = writer.types.rank(node.input[0]), writer.types.numbers(node.input[1])
-    has_axes = len(node.input) > 3 and bool(node.input[3])
-    axes = writer.types.numbers(node.input[3]) if has_axes else None
-    if pads is None or rank is None or (has_axes and axes is None):
-        return False
+    require(writer.opset >= 11)
+    rank, pads = need(writer.types.rank(node.input[0])), need(writer.types.numbers(node.input[1]))
+    axes = need(writer.types.numbers(node.input[3])) if any(node.input[3:]) else None
     full = _over_all_axes(pads, axes, rank)
-    if not has_axes and min(full, default=0) >= 0:
-        return False
+    require(axes is not None or min(full, default=0) < 0)
     before, after = full[:rank], full[rank:]
     value = node.input[0]
     if cut := [axis for axis in range(rank) if min(before[axis], after[axis]) < 0]:
-        if attributes.get("mode", b"constant") != b"constant":
-            return False
+        require(attributes.get("mode", b"constant") == b"constant")
         result = node.output[0] if max(full) <= 0 else writer.name(f"{node.output[0]}/cut")
         starts = [max(-before[axis], 0) for axis in cut]
         ends = [after[axis] if after[axis] < 0 else LAST for axis in cut]
@@ -103,7 +93,6 @@ def pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
         widths = writer.vector([max(number, 0) for number in full])
         inputs = [value, widths, *node.input[2:3]]
         writer.change(node, inputs=inputs if inputs[-1] else inputs[:-1])
-    return True
 
 
 def _over_all_axes(pads: Sequence[int], axes: Sequence[int] | None, rank: int) -> list[int]:

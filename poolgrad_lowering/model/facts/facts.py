@@ -20,7 +20,7 @@ import onnx
 from onnx import TensorProto
 
 from poolgrad_lowering.model.facts.integer_rules import integer_rule
-from poolgrad_lowering.model.facts.known import by_rule, is_opaque
+from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.facts.memo import Memo, Reads
 from poolgrad_lowering.model.facts.node_inference import NodeInference, defines
 from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
@@ -40,6 +40,7 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import LOCAL, MAX_CHAIN, Node, Scope, Value, canonical_domain
+from poolgrad_lowering.model.rules import by_rule
 from poolgrad_lowering.model.windows import PoolAttributes
 
 T = TypeVar("T")

@@ -12,12 +12,13 @@ from functools import partial
 
 from onnx import TensorProto
 
-from poolgrad_lowering.model.facts.known import Known, axis_in, need, require, static_integers
+from poolgrad_lowering.model.facts.known import Known, axis_in, static_integers
 from poolgrad_lowering.model.facts.shape_rules import dims_taken
 from poolgrad_lowering.model.facts.slices import slice_ranges
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.model.ir.dims import Shape, size, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.rules import need, require
 
 _INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 2**63}
 

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The facts that rules read, what a rule does without one of them, and what it says of sizes that are not known.
-
-A rule returns None, or raises `UnknownFactError` by `need` and `require`, where it does not tell: `by_rule` calls it.
-"""
+"""The facts that rules read, and what they say of sizes that are not known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from onnx import TypeProto
@@ -16,10 +12,8 @@ from onnx import TypeProto
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.rules import need, require
 from poolgrad_lowering.model.windows import PoolAttributes
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Known(Protocol):
@@ -44,33 +38,8 @@ class Known(Protocol):
         """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
 
 
-class UnknownFactError(Exception):
-    """A rule does not tell: a fact that it needs is not known, or the node is not one that it is for."""
-
-
-def need(fact: T | None) -> T:
-    """Return a fact that a rule needs. Raises `UnknownFactError` if it is None."""
-    if fact is None:
-        raise UnknownFactError
-    return fact
-
-
-def require(holds: bool) -> None:
-    """Raise `UnknownFactError` unless a condition of a rule holds."""
-    if not holds:
-        raise UnknownFactError
-
-
-def by_rule(rule: Callable[P, T | None], *given: P.args, **options: P.kwargs) -> T | None:
-    """Return what a rule tells of these, None if it does not."""
-    try:
-        return rule(*given, **options)
-    except UnknownFactError:
-        return None
-
-
 def axis_in(node: Node, rank: int, absent: int | None = None) -> int:
-    """Return the attribute `axis` of a node as a number in [0, rank). Raises `UnknownFactError` if it is none."""
+    """Return the attribute `axis` of a node as a number in [0, rank). Raises `NotApplicableError` if it is none."""
     axis = need(integer(node, "axis", absent))
     require(-rank <= axis < rank)
     return axis % rank

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, static_integers
+from poolgrad_lowering.model.facts.known import Known, axis_in, opaque, static_integers
 from poolgrad_lowering.model.facts.slices import sliced
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
+from poolgrad_lowering.model.rules import need, require
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 
 _IMAGES = 4

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.ir.graphs import fresh
+from poolgrad_lowering.model.rules import require
 
 
 class NodeWriter:
@@ -78,10 +79,9 @@ class GraphWriter(NodeWriter):
         without: Collection[str] = (),
         inputs: Sequence[str] | None = None,
         outputs: Sequence[str] | None = None,
-    ) -> bool:
-        """Add a copy of a node with other attributes, inputs or outputs, if any are given; return whether it did."""
-        if not (attributes or without or inputs or outputs):
-            return False
+    ) -> None:
+        """Add a copy of a node with other attributes, inputs or outputs. Raises `NotApplicableError` without any."""
+        require(attributes or without or inputs or outputs)
         changed, replaced = deepcopy(node), {*attributes, *without}
         del changed.attribute[:]
         changed.attribute.extend(attribute for attribute in node.attribute if attribute.name not in replaced)
@@ -89,7 +89,6 @@ class GraphWriter(NodeWriter):
         for names, wanted in ((changed.input, inputs), (changed.output, outputs)):
             names[:] = names if wanted is None else wanted
         self.keep(changed)
-        return True
 
     def replace_nodes(self) -> None:
         """Put the collected nodes in the place of the graph's."""
