@@ -11,7 +11,7 @@ from typing import Any
 from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.ge.writer import LAST, Writer
-from poolgrad_lowering.model.rules import need, require
+from poolgrad_lowering.model.facts.known import need, require
 
 
 def shape(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:

@@ -21,9 +21,9 @@ from onnx import NodeProto, TensorProto
 from poolgrad_lowering.ge.shape_operands import zeros_like_input
 from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.known import require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
-from poolgrad_lowering.model.rules import require
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 _OLDEST_OPSET = 11

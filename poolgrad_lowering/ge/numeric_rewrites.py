@@ -12,9 +12,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
-from poolgrad_lowering.model.rules import need, require
 
 _EQUAL_OF_FLOATS_OPSET = 11
 

@@ -2,9 +2,9 @@
 
 """Rewrites nodes so that GE's ONNX parser reads them right, with the same results in every other runtime.
 
-Each rewrite is a row of `_REWRITES`: the operator, and a rule (`model.rules`) that adds the nodes in its place to a
-`Writer`. It does not apply to a node that GE reads as it is, or whose rewrite needs a shape that is not known;
-`obstacles` names the latter.
+Each rewrite is a row of `_REWRITES`: the operator, and a rule that adds the nodes in its place to a `Writer`. It does
+not apply to a node that GE reads as it is, or whose rewrite needs a shape that is not known; `obstacles` names the
+latter.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from poolgrad_lowering.ge.kept_indices import write_plane_starts, write_position
 from poolgrad_lowering.ge.shape_operands import write_numbers
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.known import NotApplicableError, need
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard, names_of
-from poolgrad_lowering.model.rules import NotApplicableError, need
 
 Rewrite = Callable[[NodeProto, Mapping[str, Any], Writer], None]
 """Adds the nodes in place of a node to the writer. Raises `NotApplicableError` if the node stays."""

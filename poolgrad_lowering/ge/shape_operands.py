@@ -17,9 +17,9 @@ from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, all_numbers
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
-from poolgrad_lowering.model.rules import need, require
 
 Sizes = Sequence[int | str | None]
 """A number or a name for each axis; None for a size that has neither."""

@@ -12,8 +12,8 @@ from onnx import NodeProto
 from poolgrad_lowering.ge.kept_indices import pool_attributes, write_pool
 from poolgrad_lowering.ge.values import ValueTypes
 from poolgrad_lowering.ge.writer import LAST, Writer
+from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.ir.dims import Dim
-from poolgrad_lowering.model.rules import need, require
 
 _VOLUME = 3
 """The axes of a convolution whose layout the plugin reads from strides, dilations or pads."""

@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.ge.values import DRAWN, ValueTypes, is_known_shape
+from poolgrad_lowering.model.facts.known import require
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
 from poolgrad_lowering.model.ir.graphs import HOLDERS, is_standard, names_read
 
@@ -93,6 +96,25 @@ class Writer(GraphWriter):
             pending += [name for name in node.input if name and name not in seen]
             seen.update(node.input)
         return True
+
+    def change(
+        self,
+        node: NodeProto,
+        attributes: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        without: Collection[str] = (),
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
+        """Add a copy of a node with other attributes, inputs or outputs. Raises `NotApplicableError` without any."""
+        require(attributes or without or inputs or outputs)
+        changed, replaced = deepcopy(node), {*attributes, *without}
+        del changed.attribute[:]
+        changed.attribute.extend(attribute for attribute in node.attribute if attribute.name not in replaced)
+        changed.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+        for names, wanted in ((changed.input, inputs), (changed.output, outputs)):
+            names[:] = names if wanted is None else wanted
+        self.keep(changed)
 
     def vector(self, numbers: Sequence[int]) -> str:
         """Return an initializer with these int64 numbers, of shape (len(numbers),)."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.model.facts.known import Known, opaque, sizes_in, static_integers
+from poolgrad_lowering.model.facts.known import Known, need, opaque, require, sizes_in, static_integers
 from poolgrad_lowering.model.ir import producers
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.rules import need, require
 from poolgrad_lowering.model.windows import AdaptiveWindows, PoolAttributes, Windows, pooled_sizes
 
 

@@ -20,7 +20,7 @@ import onnx
 from onnx import TensorProto
 
 from poolgrad_lowering.model.facts.integer_rules import integer_rule
-from poolgrad_lowering.model.facts.known import is_opaque
+from poolgrad_lowering.model.facts.known import by_rule, is_opaque
 from poolgrad_lowering.model.facts.memo import Memo, Reads
 from poolgrad_lowering.model.facts.node_inference import NodeInference, defines
 from poolgrad_lowering.model.facts.shape_chains import Reached, ShapeChains
@@ -40,7 +40,6 @@ from poolgrad_lowering.model.ir.attributes import attribute
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import LOCAL, MAX_CHAIN, Node, Scope, Value, canonical_domain
-from poolgrad_lowering.model.rules import by_rule
 from poolgrad_lowering.model.windows import PoolAttributes
 
 T = TypeVar("T")
@@ -119,7 +118,8 @@ class Facts(Memo):
         while behind is not None and behind not in chain and not self._is_known("element_type", behind):
             chain[behind] = None
             kept = (self._checked_type(behind) or None) if len(chain) > self._most_kept else None
-            behind = None if kept else self._same_typed(behind)
+            node = behind.producer
+            behind = None if kept or node is None or self.is_function(node) else same_typed_input(node, behind)
         if behind is not None:
             kept = self.once("element_type", behind, lambda _: None)
         for each in reversed(chain):
@@ -210,11 +210,6 @@ class Facts(Memo):
         node, is_called = value.producer, isinstance(value.scope.root.proto, onnx.FunctionProto)
         is_checked = not is_called or (node is not None and not self._is_computed(node))
         return element_type if is_checked else 0
-
-    def _same_typed(self, value: Value) -> Value | None:
-        """Return the input of the value's node that has its element type, if the operator says so."""
-        node = value.producer
-        return None if node is None or self.is_function(node) else same_typed_input(node, value)
 
     # -- shapes
 

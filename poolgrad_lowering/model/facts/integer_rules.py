@@ -12,13 +12,12 @@ from functools import partial
 
 from onnx import TensorProto
 
-from poolgrad_lowering.model.facts.known import Known, axis_in, static_integers
+from poolgrad_lowering.model.facts.known import Known, axis_in, need, require, static_integers
 from poolgrad_lowering.model.facts.shape_rules import dims_taken
 from poolgrad_lowering.model.facts.slices import slice_ranges
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.model.ir.dims import Shape, size, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.rules import need, require
 
 _INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 2**63}
 
@@ -54,11 +53,6 @@ def _kept(elements: Shape, element_type: int | None) -> Shape:
     limit = need(_INTEGER_LIMITS.get(element_type or TensorProto.UNDEFINED))
     require(all(-limit <= dim.coefficient < limit for dim in elements))
     return elements
-
-
-def _kept_by_input(known: Known, node: Node, elements: Shape) -> Shape:
-    """Return the elements if the type of the node's first input holds each of them."""
-    return _kept(elements, known.element_type(node.input(0)))
 
 
 def _int_gather(known: Known, node: Node) -> Shape:
@@ -98,7 +92,7 @@ def _int_multiply(known: Known, node: Node) -> Shape:
     elif len(right) == 1:
         right *= len(left)
     require(len(left) == len(right))
-    return _kept_by_input(known, node, tuple(map(size, zip(left, right, strict=True))))
+    return _kept(tuple(map(size, zip(left, right, strict=True))), known.element_type(node.input(0)))
 
 
 def _int_divide(known: Known, node: Node) -> Shape:
@@ -120,7 +114,7 @@ def _int_maximum(known: Known, node: Node) -> Shape:
 def _int_product(known: Known, node: Node) -> Shape:
     kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
     require(len(node.inputs) == 1 and attribute(node, "axes") in (None, [0]) and not kept)
-    return _kept_by_input(known, node, (size(need(known.integers(node.input(0)))),))
+    return _kept((size(need(known.integers(node.input(0)))),), known.element_type(node.input(0)))
 
 
 def _int_lengths(known: Known, node: Node) -> Shape:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The facts that rules read, and what they say of sizes that are not known."""
+"""The facts that rules read, what a rule says without one of them, and of sizes that are not known.
+
+A rule is a function for one kind of node: it derives a fact about its results, or writes other nodes in its place.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from onnx import TypeProto
@@ -12,8 +16,10 @@ from onnx import TypeProto
 from poolgrad_lowering.model.ir.attributes import integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.rules import need, require
 from poolgrad_lowering.model.windows import PoolAttributes
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Known(Protocol):
@@ -36,6 +42,31 @@ class Known(Protocol):
 
     def pool(self, node: Node) -> PoolAttributes | None:
         """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
+
+
+class NotApplicableError(Exception):
+    """A rule does not apply: a fact that it needs is not known, or one of its conditions does not hold."""
+
+
+def need(fact: T | None) -> T:
+    """Return a fact that a rule needs. Raises `NotApplicableError` if it is None."""
+    if fact is None:
+        raise NotApplicableError
+    return fact
+
+
+def require(holds: object) -> None:
+    """Raise `NotApplicableError` unless a condition of a rule holds."""
+    if not holds:
+        raise NotApplicableError
+
+
+def by_rule(rule: Callable[P, T | None], *given: P.args, **options: P.kwargs) -> T | None:
+    """Return what a rule tells of these, None if it does not apply."""
+    try:
+        return rule(*given, **options)
+    except NotApplicableError:
+        return None
 
 
 def axis_in(node: Node, rank: int, absent: int | None = None) -> int:

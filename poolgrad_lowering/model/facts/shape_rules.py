@@ -13,25 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad_lowering.model.facts.known import Known, axis_in, opaque, static_integers
+from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, static_integers
 from poolgrad_lowering.model.facts.slices import sliced
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.rules import need, require
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 
 _IMAGES = 4
 """The number of axes of images: batch, channels, height, width."""
 
 
-def _axes(known: Known, node: Node) -> list[int]:
-    """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input."""
-    return need(integers(node, "axes") or static_integers(known, node, 1))
+def _axes(known: Known, node: Node, rank: int) -> list[int]:
+    """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input, as numbers from 0 on.
 
-
-def _counted(axes: list[int], rank: int) -> list[int]:
-    """Return axes as numbers in [0, rank)."""
+    `rank` is that of the input.
+    """
+    axes = need(integers(node, "axes") or static_integers(known, node, 1))
+    rank += len(axes) if node.is_a("Unsqueeze") else 0
     require(all(-rank <= axis < rank for axis in axes))
     return [axis % rank for axis in axes]
 
@@ -63,13 +62,13 @@ def _squeeze(known: Known, node: Node, _: Value) -> Shape:
     if len(node.inputs) < 2 and not integers(node, "axes"):
         require(is_static(source))
         return tuple(dim for dim in source if dim.static != 1)
-    axes = _counted(_axes(known, node), len(source))
+    axes = _axes(known, node, len(source))
     return tuple(dim for axis, dim in enumerate(source) if axis not in axes)
 
 
 def _unsqueeze(known: Known, node: Node, _: Value) -> Shape:
-    source, given = need(known.shape(node.input(0))), _axes(known, node)
-    axes = _counted(given, len(source) + len(given))
+    source = need(known.shape(node.input(0)))
+    axes = _axes(known, node, len(source))
     require(len(set(axes)) == len(axes))
     dims = iter(source)
     return tuple(Dim(1) if axis in axes else next(dims) for axis in range(len(source) + len(axes)))

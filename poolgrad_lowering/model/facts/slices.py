@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.model.facts.known import Known, opaque, static_integers
+from poolgrad_lowering.model.facts.known import Known, need, opaque, require, static_integers
 from poolgrad_lowering.model.ir.attributes import integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.rules import need, require
 
 _LAST = (1 << 63) - 1
 """The end of a Slice that takes an axis to its last element, whatever its size."""

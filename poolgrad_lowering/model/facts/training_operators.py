@@ -16,12 +16,21 @@ from onnx import TensorProto
 
 from poolgrad_lowering.model.facts import shape_rules
 from poolgrad_lowering.model.facts.aten_pools import pool_shape
-from poolgrad_lowering.model.facts.known import Known, axis_in, is_opaque, opaque, sizes_in, static_integers
+from poolgrad_lowering.model.facts.known import (
+    Known,
+    axis_in,
+    by_rule,
+    is_opaque,
+    need,
+    opaque,
+    require,
+    sizes_in,
+    static_integers,
+)
 from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape, differ, size
 from poolgrad_lowering.model.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.model.ir.scopes import Node, Value
-from poolgrad_lowering.model.rules import by_rule, need, require
 from poolgrad_lowering.model.windows import PoolAttributes
 
 MICROSOFT = "com.microsoft"

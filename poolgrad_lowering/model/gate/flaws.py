@@ -102,12 +102,6 @@ def encoding_flaw(names: Collection[str]) -> Flaw | None:
     return None
 
 
-def scope_names(scope: Scope) -> Iterable[Collection[str]]:
-    """All names of a scope, in groups. A name that a node uses and that no node defines is in `free_names`."""
-    values = (scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
-    return (scope.free_names, *values, scope.node_names, *scope.by_op)
-
-
 def shadowing_flaws(scope: Scope) -> Iterator[tuple[int, Flaw]]:
     """The positions and flaws of the nodes of a subgraph that redefine a name of an enclosing scope, in order.
 

@@ -108,8 +108,10 @@ class Gate(Visitor):
 
     def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
         """Validate names, operators and windows of pools, and that the nodes have no cycle."""
-        for group in flaws.scope_names(scope):
-            _require_at(scope, flaws.encoding_flaw(group))
+        values = (scope.free_names, scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
+        groups: list[Collection[str]] = [*values, scope.node_names, *scope.by_op]
+        for names in groups:
+            _require_at(scope, flaws.encoding_flaw(names))
         for flaws_of in (flaws.operator_flaws, flaws.inputs_flaws, flaws.window_flaws, flaws.shadowing_flaws):
             for position, flaw in flaws_of(scope):
                 _require_at(scope, flaw, position)

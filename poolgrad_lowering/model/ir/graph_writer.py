@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from copy import deepcopy
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.ir.graphs import fresh
-from poolgrad_lowering.model.rules import require
 
 
 class NodeWriter:
@@ -70,25 +67,6 @@ class GraphWriter(NodeWriter):
     def keep(self, node: NodeProto) -> None:
         """Add a node that is there already."""
         self.nodes.append(node)
-
-    def change(
-        self,
-        node: NodeProto,
-        attributes: Mapping[str, Any] = MappingProxyType({}),
-        *,
-        without: Collection[str] = (),
-        inputs: Sequence[str] | None = None,
-        outputs: Sequence[str] | None = None,
-    ) -> None:
-        """Add a copy of a node with other attributes, inputs or outputs. Raises `NotApplicableError` without any."""
-        require(attributes or without or inputs or outputs)
-        changed, replaced = deepcopy(node), {*attributes, *without}
-        del changed.attribute[:]
-        changed.attribute.extend(attribute for attribute in node.attribute if attribute.name not in replaced)
-        changed.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
-        for names, wanted in ((changed.input, inputs), (changed.output, outputs)):
-            names[:] = names if wanted is None else wanted
-        self.keep(changed)
 
     def replace_nodes(self) -> None:
         """Put the collected nodes in the place of the graph's."""
