@@ -24,11 +24,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, helper
 
 from poolgrad_lowering.dialect.op import DOMAIN, Part
 from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
@@ -41,6 +40,7 @@ from poolgrad_lowering.model.diagnostics.text import operator_text
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 from poolgrad_lowering.model.ir.order import operands_of_names, session_order
+from poolgrad_lowering.model.ir.tensors import element_bytes
 
 
 class Place(Enum):
@@ -360,16 +360,5 @@ def _count_sizes(rows: Sequence[_Row]) -> int:
 
 def _size(name: str, types: ValueTypes) -> int | None:
     """Return the size of a value in bytes; None if its type or its shape is not known."""
-    sizes, width = types.sizes(name), _width(types.elements.get(name, TensorProto.UNDEFINED))
+    sizes, width = types.sizes(name), element_bytes(types.elements.get(name))
     return None if sizes is None or width is None else math.prod(sizes) * width
-
-
-@lru_cache
-def _width(element: int) -> int | None:
-    """Return the bytes of an element; None for texts, for unknown types, and where two elements share a byte."""
-    if element not in TensorProto.DataType.values() or TensorProto.DataType.Name(element) in _WITHOUT_WIDTH:
-        return None
-    return int(helper.tensor_dtype_to_np_dtype(element).itemsize)
-
-
-_WITHOUT_WIDTH = frozenset(("UNDEFINED", "STRING", "INT2", "UINT2", "INT4", "UINT4", "FLOAT4E2M1"))

@@ -59,6 +59,12 @@ def type_name(element_type: int | None) -> str:
     return _TEXTS.get(element_type or TensorProto.UNDEFINED) or f"of type number {element_type}"
 
 
+def element_bytes(element_type: int | None) -> int | None:
+    """The bytes of an element; None for text, for unknown types, and where elements share a byte."""
+    storage = _BY_NUMBER.get(element_type or TensorProto.UNDEFINED)
+    return None if storage is None or not storage.bits or storage.bits % 8 else storage.bits // 8
+
+
 def tensor_flaw(tensor: TensorProto) -> Flaw | None:
     """The flaw of a stored tensor, or None. Copies its raw data once to measure it; opens no external data."""
     if (storage := _BY_NUMBER.get(tensor.data_type)) is None:

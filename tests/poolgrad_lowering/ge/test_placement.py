@@ -11,7 +11,7 @@ from collections import Counter
 
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto
 
 from poolgrad_lowering import export_cann
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
@@ -167,18 +167,6 @@ def test_values_that_subgraphs_read_are_operands() -> None:
     )
     assert operands(model.graph.node) == [[], [], [0, 1]]
     assert session_order(operands(model.graph.node)) == [1, 0, 2]
-
-
-def test_elements_of_every_type_have_a_width() -> None:
-    """numpy knows them; texts and elements that share a byte have none."""
-    from poolgrad_lowering.ge.placement import _width
-
-    found = {name: _width(number) for name, number in TensorProto.DataType.items()}
-    assert found["FLOAT"] == found["INT32"] == 4
-    assert found["FLOAT16"] == found["BFLOAT16"] == 2
-    assert found["BOOL"] == found["FLOAT8E4M3FN"] == 1
-    assert {name for name, width in found.items() if width is None} >= {"STRING", "UNDEFINED", "INT4", "UINT4"}
-    assert _width(99) is None
 
 
 def test_a_function_of_another_opset_stays() -> None:

@@ -13,7 +13,13 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
 from poolgrad_lowering.model.ir.external import Reference
-from poolgrad_lowering.model.ir.tensors import WITHOUT_TENSORS, dims_flaw, external_reference, tensor_flaw
+from poolgrad_lowering.model.ir.tensors import (
+    WITHOUT_TENSORS,
+    dims_flaw,
+    element_bytes,
+    external_reference,
+    tensor_flaw,
+)
 
 TEXT = TensorProto.STRING
 NUMBERS = [kind for kind in TensorProto.DataType.values() if kind not in (TensorProto.UNDEFINED, TEXT)]
@@ -156,3 +162,13 @@ def test_no_tensor_is_in_the_messages_that_the_search_for_external_ones_passes_o
     own = ModelProto.DESCRIPTOR.file.message_types_by_name
     assert {name for name in WITHOUT_TENSORS if "TensorProto" in held(own[name], set())} == set()
     assert "TensorProto" in held(ModelProto.DESCRIPTOR, set())
+
+
+def test_elements_of_every_type_have_a_width() -> None:
+    """numpy knows them; texts and elements that share a byte have none."""
+    found = {name: element_bytes(number) for name, number in TensorProto.DataType.items()}
+    assert found["FLOAT"] == found["INT32"] == 4
+    assert found["FLOAT16"] == found["BFLOAT16"] == 2
+    assert found["BOOL"] == found["FLOAT8E4M3FN"] == 1
+    assert {name for name, width in found.items() if width is None} >= {"STRING", "UNDEFINED", "INT4", "UINT4"}
+    assert element_bytes(99) is None
