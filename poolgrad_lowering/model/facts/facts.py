@@ -333,7 +333,7 @@ class Facts(Memo):
         if not isinstance(proto, onnx.FunctionProto) or value.name not in proto.input:
             return None  # a pool's Indices that are still to be added are no input either
         position = list(proto.input).index(value.name)
-        operands = [node.input(position) for node in self._index.calls(value.scope)]
+        operands = [scope.node(at).input(position) for scope, at in self._index.calls(value.scope)]
         found = set(map(fact, operands))
         return found.pop() if len(found) == 1 else None
 

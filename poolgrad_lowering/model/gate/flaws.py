@@ -15,6 +15,7 @@ from onnx import AttributeProto, ModelProto
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw, shown, shown_path
 from poolgrad_lowering.model.io.limits import Limits
 from poolgrad_lowering.model.ir.attributes import onnx_schema
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import LOCAL, Scope, Use, canonical_domain
 
 _SHORT = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "TYPE_PROTO": "tp"}
@@ -56,25 +57,19 @@ def attribute_flaw(attribute: AttributeProto) -> Flaw | None:
 
 
 def window_flaws(scope: Scope) -> Iterator[tuple[int, Flaw]]:
-    """The positions and flaws of the pools and convolutions of a scope whose windows have one."""
+    """The positions and flaws of the window attributes of a scope's pools and convolutions. Checks numbers of pools."""
     nodes = ((position, op in _POOLS) for op in _POOLS | _CONVOLUTIONS for position in scope.by_op.get(op, ()))
     for position, is_pool in sorted(nodes):
-        if (flaw := _windows_flaw(scope.proto.node[position].attribute, is_pool=is_pool)) is not None:
-            yield position, flaw
-
-
-def _windows_flaw(attributes: Iterable[AttributeProto], *, is_pool: bool) -> Flaw | None:
-    """The flaw of the window attributes of a node, or None. Checks each number of a pool on its own."""
-    for attribute in attributes:
-        if attribute.name not in _LEAST or attribute.ref_attr_name:
-            continue
-        if attribute.type != AttributeProto.INTS:
-            return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute '{attribute.name}' is not a list of integers")
-        least = _LEAST[attribute.name]
-        for number in attribute.ints[:] if is_pool else ():
-            if not least <= number <= _MOST:
-                return Flaw(Fault.ATTRIBUTE_VALUE, f"attribute '{attribute.name}' has the value {number}")
-    return None
+        for attribute in scope.proto.node[position].attribute:
+            if attribute.name not in _LEAST or attribute.ref_attr_name:
+                continue
+            if attribute.type != AttributeProto.INTS:
+                what = f"attribute '{attribute.name}' is not a list of integers"
+                yield position, Flaw(Fault.ATTRIBUTE_TYPE, what)
+            for number in attribute.ints[:] if is_pool else ():
+                if not _LEAST[attribute.name] <= number <= _MOST:
+                    what = f"attribute '{attribute.name}' has the value {number}"
+                    yield position, Flaw(Fault.ATTRIBUTE_VALUE, what)
 
 
 def _mismatch(attribute: AttributeProto, filled: Iterable[str]) -> str:
@@ -148,28 +143,18 @@ def _consumer(scope: Scope, use: Use) -> int:
     return position
 
 
-_Key = tuple[str, str, str]
-
-
-def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
-    """The flaw of recursive calls, of too deep nesting, or of too many nodes when all calls are inlined, or None.
-
-    `scopes` are all scopes of a model.
-    """
-    functions = {
-        (canonical_domain(proto.domain) or LOCAL, proto.name, proto.overload): scope
-        for scope in scopes
-        if isinstance(proto := scope.proto, onnx.FunctionProto)
-    }
-    operators = {key[:2] for key in functions}
-    calls: dict[Scope, Counter[tuple[Scope, int]]] = {scope: Counter() for scope in scopes if scope.parent is None}
-    for scope in scopes:
-        calls[scope.root].update((function, scope.depth) for function in _callees(scope, operators, functions))
+def calls_flaw(index: ModelIndex, limits: Limits) -> Flaw | None:
+    """The flaw of recursive calls, of too deep nesting, or of too many nodes when all calls are inlined, or None."""
+    roots = [scope for scope in index.scopes if scope.parent is None]
+    calls: dict[Scope, Counter[tuple[Scope, int]]] = {root: Counter() for root in roots}
+    for function in roots:
+        for scope, _ in index.calls(function):
+            calls[scope.root][function, scope.depth] += 1
     try:
         order = list(TopologicalSorter({root: [f for f, _ in called] for root, called in calls.items()}).static_order())
     except CycleError as error:
         return Flaw(Fault.RECURSION, " calls ".join(shown_path(scope.path) for scope in reversed(error.args[1])))
-    return _size_flaw(order, scopes, calls, limits)
+    return _size_flaw(order, index.scopes, calls, limits)
 
 
 def _size_flaw(
@@ -188,14 +173,6 @@ def _size_flaw(
         if nodes[root] > limits.max_nodes:
             return Flaw(Fault.TOO_MANY_NODES, f"{root.path} has {nodes[root]} nodes, more than {limits.max_nodes}")
     return None
-
-
-def _callees(scope: Scope, operators: set[tuple[str, str]], functions: dict[_Key, Scope]) -> Iterable[Scope]:
-    for operator in operators.intersection(scope.by_op):
-        for position in scope.by_op[operator]:
-            function = functions.get((*operator, scope.proto.node[position].overload))
-            if function is not None:
-                yield function
 
 
 def imports_flaw(imports: Iterable[onnx.OperatorSetIdProto]) -> Flaw | None:

@@ -126,7 +126,7 @@ class Gate(Visitor):
                 outside = "" if use.position >= 0 else ", outputs or training"
                 what = f"the value {shown(name)} is not defined"
                 raise InvalidModelError(Fault.UNMADE_VALUE, _place(use.scope, use.position) + outside, what)
-        _require(flaws.calls_flaw(index.scopes, self.limits), _MODEL)
+        _require(flaws.calls_flaw(index, self.limits), _MODEL)
         if self.folder is not None:
             for location, file in self.external.items():
                 _require(link_flaw(location, self.folder), file.first)

@@ -109,15 +109,14 @@ class ModelIndex:
             self._add_training(training, f"training[{number}]")
         self._visitor.on_indexed(self)
 
-    def calls(self, function: Scope) -> list[Node]:
-        """Every node in any scope that calls a model function."""
+    def calls(self, function: Scope) -> Iterator[tuple[Scope, int]]:
+        """The scope and the position of every node that calls a model function."""
         proto = function.proto
-        if not isinstance(proto, onnx.FunctionProto):
-            return []
-        domain = canonical_domain(proto.domain)
-        op = (domain or LOCAL, proto.name)
-        nodes = (scope.node(position) for scope in self._scopes_with[op] for position in scope.by_op[op])
-        return [node for node in nodes if node.proto.overload == proto.overload]
+        if isinstance(proto, onnx.FunctionProto):
+            op = (canonical_domain(proto.domain) or LOCAL, proto.name)
+            for scope in self._scopes_with[op]:
+                nodes = ((position, scope.proto.node[position]) for position in scope.by_op[op])
+                yield from ((scope, position) for position, node in nodes if node.overload == proto.overload)
 
     def names(self) -> set[str]:
         """Every value and node name of the model."""
