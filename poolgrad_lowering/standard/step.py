@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, TensorProto, TypeProto, helper
 
 from poolgrad_lowering.model import scalar_axes
 from poolgrad_lowering.model.diagnostics.errors import FileError
@@ -21,7 +21,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size
-from poolgrad_lowering.model.ir.graphs import opset_of
+from poolgrad_lowering.model.ir.graphs import names_defined, opset_of
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.standard.artifact_graphs import Update
@@ -141,17 +141,10 @@ def rename(graph: GraphProto, renamed: Mapping[str, str]) -> None:
     for entries in (graph.input, graph.output, graph.value_info, graph.initializer):
         for entry in entries:
             entry.name = renamed.get(entry.name, entry.name)
-    _rename_nodes(graph.node, renamed)
-
-
-def _rename_nodes(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> None:
-    for node in nodes:
+    for node in graph.node:
         for listed in (node.input, node.output):
             if any(name in renamed for name in listed):
                 listed[:] = [renamed.get(name, name) for name in listed]
-        for attribute in node.attribute:
-            for _, inner in subgraphs(attribute):
-                own = {value.name for value in inner.input} | {name for each in inner.node for name in each.output}
-                _rename_nodes(inner.node, {name: new for name, new in renamed.items() if name not in own})
-                for value in inner.output:
-                    value.name = renamed.get(value.name, value.name) if value.name not in own else value.name
+        for _, inner in (each for attribute in node.attribute for each in subgraphs(attribute)):
+            own = names_defined(inner)
+            rename(inner, {name: new for name, new in renamed.items() if name not in own})

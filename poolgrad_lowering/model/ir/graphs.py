@@ -48,10 +48,14 @@ def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
 def names_captured(node: NodeProto) -> Iterator[str]:
     """Yield the names in the subgraphs of a node that these do not define themselves."""
     for graph in inner_graphs(node):
-        own = {name for inner in graph.node for name in inner.output}
-        own.update(entry.name for entries in (graph.input, graph.initializer) for entry in entries)
-        used = (*names_read(graph.node), *(value.name for value in graph.output))
+        own, used = names_defined(graph), (*names_read(graph.node), *(value.name for value in graph.output))
         yield from (name for name in used if name not in own)
+
+
+def names_defined(graph: GraphProto) -> set[str]:
+    """Return the names of a graph's own values: inputs, initializers and results of nodes."""
+    given = (entry.name for entries in (graph.input, graph.initializer) for entry in entries)
+    return {*given, *(name for node in graph.node for name in node.output)}
 
 
 def names_of(graph: GraphProto) -> set[str]:

@@ -40,8 +40,7 @@ def nested_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     """Yield the nodes and those in their subgraphs."""
     for node in nodes:
         yield node
-        for _, graph in subgraphs(node):
-            yield from nested_nodes(graph.node)
+        yield from (inner for graph in graphs_below([node]) for inner in graph.node)
 
 
 def graphs_below(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
