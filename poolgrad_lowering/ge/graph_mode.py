@@ -116,7 +116,8 @@ def _rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]
     opset, shapes = opset_of(model), _shapes_read(model)
     rewritten = write_for_ge(model, opset, types, is_cut=True)
     drop_unread(model, shapes - _shapes_read(model))
-    return rewritten, drop_unread_indices(model), give_scalars_an_axis(model, opset, types)
+    dropped, scalars = drop_unread_indices(model), give_scalars_an_axis(model, opset, types) if opset else 0
+    return rewritten, dropped, scalars
 
 
 def _shapes_read(model: ModelProto) -> set[str]:

@@ -215,3 +215,14 @@ def test_a_lowered_model_and_its_original_have_one_export() -> None:
     original = onnx.load(LENET)
     lowered = lower(original, target="ascend950").model
     assert export_cann(lowered, target="ascend950").model == export_cann(original, target="ascend950").model
+
+
+def test_a_model_that_imports_none_of_onnx_operators_keeps_them() -> None:
+    """A Reshape would be an operator that it does not import."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["acme" : 1]> g (float rate, float[2] w) => (float[2] y) {
+            y = acme.Update (rate, w) }"""
+    )
+    export = export_cann(model)
+    assert [node.op_type for node in export.model.graph.node] == ["Update"]
+    assert export.report.edits.scalars == 0
