@@ -294,3 +294,16 @@ def test_an_adaptive_softmax(target: Tensor) -> None:
     step = export_training_step(Words(), None, (torch.randn(*target.shape, 6), target), optimizer="sgd")
     assert not export_cann(step.model).report.obstacles
     step.check(steps=3)
+
+
+def test_a_distance_of_the_model_in_a_loss_of_torch() -> None:
+    """torch's function for a loss calls that of the model."""
+
+    def loss(y: Tensor, _: Tensor) -> Tensor:
+        def distance(one: Tensor, other: Tensor) -> Tensor:
+            return torch.cdist(one, other).diagonal()
+
+        return functional.triplet_margin_with_distance_loss(y, y.roll(1, 1), y.flip(1), distance_function=distance)
+
+    step = export_training_step(nn.Linear(4, 6), loss, (ROWS[0], torch.zeros(5)), optimizer="sgd")
+    step.check()

@@ -31,6 +31,7 @@ from poolgrad_lowering.torch.internals.tracing import (
     unknown_sizes,
 )
 from poolgrad_lowering.torch.internals.trees import bound, flatten, unflatten
+from poolgrad_lowering.torch.operators.arguments_of_sizes import OF_SIZES
 from poolgrad_lowering.torch.operators.compositions import COMPOSITIONS
 from poolgrad_lowering.torch.operators.elements import SELECTIONS, Masks
 from poolgrad_lowering.torch.operators.inverses import INVERSES
@@ -73,6 +74,8 @@ class Rewritten(TorchFunctionMode):
                 return function(*args, **(kwargs or {}))
         if function is Tensor.numpy:  # torch's own error is about the class of a trace's tensors
             raise _decided_by(function)
+        if function is functional.triplet_margin_with_distance_loss and (kwargs or {}).get("distance_function"):
+            kwargs = {**(kwargs or {}), "distance_function": self._within(kwargs["distance_function"])}
         try:
             found = self._computed(function, args, kwargs or {})
         except NUMBERS_DECIDE as error:
@@ -82,6 +85,15 @@ class Rewritten(TorchFunctionMode):
         for symbol in unknown_sizes(found):
             self._makers.setdefault(symbol, _decided_by(function))
         return found
+
+    def _within(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of the model that runs in this mode, which is not active in the functions of torch."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return run
 
     def _answer(self, function: Any, x: Tensor) -> Any:
         """Return what a function gives Python of a tensor that constants and known tensors decide, or `NotImplemented`.
@@ -275,38 +287,6 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
 
-def _diagonal(input: Tensor, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return torch's function, which makes a number of a symbolic offset: the main diagonal of the square beside it."""
-    if not isinstance(offset, torch.SymInt):
-        return input.diagonal(offset, dim1, dim2)
-    if offset < 0:
-        offset, dim1, dim2 = -offset, dim2, dim1
-    count = min(input.shape[dim1], input.shape[dim2] - offset)
-    return input.narrow(dim1, 0, count).narrow(dim2, offset, count).diagonal(0, dim1, dim2)
-
-
-def _diag(input: Tensor, diagonal: Any = 0, **named: Any) -> Tensor:
-    """Return torch's function, of a matrix with a symbolic offset too."""
-    if isinstance(diagonal, torch.SymInt) and input.ndim == 2:
-        return _diagonal(input, diagonal)
-    return torch.diag(input, diagonal, **named)
-
-
-def _one_hot(tensor: Tensor, num_classes: Any = -1) -> Tensor:
-    """Return torch's function, which makes a number of a symbolic number of classes, of that number too."""
-    if isinstance(num_classes, int):
-        return functional.one_hot(tensor, num_classes)
-    return (tensor.unsqueeze(-1) == torch.arange(num_classes)).long()
-
-
-def _linspace(start: Any, end: Any, steps: Any, **named: Any) -> Tensor:
-    """Return torch's function, which makes a number of a symbolic number of steps, of that number too."""
-    if isinstance(steps, int):
-        return torch.linspace(start, end, steps, **named)
-    numbers = torch.arange(steps, **{"dtype": torch.get_default_dtype(), **named})
-    return start + numbers * ((end - start) / (steps - 1))
-
-
 def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return windows that are next to each other as a part of x with other axes, which may be changed in place.
 
@@ -335,17 +315,13 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **COMPOSITIONS,
     **INVERSES,
     **SELECTIONS,
+    **OF_SIZES,
     Tensor.fill_diagonal_: _fill_diagonal,
-    **dict.fromkeys((Tensor.diagonal, torch.diagonal), _diagonal),
-    **dict.fromkeys((Tensor.diag, torch.diag), _diag),
-    **dict.fromkeys((Tensor.trace, torch.trace), lambda x: _diagonal(x).sum()),
     Tensor.unfold: _unfold,
     functional.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     functional.scaled_dot_product_attention: _attention,
-    functional.one_hot: _one_hot,
     torch.einsum: einsum,
-    torch.linspace: _linspace,
     functional.batch_norm: _batch_norm,
     functional.instance_norm: _instance_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,

@@ -46,12 +46,15 @@ def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = Fa
 def index(x: Tensor, indices: Indices) -> Tensor:
     """Return the elements at positions whose number a mask decides, as those at positions along one axis.
 
-    Returns `NotImplemented` for others: torch's translation expands positions to the shape that they have together.
+    Those at a symbolic number of positions along one axis too. Returns `NotImplemented` for others: torch's translation
+    expands positions to the shape that they have together.
     """
     found = [(axis, index) for axis, index in enumerate(indices) if index is not None]
     (first, one), (last, _) = found[0], found[-1]
     if len(found) == 1 and one.dtype == torch.bool and one.ndim == 1:
         return aten.index_select(x, first, one.nonzero().squeeze(1))
+    if len(found) == 1 and one.dtype != torch.bool and one.ndim == 1 and not isinstance(one.shape[0], int):
+        return aten.index_select(x, first, one)
     is_unknown = any(unknown_sizes(index) and index.dtype != torch.bool for _, index in found)
     if not is_unknown or last - first + 1 > len(found):
         return NotImplemented
@@ -85,7 +88,7 @@ def _put_at(x: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) ->
     if x.is_floating_point():
         flat, added = flat.to(wide_type(x)), added.to(wide_type(x))
     write = Tensor.scatter_add if accumulate else Tensor.scatter
-    written = write(flat, 0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
+    written = write(flat, 0, rows.expand(-1, added.shape[1]), added).to(x.dtype).reshape(*sizes, *rest)
     order = [*axes, *others]
     return written.permute([order.index(axis) for axis in range(x.ndim)])
 
