@@ -156,7 +156,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         scopes.recorded(module.model),
     ):
         _prepare_layers(module.model)
-        graph = trace(step, inputs, sizes, decompositions, INTERPOLATIONS)
+        graph = trace(step, inputs, sizes, decompositions, {**INTERPOLATIONS, **DIFFERENTIATED})
     if constant := held_constant(graph, {**parameters, **buffers}):
         raise TorchExportError(
             f"the step would use the value of '{_in_model(constant)}' as a constant: the model reads it past its module"

@@ -87,6 +87,16 @@ zeros_along = operator(
 )
 """As many zeros, int64, as x has elements along an axis, computed of them: CANN's graph engine computes no sizes."""
 
+in_rows = operator(
+    "in_rows(Tensor x, SymInt rows, SymInt columns) -> Tensor",
+    lambda x, rows, columns: x.reshape(rows, columns, *x.shape[1:]).clone(),
+    lambda x, rows, columns: x.new_empty([rows, x.shape[0] // rows if columns == -1 else columns, *x.shape[1:]]),
+)
+"""x with its first axis parted to rows of equal length: of two sizes that are not known, a Reshape computes one.
+
+The number of columns is −1 where the graph does not say it.
+"""
+
 
 def _repeat_written(x: Any, factors: Sequence[int]) -> Any:
     scales = opset18.Constant(value_floats=[1.0, 1.0, *map(float, factors)])
@@ -105,8 +115,17 @@ def _zeros_along_written(x: Any, axis: int) -> Any:
     return written(lambda body: body.zeros_along(axis % rank, rank), x)
 
 
+def _in_rows_written(x: Any, rows: Any, columns: Any) -> Any:
+    none, one = opset18.Constant(value_int=0), opset18.Constant(value_int=1)
+    columns = opset18.Div(opset18.Gather(opset18.Shape(x), none), rows)
+    first = opset18.Mul(opset18.Range(none, rows, one), columns)
+    positions = opset18.Unsqueeze(first, opset18.Constant(value_ints=[1]))
+    return opset18.Gather(x, opset18.Add(positions, opset18.Range(none, columns, one)))
+
+
 OPERATORS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.poolgrad_lowering.product.default: lambda left, right: opset18.MatMul(left, right),  # noqa: PLW0108 - as below
+    torch.ops.poolgrad_lowering.in_rows.default: _in_rows_written,
     torch.ops.poolgrad_lowering.repeat.default: _repeat_written,
     torch.ops.poolgrad_lowering.to_space.default: lambda x, factor: opset18.DepthToSpace(
         x, blocksize=factor, mode="CRD"

@@ -266,13 +266,14 @@ def test_a_contrastive_loss_of_a_batch_is_no_obstacle() -> None:
     check_for(step, torch.randn(3, 3, 8, 12), LABELS[:3])
 
 
-def test_a_penalty_on_gradients_of_a_batch() -> None:
-    """torch makes numbers of the sizes that an instance norm has in its second gradient."""
+@pytest.mark.parametrize("norm", [nn.InstanceNorm2d(4, affine=True), nn.BatchNorm2d(4), nn.BatchNorm2d(4).eval()])
+def test_a_penalty_on_gradients_of_a_batch(norm: nn.Module) -> None:
+    """torch makes numbers of the sizes that an instance norm, and a batch norm, has in its second gradient."""
 
     class Critic(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.Sequential(nn.Conv2d(3, 4, 3), nn.InstanceNorm2d(4, affine=True))
+            self.layers = nn.Sequential(nn.Conv2d(3, 4, 3), norm)
 
         def forward(self, x: Tensor) -> Tensor:
             x = x.detach().requires_grad_()

@@ -218,7 +218,8 @@ def _decomposed(functions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
 
     A function that returns `NotImplemented` leaves the arguments to that of torch.
     """
-    composite = torch._C.DispatchKey.CompositeImplicitAutograd  # noqa: SLF001 - there is no other way
+    keys = torch._C.DispatchKey  # noqa: SLF001 - there is no other way
+    composite, of_gradients = keys.CompositeImplicitAutograd, keys.AutogradCPU
 
     def run(written: Callable[..., Any], own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         found = written(*args, **kwargs)
@@ -226,7 +227,10 @@ def _decomposed(functions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
 
     with ExitStack() as stack:
         for operator, written in functions.items():
-            kernels = operator.py_kernels or {composite: partial(operator._op_dk, composite)}  # noqa: SLF001
+            key = composite if operator.has_kernel_for_dispatch_key(composite) else of_gradients
+            kernels = {key: partial(operator._op_dk, key)}  # noqa: SLF001
+            if composite in operator.py_kernels:
+                kernels = operator.py_kernels
             replaced = {key: partial(run, written, own) for key, own in kernels.items()}
             stack.callback(operator._dispatch_cache.clear)  # noqa: SLF001 - there is no other way
             stack.enter_context(patch.dict(operator.py_kernels, replaced))

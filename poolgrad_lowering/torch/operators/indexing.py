@@ -148,12 +148,22 @@ def _spread(values: Tensor, mask: Tensor, axis: int) -> Tensor:
 
     Where it is false are other numbers: 0 before the first value.
     """
-    number = mask.to(torch.int64).flatten().cumsum(0)  # 0: none yet
     before = list(values.shape)
     before[axis] = 1
     numbered = torch.cat([values.new_zeros(before), values], axis)
-    spread: Tensor = aten.index_select(numbered, axis, number)
+    if sum(not isinstance(size, int) for size in mask.shape) > 1:  # joined, a graph could not part them
+        return aten.index(numbered, [*[None] * axis, _running(mask.to(torch.int64))])
+    spread: Tensor = aten.index_select(numbered, axis, mask.to(torch.int64).flatten().cumsum(0))  # 0: none yet
     return spread.reshape(*values.shape[:axis], *mask.shape, *values.shape[axis + 1 :])
+
+
+def _running(x: Tensor) -> Tensor:
+    """Return for each element the sum of all up to it, whose axes stay apart."""
+    along = x.cumsum(-1)
+    if x.ndim == 1:
+        return along
+    rows = along.select(-1, -1)
+    return along + (_running(rows) - rows).unsqueeze(-1)
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:

@@ -92,6 +92,20 @@ def batch_norm_backward(
     return _wanted((dx * scale.reshape(shape)).to(x.dtype), [along * inverse, total], weight, wanted)
 
 
+def _batch_norm_backward_of_batch(
+    dy: Tensor, x: Tensor, weight: Tensor | None, *others: Any
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of a batch norm for gradients of these, in which the statistics depend on the batch.
+
+    torch's own second gradient makes numbers of symbolic sizes.
+    """
+    *running, mean, inverse, training, eps, wanted = others
+    if training and torch.is_grad_enabled():
+        axes = [0, *range(2, x.ndim)]
+        mean, inverse = (each.flatten() for each in _normalized(x.to(wide_type(x)), axes, eps)[1:])
+    return batch_norm_backward(dy, x, weight, *running, mean, inverse, training, eps, wanted)
+
+
 def layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -253,3 +267,6 @@ NORMALIZATIONS: dict[Any, Callable[..., Any]] = {
     aten.native_layer_norm.default: layer_norm,
     aten.native_layer_norm_backward.default: layer_norm_backward,
 }
+
+DIFFERENTIATED: dict[Any, Callable[..., Any]] = {aten.native_batch_norm_backward.default: _batch_norm_backward_of_batch}
+"""Gradients whose own gradients are those of functions that compute them."""

@@ -20,6 +20,7 @@ from poolgrad_lowering.torch.internals.tracing import is_known, is_number, unkno
 from poolgrad_lowering.torch.own_operators import zeros_along
 
 aten = torch.ops.aten
+_IN_ROWS = torch.ops.poolgrad_lowering.in_rows.default
 _ZEROS_ALONG = torch.ops.poolgrad_lowering.zeros_along.default
 _EXPAND, _SIZE = aten.expand.default, aten.sym_size.int
 _EXPANSIONS = {_EXPAND, aten.full.default}
@@ -37,11 +38,14 @@ def expand_by_tensors(traced: fx.GraphModule) -> None:
     """
     graph, zeros = traced.graph, dict[tuple[fx.Node, int], fx.Node]()
     first, is_written = dict[sympy.Expr, tuple[fx.Node, int]](), is_written_in(traced)
+    selects = any(unknown_sizes(node.meta.get("val")) for node in graph.nodes)
     for node in list(graph.nodes):
-        if node.target in VIEWS:
+        if node.target in VIEWS and _is_in_rows(node) and not is_written(node):
+            node = _put_in_rows(node)  # noqa: PLW2901
+        elif node.target in VIEWS:
             _compute_size(node)
         elif node.target is _EXPAND:
-            _keep_sizes(node)
+            _keep_sizes(node, are_all=selects)
         told = _told(node, first)
         if told and not (node.target is _EXPAND and is_written(node)):
             for place in told.values():
@@ -53,12 +57,33 @@ def expand_by_tensors(traced: fx.GraphModule) -> None:
 
 
 def _learn(node: fx.Node, first: dict[sympy.Expr, tuple[fx.Node, int]]) -> None:
-    """Note the sizes of a tensor that numbers decide, unless another one has them."""
+    """Note the sizes of a tensor that no input has, unless another one has them."""
     value = node.meta.get("val")
     if isinstance(value, Tensor) and value.dtype != torch.bool:
         for axis, size in enumerate(value.shape):
-            if unknown_sizes(size):
+            if not is_number(size) and _has_no_input(size):
                 first.setdefault(size.node.expr, (node, axis))
+
+
+def _is_in_rows(view: fx.Node) -> bool:
+    """Whether a view parts a first axis, whose size the numbers in a tensor decide, to a symbolic number of rows.
+
+    Such are the pairs beside the diagonal in a contrastive loss of a symbolic batch.
+    """
+    nodes = view.args[0], view
+    before, after = (getattr(node.meta.get("val"), "shape", ()) for node in nodes)  # of added ones it is not known
+    if not before or len(after) != len(before) + 1 or not unknown_sizes(before[0]) or unknown_sizes(after[0]):
+        return False
+    is_symbolic = not any(map(is_number, after[:2]))
+    return is_symbolic and all(is_known(one == two) for one, two in zip(before[1:], after[2:], strict=True))
+
+
+def _put_in_rows(view: fx.Node) -> fx.Node:
+    """Return the node in place of such a view."""
+    with view.graph.inserting_before(view):
+        made = added(view, _IN_ROWS, view.args[0], *view.args[1][:2])
+    put_in_place(made, view)
+    return made
 
 
 def _compute_size(view: fx.Node) -> None:
@@ -68,14 +93,19 @@ def _compute_size(view: fx.Node) -> None:
         view.update_arg(1, [-1 if size in symbolic else size for size in view.args[1]])
 
 
-def _keep_sizes(node: fx.Node) -> None:
-    """Let an expansion keep a size of its source that the numbers in a tensor decide."""
+def _keep_sizes(node: fx.Node, *, are_all: bool) -> None:
+    """Let an expansion keep sizes of its source: all, or those that the numbers in a tensor decide.
+
+    Where they do, a source may have no other sizes that GE knows either.
+    """
     x, sizes = node.args[:2]
     first = len(sizes) - x.meta["val"].ndim
     kept = {
         axis: -1
         for axis, size in enumerate(x.meta["val"].shape, first)
-        if unknown_sizes(size) and isinstance(sizes[axis], fx.Node) and is_known(size == sizes[axis].meta["val"])
+        if (are_all or unknown_sizes(size))
+        and isinstance(sizes[axis], fx.Node)
+        and is_known(size == sizes[axis].meta["val"])
     }
     node.update_arg(1, [kept.get(axis, size) for axis, size in enumerate(sizes)])
 
@@ -83,7 +113,7 @@ def _keep_sizes(node: fx.Node) -> None:
 def _told(node: fx.Node, first: Mapping[sympy.Expr, tuple[fx.Node, int]]) -> dict[int, tuple[fx.Node, int]]:
     """Return the axes along which an expansion repeats one element as often as a tensor along one of its axes has.
 
-    `first` are the first tensors, and their axes, with the sizes that numbers decide, of which some are products.
+    `first` are the first tensors, and their axes, with the sizes that no input has.
     """
     value = node.meta.get("val")
     if node.target not in _EXPANSIONS or value.dtype == torch.bool:
