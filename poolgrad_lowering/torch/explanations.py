@@ -131,6 +131,10 @@ _NUMBERS_DECIDE = (
     "torch.where; a tensor that is the same in all steps, such as the sizes of images, may be a buffer of the model"
 )
 _KNOWN = {
+    r"SparseTensorImpl|SparseCsr|aten\._to_sparse|aten\._sparse": (
+        "the model makes a sparse tensor, in {place}, which no graph has: make a dense one of its numbers, by "
+        "torch.zeros(…).index_put(…), and multiply by that"
+    ),
     r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",
     r"Unsupported attribute type: .*SymbolicTensor": (
         "an attribute of a node{where}, such as the number of groups, is a symbolic size, and ONNX takes a number: "

@@ -53,6 +53,14 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: y if y.sum() > 0 else -y),
         r"in <lambda> \(test_messages\.py, line \d+\).*torch\.where",
     ),
+    "a sparse tensor": (
+        lambda: Of(lambda y: torch.sparse_coo_tensor(torch.ones(1, 4, dtype=torch.int64), y[0, 0, 0]).to_dense()),
+        r"makes a sparse tensor, in <lambda> \(test_messages\.py, line \d+\).*make a dense one",
+    ),
+    "a sparse matrix": (
+        lambda: Of(lambda y: torch.sparse.mm(torch.eye(4).to_sparse(), y[0, 0])),
+        r"makes a sparse tensor, in <lambda>",
+    ),
     "sizes of numbers": (
         lambda: Of(lambda y: z if (z := y.repeat_interleave(torch.tensor([1, 2, 3]), 1)).numel() > 9 else -z),
         r"the numbers in a tensor, by torch\.Tensor\.repeat_interleave in <lambda>",
