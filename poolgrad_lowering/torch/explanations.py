@@ -130,11 +130,14 @@ _NUMBERS_DECIDE = (
     "graph is the same for all numbers. Write this part without `if`, `float()` and `.item()` of a tensor, e.g. with "
     "torch.where; a tensor that is the same in all steps, such as the sizes of images, may be a buffer of the model"
 )
+SPARSE = (
+    "the model makes a sparse tensor, in {place}, which no graph has: make a dense one of its numbers, by "
+    "torch.zeros(…).index_put(…), and multiply by that"
+)
+"""The sentence on what a graph has no operators for."""
+
 _KNOWN = {
-    r"SparseTensorImpl|SparseCsr|aten\._to_sparse|aten\._sparse": (
-        "the model makes a sparse tensor, in {place}, which no graph has: make a dense one of its numbers, by "
-        "torch.zeros(…).index_put(…), and multiply by that"
-    ),
+    r"SparseTensorImpl|SparseCsr|aten\._to_sparse|aten\._sparse": SPARSE,
     r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",
     r"Unsupported attribute type: .*SymbolicTensor": (
         "an attribute of a node{where}, such as the number of groups, is a symbolic size, and ONNX takes a number: "

@@ -17,8 +17,8 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from poolgrad_lowering.torch.errors import NumbersDecideError
-from poolgrad_lowering.torch.explanations import NO_PLACE, is_own, running_place
+from poolgrad_lowering.torch.errors import NumbersDecideError, TorchExportError
+from poolgrad_lowering.torch.explanations import NO_PLACE, SPARSE, is_own, running_place
 from poolgrad_lowering.torch.internals.branches import answer_without_error, asking_frame
 from poolgrad_lowering.torch.internals.modes import gradients_in
 from poolgrad_lowering.torch.internals.recorded import of_constants
@@ -287,6 +287,11 @@ def _fill_diagonal(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     return x.masked_fill_(reduce(and_, (other == first for other in others)), fill_value)
 
 
+def _sparse(*_: Any, **named: Any) -> Tensor:  # noqa: ARG001 - the arguments of several functions
+    """Raise `TorchExportError`: inside of a trace, torch's own errors are about memory."""
+    raise TorchExportError(SPARSE.format(place=_place()))
+
+
 def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return windows that are next to each other as a part of x with other axes, which may be changed in place.
 
@@ -325,6 +330,8 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     functional.batch_norm: _batch_norm,
     functional.instance_norm: _instance_norm,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
+    **dict.fromkeys((torch.sparse_coo_tensor, torch.sparse_csr_tensor), _sparse),
+    **dict.fromkeys((Tensor.to_sparse, Tensor.to_sparse_csr), _sparse),
     **RECURRENT,
     **SPECTRA,
     **{pool: partial(_in_order, rank) for rank, pool in _ADAPTIVE.items()},
