@@ -125,7 +125,10 @@ _CORRECTIONS: dict[str, Callable[[NodeProto, onnx.TypeProto.Tensor, GraphWriter]
 
 
 def _name_random_numbers(graph: onnx.GraphProto) -> None:
-    """Name random tensors as their nodes. An output of the graph becomes a copy, which keeps its name."""
+    """Name random tensors as their nodes, and declare the shapes of what they are like.
+
+    An output of the graph becomes a copy, which keeps its name.
+    """
     renamed = {node.output[0]: node.name for node in graph.node if node.op_type in names.RANDOM}
     for node in graph.node:
         for listed in (node.input, node.output):
@@ -136,6 +139,13 @@ def _name_random_numbers(graph: onnx.GraphProto) -> None:
         graph.value_info.append(declared[name])
     for value in graph.value_info:
         value.name = renamed.get(value.name, value.name)
+    shapes = {value.name: value.type.tensor_type.shape for value in (*graph.output, *graph.value_info)}
+    for node in graph.node:
+        if node.op_type in names.RANDOM and shapes.keys() >= {
+            *node.input[:1],
+            *node.output,
+        }:  # ConstantOfShape has none
+            shapes[node.input[0]].CopyFrom(shapes[node.output[0]])
 
 
 def _stays_in_16_bits(opset: int, node: NodeProto, element: int, position: int, *, is_result: bool) -> bool:

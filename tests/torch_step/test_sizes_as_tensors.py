@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from poolgrad_lowering.torch import export_training_step
 from tests.torch_step.symbolic_steps import assert_whole, check_for
@@ -24,6 +25,12 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "reversed": lambda y: y[torch.arange(len(y) - 1, -1, -1)].cumsum(0).exp().mean(),
     "some": lambda y: y[torch.arange(1, len(y))].cumsum(0).exp().sum() + y[torch.arange(0, len(y), 2)].exp().sum(),
     "last": lambda y: y.T.contiguous()[:, torch.arange(len(y) - 1)].cumsum(1).exp().mean(),
+    "mirrored": lambda y: functional.cross_entropy(y, y.detach().argmax(1).flip(0)),
+}
+DRAWN: dict[str, Callable[[Tensor], Tensor]] = {
+    "rand": lambda y: (y * torch.rand(len(y), 1)).exp().mean(),
+    "randn": lambda y: (y + torch.randn(y.shape)).exp().mean(),
+    "randperm": lambda y: y[torch.randperm(len(y))].cumsum(0).exp().mean(),
 }
 
 
@@ -40,6 +47,14 @@ class Layer(nn.Module):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_a_symbolic_batch(name: str) -> None:
     step = export_training_step(Layer(FUNCTIONS[name]), None, (X,), dynamic_batch=True)
+    step.check()
+    check_for(step, MORE)
+    assert_whole(step)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_random_numbers_for_a_symbolic_batch(name: str) -> None:
+    step = export_training_step(Layer(DRAWN[name]), None, (X,), dynamic_batch=True)
     step.check()
     check_for(step, MORE)
     assert_whole(step)

@@ -32,9 +32,14 @@ def sliced(known: Known, node: Node, value: Value) -> Shape:
             dims[axis] = Dim(len(range(extent)[taken]))
         elif taken == slice(0, 1, 1):
             dims[axis] = Dim(1)
-        elif taken != slice(0, _LAST, 1):
+        elif taken != slice(0, _LAST, 1) and not _is_reversed(taken):
             dims[axis] = _without_padding(known, node, axis, taken) or opaque(value, axis)
     return tuple(dims)
+
+
+def _is_reversed(taken: slice) -> bool:
+    """Whether a Slice takes all of an axis, whatever its size, from the last element to the first."""
+    return (taken.start, taken.step) == (-1, -1) and taken.stop <= -_LAST
 
 
 def _sizes_between(known: Known, node: Node, source: Shape, cut: Sequence[int]) -> dict[int, Dim]:

@@ -177,7 +177,10 @@ CASES = [
             [(2, 5)],
             16,
         )
-        for start, end, step in ((0, 5, 2), (1, 4, 3), (4, -9, -1), (9, 0, -2), (-1, -4, -1), (-2, 9, -1), (0, 1, -1))
+        for start, end, step in (
+            *((0, 5, 2), (1, 4, 3), (4, -9, -1), (9, 0, -2), (-1, -4, -1), (-2, 9, -1), (0, 1, -1)),
+            *((-1, -(2**63), -1), (-2, -(2**63), -1), (-1, -(2**63), -2)),
+        )
     ),
     (
         "Slice", "s = Constant<value = int64[1] {0}>() e = Constant<value = int64[1] {1}>() Y = Slice(X, s, e)",
@@ -386,6 +389,15 @@ def test_a_slice_with_unknown_bounds_keeps_the_other_axes() -> None:
     shape = derived_shape(parse(f"g (float[N,3,5] X, int64[1] s) => (Y) {{ {nodes} }}"))
     assert shape is not None
     assert (shape[:2], is_opaque(shape[2])) == ((Dim(1, ("N",)), Dim(3)), True)
+
+
+@pytest.mark.parametrize(("start", "step", "is_whole"), [(-1, -1, True), (-2, -1, False), (-1, -2, False)])
+def test_a_slice_from_the_last_element_to_the_first(start: int, step: int, is_whole: bool) -> None:
+    bounds = {"s": start, "e": -(2**63), "a": 0, "t": step}
+    constants = " ".join(f"{name} = Constant<value_ints = [{value}]>()" for name, value in bounds.items())
+    shape = derived_shape(parse(f"g (float[N,3] X) => (Y) {{ {constants} Y = Slice(X, s, e, a, t) }}"))
+    assert shape is not None
+    assert (shape[0] == Dim(1, ("N",)), shape[1]) == (is_whole, Dim(3))
 
 
 WINDOWS = list(itertools.product((1, 2, 3), (1, 2, 3), (0, 1), (0, 1, 2), (1, 2)))
