@@ -23,13 +23,13 @@ ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_705,
     "dialect": 2_239,
-    "entry": 3_721,
-    "ge": 3_446,
-    "model": 7_612,
+    "entry": 3_722,
+    "ge": 3_396,
+    "model": 7_564,
     "report": 1_933,
-    "standard": 2_818,
-    "torch": 9_621,
-    "verification": 7_093,
+    "standard": 2_793,
+    "torch": 9_939,
+    "verification": 7_087,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

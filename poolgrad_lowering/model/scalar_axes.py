@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto
@@ -58,7 +59,8 @@ def give_axes(graph: GraphProto, sizes: Sizes) -> None:
     writer.replace_nodes()
     read = {*names_read(graph.node), *(value.name for value in graph.output)}
     unread = constants.keys() & {name for name, _ in written} - read
-    for entries in (graph.initializer, graph.value_info):
+    listed: Any = (graph.initializer, graph.value_info)
+    for entries in listed:
         for entry in [entry for entry in entries if entry.name in unread]:
             entries.remove(entry)
 

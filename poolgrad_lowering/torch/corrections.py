@@ -141,10 +141,8 @@ def _name_random_numbers(graph: onnx.GraphProto) -> None:
         value.name = renamed.get(value.name, value.name)
     shapes = {value.name: value.type.tensor_type.shape for value in (*graph.output, *graph.value_info)}
     for node in graph.node:
-        if node.op_type in names.RANDOM and shapes.keys() >= {
-            *node.input[:1],
-            *node.output,
-        }:  # ConstantOfShape has none
+        is_declared = shapes.keys() >= {*node.input[:1], *node.output}  # a ConstantOfShape is not
+        if node.op_type in names.RANDOM and node.input and is_declared:
             shapes[node.input[0]].CopyFrom(shapes[node.output[0]])
 
 

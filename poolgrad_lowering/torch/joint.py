@@ -42,6 +42,7 @@ from poolgrad_lowering.torch.model_state import replace, restored
 from poolgrad_lowering.torch.operators.decompositions import Decompositions
 from poolgrad_lowering.torch.operators.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
+from poolgrad_lowering.torch.operators.normalization import DIFFERENTIATED
 from poolgrad_lowering.torch.rectifiers import multiply_by_signs
 from poolgrad_lowering.torch.second_pass import check_second_pass
 from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart, leave_out_views

@@ -9,7 +9,6 @@ products are multiplied, such as gradients of convolutions: if one is not finite
 
 from __future__ import annotations
 
-from numbers import Number
 from typing import Any
 
 import torch
@@ -128,7 +127,7 @@ def _is_of_sums(node: fx.Node, sums: set[Any]) -> bool:
 
 
 def _is_scaled(node: fx.Node) -> bool:
-    return node.target in _SCALED and isinstance(node.args[1], Number) and node.args[1] != 0
+    return node.target in _SCALED and isinstance(node.args[1], (int, float)) and node.args[1] != 0
 
 
 def _is_bounded(node: Any) -> bool:

@@ -99,11 +99,11 @@ def _batch_norm_backward_of_batch(
 
     torch's own second gradient makes numbers of symbolic sizes.
     """
-    *running, mean, inverse, training, eps, wanted = others
+    mean_before, variance_before, mean, inverse, training, eps, wanted = others
     if training and torch.is_grad_enabled():
         axes = [0, *range(2, x.ndim)]
         mean, inverse = (each.flatten() for each in _normalized(x.to(wide_type(x)), axes, eps)[1:])
-    return batch_norm_backward(dy, x, weight, *running, mean, inverse, training, eps, wanted)
+    return batch_norm_backward(dy, x, weight, mean_before, variance_before, mean, inverse, training, eps, wanted)
 
 
 def layer_norm(

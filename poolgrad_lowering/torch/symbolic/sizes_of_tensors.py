@@ -9,6 +9,7 @@ tensor tells it: by positions along its axis, and by zeros, of which an expansio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import sympy
 import torch
@@ -70,8 +71,8 @@ def _is_in_rows(view: fx.Node) -> bool:
 
     Such are the pairs beside the diagonal in a contrastive loss of a symbolic batch.
     """
-    nodes = view.args[0], view
-    before, after = (getattr(node.meta.get("val"), "shape", ()) for node in nodes)  # of added ones it is not known
+    source: Any = view.args[0]
+    before, after = ([*getattr(node.meta.get("val"), "shape", ())] for node in (source, view))  # none of added ones
     if not before or len(after) != len(before) + 1 or not unknown_sizes(before[0]) or unknown_sizes(after[0]):
         return False
     is_symbolic = not any(map(is_number, after[:2]))

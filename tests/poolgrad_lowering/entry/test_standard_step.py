@@ -87,9 +87,11 @@ def test_scalars_have_the_axes_of_weights_whose_last_axis_has_one_element(
     pointwise = {name for name, shape in shapes.items() if name.startswith("state.mean.") and shape[2:] == [1, 1]}
     operands = [[*node.input] for node in graph.node if node.op_type == "Mul" and pointwise.intersection(node.input)]
     constants = {tensor.name: [*tensor.dims] for tensor in graph.initializer}
-    assert [[constants.get(name, shapes.get(name)) for name in each] for each in operands] == [
-        [[3, 6, 1, 1], [1, 1, 1, 1]]
-    ] * len(pointwise) != []
+    assert (
+        [[constants.get(name, shapes.get(name)) for name in each] for each in operands]
+        == [[[3, 6, 1, 1], [1, 1, 1, 1]]] * len(pointwise)
+        != []
+    )
 
 
 def test_first_values_are_those_of_the_checkpoint(lenet: Path) -> None:
