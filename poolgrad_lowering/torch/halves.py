@@ -126,10 +126,12 @@ class _Widening:
     def _round(self, node: NodeProto, position: int, name: str) -> None:
         """Make a result float32, and round it for what reads it."""
         _name_float32(node)
-        node.output[position] = self._writer.name(f"{name}_unrounded")
-        _declare(self._graph, node.output[position], self._declared[name], TensorProto.FLOAT)
+        declared, node.output[position] = self._declared[name], self._writer.name(f"{name}_unrounded")
         if name in self._read:
+            _declare(self._graph, node.output[position], declared, TensorProto.FLOAT)
             self._writer.add("Cast", [node.output[position]], name, to=self._types[name])
+        else:  # the declaration would be of no value
+            declared.name, declared.type.tensor_type.elem_type = node.output[position], TensorProto.FLOAT
 
 
 def _declare(graph: GraphProto, name: str, like: ValueInfoProto, element: int) -> None:

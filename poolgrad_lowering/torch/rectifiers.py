@@ -42,7 +42,6 @@ _MOVED = {
     aten.sum.dim_IntList,
     aten.unsqueeze.default,
 }
-
 _BOUNDED = {
     aten.hardtanh.default,
     aten._softmax.default,  # noqa: SLF001 - the name of an operator
@@ -66,7 +65,7 @@ def _as_product(node: fx.Node) -> fx.Node | None:
     """Put the product in the place of a choice of zeros, and return it; None if this is of no rectifier in float32."""
     chosen, _, gradient = node.args
     positive = _of_relu(chosen) or _of_relu6(node, chosen)
-    if positive is None or positive.meta["val"].dtype != torch.float32:
+    if positive is None or {each.meta["val"].dtype for each in (node, positive)} != {torch.float32}:
         return None
     sign = _alike(positive, added(node, aten.sign.default, positive))
     made = added(node, aten.mul.Tensor, gradient, sign)

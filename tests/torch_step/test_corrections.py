@@ -95,3 +95,15 @@ def test_operators_without_bfloat16_compute_in_float32() -> None:
     np.testing.assert_allclose(
         np.asarray(found, np.float32).ravel(), (-convolved.astype(np.float32)).max((1, 2)), rtol=2.0**-7
     )
+
+
+def test_no_value_is_declared_that_no_node_defines() -> None:
+    """The numbers of a pool whose indices alone are read are no value in bfloat16."""
+    model = parser.parse_model("""
+        <ir_version: 10, opset_import: ["": 18]>
+        g (bfloat16[1, 1, 4, 4] x) => (int64[1, 1, 2, 2] indices) <bfloat16[1, 1, 2, 2] y>
+        { y, indices = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }
+    """)
+    correct(model)
+    assert {value.name for value in model.graph.value_info} == {"x_float32", "y_unrounded"}
+    assert {name for node in model.graph.node for name in node.output} == {"x_float32", "y_unrounded", "indices"}
