@@ -131,8 +131,10 @@ def _is_scaled(node: fx.Node) -> bool:
 
 def _is_bounded(node: Any) -> bool:
     """Whether a node gives no large numbers, as gates that the results of rectifiers are multiplied by."""
-    while node.target in _MOVED or _is_scaled(node):
-        node = node.args[0]
+    if not isinstance(node, fx.Node):
+        return False
+    if node.target in _MOVED or _is_scaled(node):
+        return _is_bounded(node.args[0])
     limit = aten.clamp.default  # a lower limit, and an upper one of that
     return node.target in _BOUNDED or (node.target is limit and node.args[0].target is limit)
 
