@@ -53,12 +53,12 @@ class AdamW:
     def factors(self, given: Tensors) -> Tensors:
         """size = rate · √(1 − βᵗ) / (1 − αᵗ); in mode 0 the root, a divisor of √square, is in ε too."""
         rate, steps = given["rate"], given["steps"]
-        kept = 1 - rate * self.weight_decay
+        decay_rate = rate * self.weight_decay
         if self.adam_mode and not self.correct_bias:
-            return {"size": rate, "kept": kept}
+            return {"size": rate, "decay_rate": decay_rate}
         alpha_rest, beta_rest = (1 - rate.constant(base).op("Pow", steps) for base in (self.alpha, self.beta))
         root = beta_rest.op("Sqrt")
-        return {"size": rate * root / alpha_rest, "kept": kept, "epsilon": root * self.epsilon}
+        return {"size": rate * root / alpha_rest, "decay_rate": decay_rate, "epsilon": root * self.epsilon}
 
     def update(self, given: Tensors) -> Tensors:
         """The weight moves along mean / (√square + ε)."""
@@ -68,13 +68,13 @@ class AdamW:
         mean = given["mean"] * self.alpha + gradient * (1 - self.alpha)
         square = given["square"] * self.beta + gradient * gradient * (1 - self.beta)
         epsilon = self.epsilon if self.adam_mode else given["epsilon"]
-        weight -= given["size"] * mean / (square.op("Sqrt") + epsilon)
+        weight -= given["size"] * (mean / (square.op("Sqrt") + epsilon))
         if self.adam_mode:
             weight = self._decayed(weight, given)
         return {"new_weight": weight, "new_mean": mean, "new_square": square}
 
     def _decayed(self, weight: Tensor, given: Tensors) -> Tensor:
-        return weight * given["kept"] if self.weight_decay else weight
+        return weight - given["decay_rate"] * weight if self.weight_decay else weight
 
 
 Optimizer = SGD | AdamW
