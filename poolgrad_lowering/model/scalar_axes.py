@@ -16,16 +16,13 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto
 
+from poolgrad_lowering.model.facts.shape_rules import BROADCAST
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
 from poolgrad_lowering.model.ir.graphs import names_of, names_read
 
 Sizes = Callable[[str], Sequence[int] | None]
 """Returns the shape of a value, with 0 for a size that is not known; None if not even the number of axes is."""
 
-ELEMENTWISE = frozenset(
-    ("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Or",
-     "Pow", "Sub", "Where", "Xor")
-)  # fmt: skip
 FEWEST = 64
 """From so many elements on, a computed scalar is worth the node that gives it axes. An unknown size counts as many."""
 
@@ -46,7 +43,7 @@ def give_axes(graph: GraphProto, sizes: Sizes) -> None:
     writer = GraphWriter(graph, names_of(graph))
     written: dict[tuple[str, int], str] = {}
     for node in graph.node:
-        operands = node.input if node.op_type in ELEMENTWISE and not node.domain else ()
+        operands = node.input if node.op_type in BROADCAST and not node.domain else ()
         shapes = [constants[name].dims if name in constants else sizes(name) for name in operands]
         rank = _rank(shapes)
         for position, shape in enumerate(shapes if rank else ()):

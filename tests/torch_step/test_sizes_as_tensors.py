@@ -44,17 +44,9 @@ class Layer(nn.Module):
         return self.function(self.layer(x))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", FUNCTIONS | DRAWN)
 def test_of_a_symbolic_batch(name: str) -> None:
-    step = export_training_step(Layer(FUNCTIONS[name]), None, (X,), dynamic_batch=True)
-    step.check()
-    check_for(step, MORE)
-    assert_whole(step)
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_random_numbers_for_a_symbolic_batch(name: str) -> None:
-    step = export_training_step(Layer(DRAWN[name]), None, (X,), dynamic_batch=True)
+    step = export_training_step(Layer((FUNCTIONS | DRAWN)[name]), None, (X,), dynamic_batch=True)
     step.check()
     check_for(step, MORE)
     assert_whole(step)

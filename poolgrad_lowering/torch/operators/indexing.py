@@ -51,10 +51,11 @@ def index(x: Tensor, indices: Indices) -> Tensor:
     """
     found = [(axis, index) for axis, index in enumerate(indices) if index is not None]
     (first, one), (last, _) = found[0], found[-1]
-    if len(found) == 1 and one.dtype == torch.bool and one.ndim == 1:
-        return aten.index_select(x, first, one.nonzero().squeeze(1))
-    if len(found) == 1 and one.dtype != torch.bool and one.ndim == 1 and not isinstance(one.shape[0], int):
-        return aten.index_select(x, first, one)
+    if len(found) == 1 and one.ndim == 1:
+        if one.dtype == torch.bool:
+            return aten.index_select(x, first, one.nonzero().squeeze(1))
+        if not isinstance(one.shape[0], int):
+            return aten.index_select(x, first, one)
     is_unknown = any(unknown_sizes(index) and index.dtype != torch.bool for _, index in found)
     if not is_unknown or last - first + 1 > len(found):
         return NotImplemented
@@ -148,12 +149,12 @@ def _spread(values: Tensor, mask: Tensor, axis: int) -> Tensor:
 
     Where it is false are other numbers: 0 before the first value.
     """
-    before = list(values.shape)
+    chosen, before = mask.to(torch.int64), list(values.shape)
     before[axis] = 1
     numbered = torch.cat([values.new_zeros(before), values], axis)
     if sum(not isinstance(size, int) for size in mask.shape) > 1:  # joined, a graph could not part them
-        return aten.index(numbered, [*[None] * axis, _running(mask.to(torch.int64))])
-    spread: Tensor = aten.index_select(numbered, axis, mask.to(torch.int64).flatten().cumsum(0))  # 0: none yet
+        return aten.index(numbered, [*[None] * axis, _running(chosen)])
+    spread: Tensor = aten.index_select(numbered, axis, chosen.flatten().cumsum(0))  # 0: none yet
     return spread.reshape(*values.shape[:axis], *mask.shape, *values.shape[axis + 1 :])
 
 
