@@ -39,10 +39,11 @@ from poolgrad_lowering.torch.internals.modes import (
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import CompiledModule
 from poolgrad_lowering.torch.model_state import replace, restored
+from poolgrad_lowering.torch.operators.convolution import differentiable_convolution_backward
 from poolgrad_lowering.torch.operators.decompositions import Decompositions
 from poolgrad_lowering.torch.operators.functions import OneByCount, Rewritten
 from poolgrad_lowering.torch.operators.interpolation import INTERPOLATIONS
-from poolgrad_lowering.torch.operators.normalization import DIFFERENTIATED
+from poolgrad_lowering.torch.operators.normalization import differentiable_batch_norm_backward
 from poolgrad_lowering.torch.rectifiers import multiply_by_signs
 from poolgrad_lowering.torch.second_pass import check_second_pass
 from poolgrad_lowering.torch.symbolic.joined_axes import keep_axes_apart, leave_out_views
@@ -50,6 +51,13 @@ from poolgrad_lowering.torch.symbolic.sizes_of_tensors import expand_by_tensors
 from poolgrad_lowering.torch.symbolic.symbolic_slices import select_by_positions
 
 Loss = Callable[[Any, Any], Tensor]
+
+_DIFFERENTIATED: dict[Any, Callable[..., Any]] = {
+    **INTERPOLATIONS,
+    torch.ops.aten.convolution_backward.default: differentiable_convolution_backward,
+    torch.ops.aten.native_batch_norm_backward.default: differentiable_batch_norm_backward,
+}
+"""Operators whose gradients are those of functions that compute them: torch makes numbers of their symbolic sizes."""
 
 _WRAPPERS = {CompiledModule: "_orig_mod", nn.DataParallel: "module", nn.parallel.DistributedDataParallel: "module"}
 """Modules that run another one, which they have as this attribute. The tensors of a model have its names."""
@@ -157,7 +165,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, sizes: Symboli
         scopes.recorded(module.model),
     ):
         _prepare_layers(module.model)
-        graph = trace(step, inputs, sizes, decompositions, {**INTERPOLATIONS, **DIFFERENTIATED})
+        graph = trace(step, inputs, sizes, decompositions, _DIFFERENTIATED)
     if constant := held_constant(graph, {**parameters, **buffers}):
         raise TorchExportError(
             f"the step would use the value of '{_in_model(constant)}' as a constant: the model reads it past its module"

@@ -13,6 +13,8 @@ import numpy as np
 import onnx.reference
 import pytest
 import torch
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from poolgrad_lowering import export_atc
 from poolgrad_lowering.model.convolution_gradients import ConvolutionWindows, Spelling, moved_axes, spelling
@@ -20,6 +22,7 @@ from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch import export_training_step
 from poolgrad_lowering.torch.exporter import translated
 from poolgrad_lowering.torch.operators.convolution import convolution, convolution_backward
+from tests.torch_step.symbolic_steps import check_for
 
 aten = torch.ops.aten
 
@@ -206,3 +209,43 @@ def test_a_step_without_padding_by_name() -> None:
     layers = [torch.nn.Conv2d(3, 4, (1, 3), 2, "valid"), torch.nn.Conv2d(4, 4, 3, groups=4, padding="valid")]
     model, x = torch.nn.Sequential(*layers), torch.randn(2, 3, 9, 8)
     export_training_step(model, torch.nn.functional.mse_loss, (x, torch.randn_like(model(x)))).check()
+
+
+class Adapted(nn.Module):
+    """The loss of a layer after a step of its own, as in meta-learning, whose gradient is a second one of the layer."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = dict(self.layer.named_parameters())
+        gradients = torch.autograd.grad(self.loss(weights, x), list(weights.values()), create_graph=True)
+        return self.loss({name: weights[name] - 0.1 * each for name, each in zip(weights, gradients, strict=True)}, x)
+
+    def loss(self, weights: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(self.layer, weights, (x,)).tanh().square().mean()
+
+
+class AdaptedByTransform(Adapted):
+    def forward(self, x: Tensor) -> Tensor:
+        weights = dict(self.layer.named_parameters())
+        gradients = torch.func.grad(self.loss)(weights, x)
+        return self.loss({name: weights[name] - 0.1 * each for name, each in gradients.items()}, x)
+
+
+@pytest.mark.parametrize("kind", [Adapted, AdaptedByTransform])
+@pytest.mark.parametrize(
+    ("layer", "sizes"),
+    [
+        (nn.Conv1d(3, 4, 3, padding=2, dilation=2), (3, 12)),
+        (nn.Sequential(nn.Conv2d(4, 8, 3, groups=4), nn.Softplus(), nn.Conv2d(8, 2, 1, bias=False)), (4, 6, 6)),
+        (nn.Conv3d(2, 4, 3, 2, 1), (2, 5, 5, 4)),
+        (nn.ConvTranspose2d(4, 6, 3, 2, 1, output_padding=1, groups=2), (4, 5, 6)),
+        (nn.Sequential(nn.Conv2d(2, 2, 1), nn.Upsample(scale_factor=2, mode="bilinear")), (2, 4, 5)),
+    ],
+)
+def test_second_gradients_of_a_batch_of_any_size(kind: type[Adapted], layer: nn.Module, sizes: tuple[int, ...]) -> None:
+    step = export_training_step(kind(layer), None, (torch.randn(4, *sizes),), dynamic_batch=True)
+    step.check()
+    check_for(step, torch.randn(7, *sizes))

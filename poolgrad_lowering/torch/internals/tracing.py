@@ -155,6 +155,12 @@ def name_of(function: Any) -> str:
 GROUPED_MM = torch._grouped_mm  # noqa: SLF001 - what torch.nn.functional.grouped_mm calls
 """The function that multiplies groups of rows by a matrix each."""
 
+below_autograd = torch._C._AutoDispatchBelowAutograd  # noqa: SLF001 - there is no other way
+"""While it is active, autograd sees no operator."""
+
+is_transformed = torch._C._are_functorch_transforms_active  # noqa: SLF001 - there is no other way
+"""Whether a transform of torch.func is active, e.g. `vmap`."""
+
 decompositions_of = get_decompositions
 """torch's decompositions of operators, including those of operators that an export keeps."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from torch.nn import functional
 
 from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, WeightGradient
 from poolgrad_lowering.model.windows import AxisWindow
+from poolgrad_lowering.torch.internals.tracing import below_autograd, is_transformed
 from poolgrad_lowering.torch.own_gradients import input_gradient, weight_gradient
 
 aten = torch.ops.aten
@@ -93,3 +95,38 @@ def convolution_backward(
     elif output_mask[0]:
         dx = input_gradient(dy, weight, x, windows, groups)
     return dx, dw, dy.sum([0, *range(2, dy.ndim)]) if output_mask[2] else None
+
+
+class _Backward(torch.autograd.Function):
+    """aten.convolution_backward, whose own gradients are a convolution's and those of others of its kind."""
+
+    @staticmethod
+    def forward(ctx: Any, *operands: Any) -> tuple[Tensor | None, ...]:
+        ctx.save_for_backward(*operands[:3])
+        ctx.others = operands[3:-1]
+        ctx.set_materialize_grads(False)
+        with below_autograd():
+            found: tuple[Tensor | None, ...] = aten.convolution_backward(*operands)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        (dy, x, weight), (of_dx, of_dw, of_bias) = ctx.saved_tensors, gradients
+        bias_sizes, *windows = ctx.others
+        of_x = of_weight = None
+        of_dy = [] if of_bias is None else [of_bias.reshape(-1, *[1] * (dy.ndim - 2)).expand(dy.shape)]
+        if of_dx is not None:
+            of_dy.append(aten.convolution(of_dx, weight, None, *windows))
+            of_weight = _Backward.apply(dy, of_dx, weight, bias_sizes, *windows, [False, True, False])[1]
+        if of_dw is not None:
+            of_dy.append(aten.convolution(x, of_dw, None, *windows))
+            of_x = _Backward.apply(dy, x, of_dw, bias_sizes, *windows, [True, False, False])[0]
+        return sum(of_dy[1:], of_dy[0]), of_x, of_weight, *[None] * (len(ctx.others) + 1)
+
+
+def differentiable_convolution_backward(*operands: Any) -> Any:
+    """Return what aten.convolution_backward returns, with gradients of its own.
+
+    Within a transform of torch.func, which takes no such function, it is `NotImplemented`.
+    """
+    return NotImplemented if is_transformed() else _Backward.apply(*operands)

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.model.interpolation import Weights, cubic, linear, taps
-from poolgrad_lowering.torch.internals.tracing import is_known, is_number
+from poolgrad_lowering.torch.internals.tracing import is_known, is_number, is_transformed
 from poolgrad_lowering.torch.operators.along_axes import Matrix, along_axes
 from poolgrad_lowering.torch.operators.normalization import wide_type
 from poolgrad_lowering.torch.own_operators import repeat
@@ -127,7 +127,8 @@ def _with_antialias(weights: Weights) -> tuple[_Way, _Way]:
 def _interpolate(of_results: _Way, of_gradients: _Way, x: Tensor, *arguments: Any) -> Tensor:
     """Return an interpolation. The arguments are those of the operators: sizes, `align_corners` if it has it, factors.
 
-    Returns what torch computes if the numbers are integers, and for symbolic sizes that nothing computes.
+    Returns `NotImplemented` for integers, for symbolic sizes that nothing computes, and within a transform of
+    torch.func, which takes no function with a gradient of its own.
     """
     sizes, counts = x.shape[2:], arguments[0]
     factors = arguments[-1] or [None] * len(sizes)
@@ -137,7 +138,7 @@ def _interpolate(of_results: _Way, of_gradients: _Way, x: Tensor, *arguments: An
             for size, factor in zip(sizes, factors, strict=True)
         ]
     is_symbolic = not all(isinstance(size, int) for size in (*sizes, *counts))
-    if not x.is_floating_point() or (is_symbolic and of_results.computed is None):
+    if not x.is_floating_point() or is_transformed() or (is_symbolic and of_results.computed is None):
         return NotImplemented
     align_corners = len(arguments) > 2 and arguments[1]
     axes = list(zip(sizes, counts, factors, strict=True))

@@ -92,13 +92,10 @@ def batch_norm_backward(
     return _wanted((dx * scale.reshape(shape)).to(x.dtype), [along * inverse, total], weight, wanted)
 
 
-def _batch_norm_backward_of_batch(
+def differentiable_batch_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, *others: Any
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of a batch norm for gradients of these, in which the statistics depend on the batch.
-
-    torch's own second gradient makes numbers of symbolic sizes.
-    """
+    """Return what aten.native_batch_norm_backward returns, for gradients of it the statistics as functions of x."""
     mean_before, variance_before, mean, inverse, training, eps, wanted = others
     if training and torch.is_grad_enabled():
         axes = [0, *range(2, x.ndim)]
@@ -267,6 +264,3 @@ NORMALIZATIONS: dict[Any, Callable[..., Any]] = {
     aten.native_layer_norm.default: layer_norm,
     aten.native_layer_norm_backward.default: layer_norm_backward,
 }
-
-DIFFERENTIATED: dict[Any, Callable[..., Any]] = {aten.native_batch_norm_backward.default: _batch_norm_backward_of_batch}
-"""Gradients whose own gradients are those of functions that compute them."""
