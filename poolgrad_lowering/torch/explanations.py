@@ -135,8 +135,16 @@ SPARSE = (
     "torch.zeros(…).index_put(…), and multiply by that"
 )
 """The sentence on what a graph has no operators for."""
+OF_TRANSFORMS = (
+    "Within transforms of torch.func, such as vmap, PyTorch makes numbers of the sizes of many operators: write a vmap "
+    "over few models as torch.stack of a loop over them, or leave the symbolic size out"
+)
+"""The advice on a size that is a number there."""
 
 _KNOWN = {
+    r"Cannot call sizes\(\) on tensor with symbolic sizes": (
+        "torch cannot trace a symbolic size, in {place}. " + OF_TRANSFORMS
+    ),
     r"SparseTensorImpl|SparseCsr|aten\._to_sparse|aten\._sparse": SPARSE,
     r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",
     r"Unsupported attribute type: .*SymbolicTensor": (

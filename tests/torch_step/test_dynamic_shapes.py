@@ -179,7 +179,17 @@ CONDITIONS: dict[str, tuple[nn.Module, str]] = {
         Function(lambda x: functional.max_pool2d(x, x.shape[2:])),
         r"height = 8, by what <lambda> \(test_dynamic_shapes\.py, line ",
     ),
+    "a transform": (
+        Function(lambda x: torch.vmap(lambda number: functional.max_pool2d(number * x, 2))(torch.ones(2)).sum(0)),
+        r"height = 8, by what <lambda> .*\. Within transforms of torch\.func, such as vmap, ",
+    ),
 }
+
+
+def test_sizes_in_a_transform() -> None:
+    layer = Function(lambda x: torch.vmap(lambda number: functional.interpolate(number * x, (4, 4)))(torch.ones(2))[0])
+    with pytest.raises(TorchExportError, match=r"torch cannot trace a symbolic size, in .*\. Within transforms of"):
+        export(layer, dynamic_batch=True)
 
 
 @pytest.mark.parametrize("name", CONDITIONS)

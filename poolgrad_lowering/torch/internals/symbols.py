@@ -27,11 +27,19 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from poolgrad_lowering.torch.dynamic_shapes import Symbol as SizeSymbol
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.explanations import function_of, is_file_of_a_model, is_own, running_place
+from poolgrad_lowering.torch.explanations import OF_TRANSFORMS, function_of, is_file_of_a_model, is_own, running_place
 from poolgrad_lowering.torch.internals.branches import answer_without_error, asking_frame
 
 _TRIED = 100
 """So many other sizes must fulfil a condition."""
+
+_OF_SIZES = (
+    "A size stays symbolic where nothing makes it a number, as `int()`, `float()` and `range()` do, or compares it; "
+    "else give it as a multiple ('2*height') or a torch.export.Dim with a range, or leave it out"
+)
+
+is_transformed = torch._C._are_functorch_transforms_active  # noqa: SLF001 - there is no other way
+"""Whether a transform of torch.func is active, e.g. `vmap`."""
 
 
 class PlacedShapes(ShapeEnv):
@@ -44,6 +52,8 @@ class PlacedShapes(ShapeEnv):
         super().__init__(**options)
         self._outermost = outermost
         self.places: dict[Any, str | None] = {}
+        self.transformed: set[Any] = set()
+        """The conditions that transforms of torch.func ask."""
 
     def evaluate_sym_node(self, sym_node: Any, *others: Any, **named: Any) -> Any:
         """Return the value of a size or condition; of a condition that numbers decide, that which raises no error.
@@ -67,6 +77,8 @@ class PlacedShapes(ShapeEnv):
 
     def _log_guard(self, prefix: str, g: Any, *others: Any, **named: Any) -> None:
         self.places.setdefault(g, running_place(self._outermost))
+        if is_transformed():
+            self.transformed.add(g)
         super()._log_guard(prefix, g, *others, **named)
 
 
@@ -120,11 +132,8 @@ class Symbols:
             condition = f"{asked.lhs} = {asked.rhs}" if isinstance(asked, Eq) else str(asked)
             name = function_of(place) if is_of_the_model else self._shapes.places.get(guard.expr)
             where = f", by what {name} does with a size" if name else ""
-            raise TorchExportError(
-                f"the graph would be right only for {condition}{where}. A size stays symbolic where nothing makes it a "
-                "number, as `int()`, `float()` and `range()` do, or compares it; else give it as a multiple "
-                "('2*height') or a torch.export.Dim with a range, or leave it out"
-            )
+            advice = OF_TRANSFORMS if guard.expr in self._shapes.transformed else _OF_SIZES
+            raise TorchExportError(f"the graph would be right only for {condition}{where}. {advice}")
 
     def narrowed(self) -> dict[SizeSymbol, int]:
         """Return the symbols of which torch took only larger values than `least`, with the least of these.

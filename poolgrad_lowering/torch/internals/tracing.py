@@ -158,9 +158,6 @@ GROUPED_MM = torch._grouped_mm  # noqa: SLF001 - what torch.nn.functional.groupe
 below_autograd = torch._C._AutoDispatchBelowAutograd  # noqa: SLF001 - there is no other way
 """While it is active, autograd sees no operator."""
 
-is_transformed = torch._C._are_functorch_transforms_active  # noqa: SLF001 - there is no other way
-"""Whether a transform of torch.func is active, e.g. `vmap`."""
-
 decompositions_of = get_decompositions
 """torch's decompositions of operators, including those of operators that an export keeps."""
 

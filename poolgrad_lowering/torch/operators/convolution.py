@@ -17,7 +17,8 @@ from torch.nn import functional
 
 from poolgrad_lowering.model.convolution_gradients import LARGEST_PADDING, WeightGradient
 from poolgrad_lowering.model.windows import AxisWindow
-from poolgrad_lowering.torch.internals.tracing import below_autograd, is_transformed
+from poolgrad_lowering.torch.internals.symbols import is_transformed
+from poolgrad_lowering.torch.internals.tracing import below_autograd
 from poolgrad_lowering.torch.own_gradients import input_gradient, weight_gradient
 
 aten = torch.ops.aten

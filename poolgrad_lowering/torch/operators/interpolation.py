@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.model.interpolation import Weights, cubic, linear, taps
-from poolgrad_lowering.torch.internals.tracing import is_known, is_number, is_transformed
+from poolgrad_lowering.torch.internals.symbols import is_transformed
+from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 from poolgrad_lowering.torch.operators.along_axes import Matrix, along_axes
 from poolgrad_lowering.torch.operators.normalization import wide_type
 from poolgrad_lowering.torch.own_operators import repeat
