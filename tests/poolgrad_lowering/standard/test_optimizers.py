@@ -119,3 +119,25 @@ def test_labels_of_a_segmentation(scores: str, declared: str, expected: list[int
     sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
     assert sizes == expected
     assert not correct_labels(ModelIndex(model))
+
+
+@pytest.mark.parametrize(
+    ("logarithms", "declared", "expected"),
+    [
+        ("2,5,8,6", "2,5,8", [2, 8, 6]),
+        ("n,5,8,6", "n,5,8", ["n", 8, 6]),
+        ("n,5,h,w", "n,5,h", ["n", "h", "w"]),
+        ("n,5,h,w", "n,h,w", ["n", "h", "w"]),
+        ("n,5,8", "n,5,8", ["n", 5, 8]),  # of another rank than the scores
+    ],
+)
+def test_labels_of_scores_of_computed_sizes(logarithms: str, declared: str, expected: list[int | str]) -> None:
+    """As in evaluation models, where only the logarithms of the scores' softmax have sizes."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[n,5,4,3] x, int64[{declared}] labels, float[4] by)
+        => (float loss) <float[{logarithms}] logs> {{
+        s = Resize (x, , by) loss, logs = SoftmaxCrossEntropyLoss (s, labels) }}"""
+    )
+    assert correct_labels(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
+    sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
+    assert sizes == expected
