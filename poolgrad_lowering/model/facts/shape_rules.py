@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, static_integers
+from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, sizes_in, static_integers
 from poolgrad_lowering.model.facts.slices import sliced
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
@@ -118,6 +118,10 @@ def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -
         else:  # each is the common size or 1, and a number here is not 1
             dims.append(next((dim for dim in (a, b) if dim.static is not None), opaque(value, axis)))
     return tuple(dims)
+
+
+def _expand(known: Known, node: Node, value: Value) -> Shape | None:
+    return common_shape(value, known.shape(node.input(0)), sizes_in(known, node.input(1), value))
 
 
 def _convolved(known: Known, node: Node, value: Value) -> Shape:
@@ -276,7 +280,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Conv": _convolved,
     "ConvTranspose": _transposed_convolution,
     "DepthToSpace": _blocks,
-    "Expand": lambda known, node, value: common_shape(value, known.shape(node.input(0)), known.integers(node.input(1))),
+    "Expand": _expand,
     "Flatten": _flatten,
     "Gather": gathered,
     "GatherElements": lambda known, node, _: known.shape(node.input(1)),
