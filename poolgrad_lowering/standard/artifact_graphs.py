@@ -32,8 +32,6 @@ _ATTRIBUTES = {
     **dict.fromkeys(_CLIPS, _CLIP_ATTRIBUTES),
 }
 """The attributes of the operators of an optimizer model, with their types."""
-_IMAGES = 3
-"""The least rank of scores with classes on axis 1 and one class for each place."""
 
 
 class Update(NamedTuple):
@@ -127,8 +125,8 @@ def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> 
 def correct_labels(index: ModelIndex) -> bool:
     """Declare the labels of a cross entropy with the sizes of the scores without their classes; return if any were not.
 
-    `generate_artifacts` declares those of a segmentation as the scores without the last size. The model is changed in
-    place, and `index` is not valid afterwards if it was.
+    `generate_artifacts` declares those of a segmentation as the scores without the last size, and names sizes that
+    onnxruntime does not infer. The model is changed in place, and `index` is not valid afterwards if it was.
     """
     facts, scope, found = Facts(index), index.scopes[0], False
     for position in scope.by_op.get(("", "SoftmaxCrossEntropyLoss"), ()):
@@ -136,12 +134,14 @@ def correct_labels(index: ModelIndex) -> bool:
         labels, shapes = node.input(1), _shapes_of_scores(facts, node)
         given = next((value for value in index.model.graph.input if labels and value.name == labels.name), None)
         stated = None if labels is None else facts.declared_shape(labels)
-        if given is None or stated is None or not shapes or not _IMAGES <= len(stated) + 1 == len(shapes[0]):
+        if given is None or stated is None or not shapes or len(stated) + 1 != len(shapes[0]):
             continue
         sizes = zip(*shapes, strict=True)
         batch, _, *places = (min(known, key=lambda dim: (dim.static is None, is_opaque(dim))) for known in sizes)
         wanted = (batch, *places)
-        if stated != wanted and (any(stated == shape[:-1] for shape in shapes) or differ(stated, wanted)):
+        if not differ(stated, wanted) and all(stated != shape[:-1] or stated == wanted for shape in shapes):
+            wanted = tuple(own if is_opaque(dim) else dim for own, dim in zip(stated, wanted, strict=True))
+        if stated != wanted:
             written = [None if is_opaque(dim) else dim.static if dim.static is not None else str(dim) for dim in wanted]
             kind = given.type.tensor_type.elem_type
             given.CopyFrom(helper.make_tensor_value_info(given.name, kind, written))

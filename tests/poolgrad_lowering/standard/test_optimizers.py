@@ -103,7 +103,7 @@ def test_adamw_is_its_definition(mode: AdamW, step: int) -> None:
         ("N,1,5,6", "N,5,5", ["N", 5, 6]),
         ("2,1,8,8,4", "2,5,8,8", [2, 8, 8, 4]),
         ("N,1,H,W", "N,5,H", ["N", "H", "W"]),
-        ("N,1,H,W", "N,a,b", ["N", "a", "b"]),  # another name is no contradiction
+        ("N,1,H,W", "N,a,b", ["N", "H", "W"]),
         ("N,1,8,6", "N,8,6", ["N", 8, 6]),
         ("N,1,8,6", "N", ["N"]),  # of another rank: left to the runtime
     ],
@@ -141,3 +141,14 @@ def test_labels_of_scores_of_computed_sizes(logarithms: str, declared: str, expe
     assert correct_labels(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
     sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
     assert sizes == expected
+
+
+@pytest.mark.parametrize(("rows", "expected"), [("6,4", 12), ("N,4", "2*N")])
+def test_labels_of_scores_in_rows(rows: str, expected: int | str) -> None:
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[{rows}] x, int64[scores_dim_0] labels) => (float loss)
+        <int64[2] shape = {{-1,2}}> {{ s = Reshape (x, shape) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
+    )
+    assert correct_labels(ModelIndex(model))
+    [size] = model.graph.input[1].type.tensor_type.shape.dim
+    assert (size.dim_param or size.dim_value) == expected
