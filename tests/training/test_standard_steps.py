@@ -192,6 +192,19 @@ def test_zeros_that_are_exchanged_or_not_read_are_found() -> None:
         assert [found.status for found in verify(original, damaged).operators] == ["differs"]
 
 
+def test_parts_of_which_one_is_zeros_are_proven() -> None:
+    """As the gradients of the outputs of experts, of which no row takes one."""
+    original = onnx.parser.parse_model(
+        f"{TRAINING} g (float[2,2] x) => (float[2,1] a, float[2,1] b) <float[1,2] taken = {{0,1}}, int64[2] one = {{1,1}}>"
+        " { d = Mul(x, taken) a, b = com.microsoft.SplitTraining <axis = 1> (d, one) }"
+    )
+    lowered = lower(original, standard=True).model
+    assert [found.status for found in verify(original, lowered).operators] == ["proven"]
+    [node] = [node for node in lowered.graph.node if node.op_type == "Split"]
+    node.output[:] = node.output[::-1]
+    assert [found.status for found in verify(original, lowered).operators] == ["differs"]
+
+
 OTHER_KERNELS = {
     "ConvGrad": "g (float[2,2,5,6] x, float[2,3,5,6] dY, float[3,2,3,2] w) => (float[2,2,5,6] dX, float[3,2,3,2] dW)"
     ' { y = Conv <auto_pad = "SAME_UPPER"> (x, w) d = Add(y, dY)'
