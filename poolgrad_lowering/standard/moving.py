@@ -13,6 +13,7 @@ from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir import dims
 from poolgrad_lowering.model.ir.bodies import Tensor, joined, where, zeros
+from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Call, defines
 
@@ -79,10 +80,18 @@ def _addends(call: Call) -> tuple[Tensor, Tensor]:
     return zeros(call.tensor("shape"), kind if kind in _ADDED else TensorProto.FLOAT), dy
 
 
+_USUAL_INDICES = 1024
+"""The number of indices with which a symbolic one is compared."""
+
+
 @defines("GatherGrad", "rows of dY added onto zeros at the indices")
 def _gather_grad(call: Call) -> Tensor:
+    return _added_rows(call, call.tensor("indices"), call.shape("indices"))
+
+
+def _added_rows(call: Call, indices: Tensor, known_indices: Shape) -> Tensor:
     """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
-    rank, shape, indices = call.count("shape", 0), call.tensor("shape"), call.tensor("indices")
+    rank, shape = call.count("shape", 0), call.tensor("shape")
     axis = call.axis(rank, 0)
     base, rows = _addends(call)
     known = call.facts.integers(call.operand("shape"))
@@ -92,45 +101,67 @@ def _gather_grad(call: Call) -> Tensor:
     row = [1 if number == axis else size for number, size in enumerate(sizes)]
     fixed = [size for size in row if size is not None]
     is_fixed = len(fixed) == rank
-    if call.rank("indices") == 0:
+    if not known_indices:
         rows = rows.unsqueeze([axis])
-    elif is_fixed and call.rank("indices") > 1:
+    elif is_fixed and len(known_indices) > 1:
         rows = rows.reshape([*fixed[:axis], -1, *fixed[axis + 1 :]])
-    elif call.rank("indices") > 1:
+    elif len(known_indices) > 1:
         # -1 stands for the number of indices, but another size may be 0, which leaves it open.
         counts = call.node.scope.opset >= RESHAPE_TO_ZERO
         before, after = shape.op("Slice", [0], [axis]), shape.op("Slice", [axis + 1], [rank])
         count = indices.op("Size").reshape([1]) if counts else call.constant([-1])
         rows_shape = joined([before, count, after], 0)
         rows = rows.op("Reshape", rows_shape, **({"allowzero": 1} if counts else {}))
+    adds = {"reduction": "add"}
     if call.node.scope.opset < SCATTER_THAT_ADDS:
-        return call.narrowed(_by_one_hot(call, rows, rank, axis), "dY")
+        count, extent, adds = dims.size(known_indices).static, sizes[axis], {}
+        if extent is None or (_USUAL_INDICES if count is None else count) > extent:
+            call.require_few((count or 0) * (extent or 0))
+            return call.narrowed(_by_one_hot(call, indices, rows, rank, axis), "dY")
+        call.require_few((count or 0) ** 2)
+        rows = _with_equal_rows(call, indices, rows, rank, axis)
     column = indices.reshape([1 if number != axis else -1 for number in range(rank)])
     if is_fixed:
         positions = column.op("Expand", fixed)
     else:  # onnxruntime does not expand 1 to 0
         positions = column + zeros(rows.op("Shape"), call.element_type("indices"))
-    return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, reduction="add"), "dY")
+    return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, **adds), "dY")
 
 
-def _by_one_hot(call: Call, rows: Tensor, rank: int, axis: int) -> Tensor:
+def _places(call: Call, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The indices from 0 on, as a row, and the extent of the axis, which is a vector."""
+    extent = call.tensor("shape").op("Slice", [axis], [axis + 1])
+    long = indices.reshape([1, -1]).cast(TensorProto.INT64)
+    return long.op("Less", 0).op("Where", long + extent, long), extent
+
+
+def _by_one_hot(call: Call, indices: Tensor, rows: Tensor, rank: int, axis: int) -> Tensor:
     """A product with a matrix that is 1 where a row has an index: (axis, number of indices) by the rows.
 
     An infinity or NaN in dY is also in the other rows of its column, since its product with 0 is NaN.
     """
-    shape, indices = call.facts.integers(call.operand("shape")), call.facts.shape(call.operand("indices"))
-    count = None if shape is None or indices is None else dims.size([shape[axis], *indices]).static
-    call.require_few(count or 0)
+    places, extent = _places(call, indices, axis)
+    upright = call.constant(0).op("Range", extent.reshape([]), np.array(1)).reshape([-1, 1])
+    return _summed(upright.op("Equal", places), extent, rows, rank, axis)
+
+
+def _with_equal_rows(call: Call, indices: Tensor, rows: Tensor, rank: int, axis: int) -> Tensor:
+    """For each row the sum of all rows of its index, by a product with a matrix that is 1 where two have the same one.
+
+    Scattered without a reduction, each of them writes the same. Infinities and NaN spread as in `_by_one_hot`.
+    """
+    places, _ = _places(call, indices, axis)
+    return _summed(
+        places.transpose([1, 0]).op("Equal", places), places.op("Shape").op("Slice", [1], [2]), rows, rank, axis
+    )
+
+
+def _summed(matrix: Tensor, count: Tensor, rows: Tensor, rank: int, axis: int) -> Tensor:
+    """A matrix of flags by the rows along an axis, of which there are `count` then, as a vector."""
     order = [axis, *(number for number in range(rank) if number != axis)]
-    extent = call.tensor("shape").op("Slice", [axis], [axis + 1])
-    extent_number = extent.reshape([])
-    upright = call.constant(0).op("Range", extent_number, np.array(1)).reshape([-1, 1])
-    long = call.tensor("indices").reshape([1, -1]).cast(TensorProto.INT64)
-    places = long.op("Less", 0).op("Where", long + extent_number, long)
-    matrix = upright.op("Equal", places).cast(rows.element_type)
     leading = rows.transpose(order)
-    sums = matrix @ leading.op("Flatten", axis=1)
-    whole_shape = joined([extent, leading.op("Shape").op("Slice", [1], [rank])], 0)
+    sums = matrix.cast(rows.element_type) @ leading.op("Flatten", axis=1)
+    whole_shape = joined([count, leading.op("Shape").op("Slice", [1], [rank])], 0)
     return sums.op("Reshape", whole_shape, allowzero=1).transpose(map(order.index, range(rank)))
 
 
@@ -165,6 +196,9 @@ def _by_places(call: Call, dy: Tensor) -> Tensor | None:
 def _gather_nd_grad(call: Call) -> Tensor:
     if call.attribute("batch_dims", 0):
         raise call.refuse("batch_dims")
+    *places, depth = call.shape("indices")
+    if depth.static == 1:
+        return _added_rows(call, call.tensor("indices").op("Squeeze", [-1]), tuple(places))
     base, dy = _addends(call)
     return call.narrowed(base.op("ScatterND", call.tensor("indices"), dy, reduction="add"), "dY")
 

@@ -155,6 +155,33 @@ def test_gather_nd_grad(depth: int, dtype: Any) -> None:
     check("GatherNDGrad", feeds, {"dX": oracle.gather_nd_grad(shape, indices, dy)}, dtype=dtype)
 
 
+@pytest.mark.parametrize("places", [(2,), (3, 4)])  # fewer indices than rows, and more
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("opset", [11, 15])
+def test_gather_nd_grad_of_one_axis(opset: int, known: bool, places: tuple[int, ...]) -> None:
+    shape, indices = (5, 4, 2), integers(-5, 5, *places, 1)
+    dy = normal(*places, 4, 2)
+    feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
+    expected = {"dX": oracle.gather_nd_grad(shape, indices, dy)}
+    check("GatherNDGrad", feeds, expected, constants=["shape"] if known else [], opset=opset)
+
+
+@pytest.mark.parametrize("opset", [13, 15, 16])
+def test_gather_grad_of_a_large_embedding(opset: int) -> None:
+    """Below opset 16 no matrix has an element for each row and each index, whose number may be a symbol."""
+    model = parse(
+        """g (float[40000,3] w, int64[N,5] i, float[N,5,3] dY) => (float[40000,3] dX) {
+        s = Shape(w) dX = com.microsoft.GatherGrad <axis = 0> (s, i, dY) }""",
+        opset=opset,
+        imports='"com.microsoft": 1',
+    )
+    lowered = prepared(model)
+    assert "Range" not in [node.op_type for node in lowered.graph.node]
+    indices, dy = integers(-3, 3, 100, 5), normal(100, 5, 3)
+    found = run_ort(lowered, {"w": normal(40000, 3), "i": indices, "dY": dy})["dX"]
+    assert_close(found, oracle.gather_grad((40000, 3), indices, dy, 0), F32)
+
+
 LOWEST = -(2**63)
 SLICES: dict[str, tuple[tuple[int, ...], dict[int, slice]]] = {
     "middle": ((6, 3), {0: slice(1, 4)}),
