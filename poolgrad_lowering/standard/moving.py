@@ -98,9 +98,13 @@ def _added_rows(call: Call, indices: Tensor, known_indices: Shape) -> Tensor:
     sizes = [None] * rank if known is None else [dim.static for dim in known]
     if 0 in sizes:
         return call.narrowed(base, "dY")
+    number = call.facts.integers(call.operand("indices")) if not known_indices else None
+    if number is not None and (place := number[0].static) is not None:
+        return _at_place(call, rows.unsqueeze([axis]), axis, place, sizes)
     row = [1 if number == axis else size for number, size in enumerate(sizes)]
     fixed = [size for size in row if size is not None]
     is_fixed = len(fixed) == rank
+    before, after = shape.op("Slice", [0], [axis]), shape.op("Slice", [axis + 1], [rank])
     if not known_indices:
         rows = rows.unsqueeze([axis])
     elif is_fixed and len(known_indices) > 1:
@@ -108,7 +112,6 @@ def _added_rows(call: Call, indices: Tensor, known_indices: Shape) -> Tensor:
     elif len(known_indices) > 1:
         # -1 stands for the number of indices, but another size may be 0, which leaves it open.
         counts = call.node.scope.opset >= RESHAPE_TO_ZERO
-        before, after = shape.op("Slice", [0], [axis]), shape.op("Slice", [axis + 1], [rank])
         count = indices.op("Size").reshape([1]) if counts else call.constant([-1])
         rows_shape = joined([before, count, after], 0)
         rows = rows.op("Reshape", rows_shape, **({"allowzero": 1} if counts else {}))
@@ -124,8 +127,18 @@ def _added_rows(call: Call, indices: Tensor, known_indices: Shape) -> Tensor:
     if is_fixed:
         positions = column.op("Expand", fixed)
     else:  # onnxruntime does not expand 1 to 0
-        positions = column + zeros(rows.op("Shape"), call.element_type("indices"))
+        positions = column + zeros(joined([before, call.constant([1]), after], 0), call.element_type("indices"))
     return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, **adds), "dY")
+
+
+def _at_place(call: Call, row: Tensor, axis: int, place: int, sizes: Sequence[int | None]) -> Tensor:
+    """A row of an axis with zeros around it."""
+    extent = sizes[axis]
+    if extent is None:
+        return _padded_to_shape(call, {axis: place}, row)
+    pads = [0] * (2 * len(sizes))
+    pads[axis], pads[len(sizes) + axis] = place % extent, extent - 1 - place % extent
+    return call.narrowed(row.op("Pad", pads), "dY")
 
 
 def _places(call: Call, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:
@@ -216,7 +229,8 @@ def _slice_grad(call: Call) -> Tensor:
         raise call.refuse(f"axes {axes} of {len(sizes)}")
     is_known = found is not None and dims.is_static((*found, *(sizes[axis] for axis in axes)))
     if not is_known and set(steps) == {1}:
-        return _padded_to_shape(call, {axis % len(sizes): start for axis, start in zip(axes, starts, strict=True)})
+        [source] = call.widened("dY")
+        return _padded_to_shape(call, {axis % len(sizes): at for axis, at in zip(axes, starts, strict=True)}, source)
     ends = call.integers("ends") or []
     pads, scattered = [0] * (2 * len(sizes)), []
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
@@ -237,10 +251,9 @@ def _slice_grad(call: Call) -> Tensor:
     return call.narrowed(source.op("Pad", pads), "dY")
 
 
-def _padded_to_shape(call: Call, starts: Mapping[int, int]) -> Tensor:
-    """DY behind the rows before the starts, by axis, and before as many as are left of the shape."""
-    shape, [source] = call.tensor("shape"), call.widened("dY")
-    rows = []
+def _padded_to_shape(call: Call, starts: Mapping[int, int], source: Tensor) -> Tensor:
+    """Values behind the rows before the starts, by axis, and before as many as are left of the shape."""
+    shape, rows = call.tensor("shape"), []
     for axis in range(call.count("shape", 0)):
         start, size = starts.get(axis, 0), shape.op("Slice", [axis], [axis + 1])
         if start > 0:

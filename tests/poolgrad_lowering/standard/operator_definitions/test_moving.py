@@ -21,6 +21,7 @@ from tests.poolgrad_lowering.standard.operator_definitions.cases import (
     integers,
     ints,
     normal,
+    one_node,
     prepared,
 )
 from tests.poolgrad_lowering.standard.standard_models import Array, assert_close
@@ -93,6 +94,22 @@ def test_gather_grad(  # noqa: PLR0917 - what is varied
     feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
     expected = {"dX": oracle.gather_grad(shape, indices, dy, at)}
     check("GatherGrad", feeds, expected, dtype=dtype, constants=["shape"] if known else [], axis=axis, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("place", [0, 2, -1, -3])
+def test_gather_grad_of_one_place(place: int, axis: int, known: bool, opset: int) -> None:
+    shape, at = (3, 4, 5), axis % 3
+    dy = normal(*shape[:at], *shape[at + 1 :])
+    feeds = {"shape": ints(*shape), "indices": np.array(place), "dY": dy}
+    expected = {"dX": oracle.gather_grad(shape, feeds["indices"], dy, at)}
+    names = ["shape", "indices"] if known else ["indices"]
+    check("GatherGrad", feeds, expected, constants=names, axis=axis, opset=opset)
+    model = one_node("GatherGrad", feeds, {"dX": np.zeros(shape, F32)}, axis=axis, constants=names)
+    written = {node.op_type for node in prepared(model).graph.node}
+    assert not written & {"MatMul", "ScatterElements"}
 
 
 def test_gather_grad_of_int32_indices() -> None:
