@@ -188,21 +188,28 @@ def _gather_elements_grad(call: Call) -> Tensor:
 
 
 def _by_places(call: Call, dy: Tensor) -> Tensor | None:
-    """For each place on the axis, the sum of dY where the index is that place.
+    """For each place on the axis, the sum of dY where the index is that place, and zeros behind it on other axes.
 
-    None where the indices are not known to have the sizes of the result on all other axes.
+    None where it is not known how much smaller the indices are than the result on all other axes.
     """
     axis = call.axis(call.rank("indices"), 0)
     shape, indices = call.facts.integers(call.operand("shape")), call.shape("indices")
-    if shape is None or (*shape[:axis], *shape[axis + 1 :]) != (*indices[:axis], *indices[axis + 1 :]):
+    if shape is None:
         return None
+    pads = [0] * (2 * len(shape))
+    for at, (whole, part) in enumerate(zip(shape, indices, strict=True)):
+        if at != axis and whole != part:
+            if whole.static is None or part.static is None:
+                return None
+            pads[len(shape) + at] = whole.static - part.static
     call.require_few(dims.size([shape[axis], *indices]).static or 0)
     extent = call.tensor("shape").op("Slice", [axis], [axis + 1]).reshape([])
     places = call.constant(0).op("Range", extent, np.array(1)).reshape([-1] + [1] * (len(shape) - axis))
     long = call.tensor("indices").cast(TensorProto.INT64)
     inside = long.op("Less", 0).op("Where", long + extent, long).unsqueeze([axis])
     rows = dy.unsqueeze([axis])
-    return where(places.op("Equal", inside), rows, rows.constant(0.0)).reduced("ReduceSum", [axis + 1])
+    sums = where(places.op("Equal", inside), rows, rows.constant(0.0)).reduced("ReduceSum", [axis + 1])
+    return sums.op("Pad", pads) if any(pads) else sums
 
 
 @defines("GatherNDGrad", "slices of dY added onto zeros at the indices")
