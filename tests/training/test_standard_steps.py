@@ -195,7 +195,8 @@ def test_zeros_that_are_exchanged_or_not_read_are_found() -> None:
 def test_parts_of_which_one_is_zeros_are_proven() -> None:
     """As the gradients of the outputs of experts, of which no row takes one."""
     original = onnx.parser.parse_model(
-        f"{TRAINING} g (float[2,2] x) => (float[2,1] a, float[2,1] b) <float[1,2] taken = {{0,1}}, int64[2] one = {{1,1}}>"
+        f"{TRAINING} g (float[2,2] x) => (float[2,1] a, float[2,1] b)"
+        " <float[1,2] taken = {0,1}, int64[2] one = {1,1}>"
         " { d = Mul(x, taken) a, b = com.microsoft.SplitTraining <axis = 1> (d, one) }"
     )
     lowered = lower(original, standard=True).model
