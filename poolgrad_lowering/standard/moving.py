@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
@@ -89,46 +90,50 @@ def _gather_grad(call: Call) -> Tensor:
     return _added_rows(call, call.tensor("indices"), call.shape("indices"))
 
 
-def _added_rows(call: Call, indices: Tensor, known_indices: Shape) -> Tensor:
-    """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
-    rank, shape = call.count("shape", 0), call.tensor("shape")
-    axis = call.axis(rank, 0)
-    base, rows = _addends(call)
-    known = call.facts.integers(call.operand("shape"))
-    sizes = [None] * rank if known is None else [dim.static for dim in known]
+def _added_rows(call: Call, indices: Tensor, known: Shape) -> Tensor:
+    """Rows of dY added onto zeros at indices, of which the shape is known, with the axes of these as one."""
+    shape, rank = call.facts.integers(call.operand("shape")), call.count("shape", 0)
+    axis, (base, dy) = call.axis(rank, 0), _addends(call)
+    sizes = [None] * rank if shape is None else [dim.static for dim in shape]
     if 0 in sizes:
         return call.narrowed(base, "dY")
-    number = call.facts.integers(call.operand("indices")) if not known_indices else None
-    if number is not None and (place := number[0].static) is not None:
-        return _at_place(call, rows.unsqueeze([axis]), axis, place, sizes)
-    row = [1 if number == axis else size for number, size in enumerate(sizes)]
-    fixed = [size for size in row if size is not None]
-    is_fixed = len(fixed) == rank
-    before, after = shape.op("Slice", [0], [axis]), shape.op("Slice", [axis + 1], [rank])
-    if not known_indices:
-        rows = rows.unsqueeze([axis])
-    elif is_fixed and len(known_indices) > 1:
-        rows = rows.reshape([*fixed[:axis], -1, *fixed[axis + 1 :]])
-    elif len(known_indices) > 1:
-        # -1 stands for the number of indices, but another size may be 0, which leaves it open.
-        counts = call.node.scope.opset >= RESHAPE_TO_ZERO
-        count = indices.op("Size").reshape([1]) if counts else call.constant([-1])
-        rows_shape = joined([before, count, after], 0)
-        rows = rows.op("Reshape", rows_shape, **({"allowzero": 1} if counts else {}))
-    adds = {"reduction": "add"}
+    numbers = None if known else call.facts.integers(call.operand("indices"))
+    if numbers is not None and (place := numbers[0].static) is not None:
+        return _at_place(call, dy.unsqueeze([axis]), axis, place, sizes)
+    row = [1 if at == axis else size for at, size in enumerate(sizes)]
+    rows = _in_a_row(call, dy, indices, axis, row) if len(known) > 1 else dy if known else dy.unsqueeze([axis])
+    reduction: dict[str, Any] = {"reduction": "add"}
     if call.node.scope.opset < SCATTER_THAT_ADDS:
-        count, extent, adds = dims.size(known_indices).static, sizes[axis], {}
-        if extent is None or (_USUAL_INDICES if count is None else count) > extent:
+        count, extent = dims.size(known).static, sizes[axis]
+        if extent is None or (count or _USUAL_INDICES) > extent:
             call.require_few((count or 0) * (extent or 0))
             return call.narrowed(_by_one_hot(call, indices, rows, rank, axis), "dY")
         call.require_few((count or 0) ** 2)
-        rows = _with_equal_rows(call, indices, rows, rank, axis)
-    column = indices.reshape([1 if number != axis else -1 for number in range(rank)])
-    if is_fixed:
+        rows, reduction = _with_equal_rows(call, indices, rows, rank, axis), {}
+    column = indices.reshape([-1 if at == axis else 1 for at in range(rank)])
+    fixed = [size for size in row if size is not None]
+    if len(fixed) == rank:
         positions = column.op("Expand", fixed)
     else:  # onnxruntime does not expand 1 to 0
-        positions = column + zeros(joined([before, call.constant([1]), after], 0), call.element_type("indices"))
-    return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, **adds), "dY")
+        positions = column + zeros(_sizes_with(call, axis, call.constant([1])), call.element_type("indices"))
+    return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, **reduction), "dY")
+
+
+def _in_a_row(call: Call, dy: Tensor, indices: Tensor, axis: int, row: Sequence[int | None]) -> Tensor:
+    """DY with the axes of the indices, several of them from an axis on, as one."""
+    fixed = [size for size in row if size is not None]
+    if len(fixed) == len(row):
+        return dy.reshape([*fixed[:axis], -1, *fixed[axis + 1 :]])
+    # -1 stands for the number of indices, but another size may be 0, which leaves it open.
+    if call.node.scope.opset < RESHAPE_TO_ZERO:
+        return dy.op("Reshape", _sizes_with(call, axis, call.constant([-1])))
+    return dy.op("Reshape", _sizes_with(call, axis, indices.op("Size").reshape([1])), allowzero=1)
+
+
+def _sizes_with(call: Call, axis: int, size: Tensor) -> Tensor:
+    """The operand `shape` with another size on an axis."""
+    shape, rank = call.tensor("shape"), call.count("shape", 0)
+    return joined([shape.op("Slice", [0], [axis]), size, shape.op("Slice", [axis + 1], [rank])], 0)
 
 
 def _at_place(call: Call, row: Tensor, axis: int, place: int, sizes: Sequence[int | None]) -> Tensor:
