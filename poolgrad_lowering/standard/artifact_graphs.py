@@ -14,9 +14,10 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
-from poolgrad_lowering.model.ir.dims import differ
+from poolgrad_lowering.model.ir.dims import Shape, differ
 from poolgrad_lowering.model.ir.graphs import names_read, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex
+from poolgrad_lowering.model.ir.scopes import Node
 from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer
 
 ACCUMULATOR = "InPlaceAccumulatorV2"
@@ -31,8 +32,6 @@ _ATTRIBUTES = {
     **dict.fromkeys(_CLIPS, _CLIP_ATTRIBUTES),
 }
 """The attributes of the operators of an optimizer model, with their types."""
-_IMAGES = 3
-"""The least rank of scores with classes on axis 1 and one class for each place."""
 
 
 class Update(NamedTuple):
@@ -126,20 +125,33 @@ def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> 
 def correct_labels(index: ModelIndex) -> bool:
     """Declare the labels of a cross entropy with the sizes of the scores without their classes; return if any were not.
 
-    `generate_artifacts` declares those of a segmentation as the scores without the last size. The model is changed in
-    place, and `index` is not valid afterwards if it was.
+    `generate_artifacts` declares those of a segmentation as the scores without the last size, and names sizes that
+    onnxruntime does not infer. The model is changed in place, and `index` is not valid afterwards if it was.
     """
     facts, scope, found = Facts(index), index.scopes[0], False
     for position in scope.by_op.get(("", "SoftmaxCrossEntropyLoss"), ()):
-        scores, labels = (scope.node(position).input(number) for number in range(2))
-        shape, stated = facts.shape(scores), None if labels is None else facts.declared_shape(labels)
-        if labels is None or shape is None or stated is None or len(stated) != len(shape) - 1 or len(shape) < _IMAGES:
+        node = scope.node(position)
+        labels, shapes = node.input(1), _shapes_of_scores(facts, node)
+        given = next((value for value in index.model.graph.input if labels and value.name == labels.name), None)
+        stated = None if labels is None else facts.declared_shape(labels)
+        if given is None or stated is None or not shapes or len(stated) + 1 != len(shapes[0]):
             continue
-        wanted = (shape[0], *shape[2:])
-        given = next((value for value in index.model.graph.input if value.name == labels.name), None)
-        if given is not None and stated != wanted and (stated == shape[:-1] or differ(stated, wanted)):
-            sizes = [None if is_opaque(dim) else dim.static if dim.static is not None else str(dim) for dim in wanted]
+        sizes = zip(*shapes, strict=True)
+        batch, _, *places = (min(known, key=lambda dim: (dim.static is None, is_opaque(dim))) for known in sizes)
+        wanted = (batch, *places)
+        if not differ(stated, wanted) and all(stated != shape[:-1] or stated == wanted for shape in shapes):
+            wanted = tuple(own if is_opaque(dim) else dim for own, dim in zip(stated, wanted, strict=True))
+        if stated != wanted:
+            written = [None if is_opaque(dim) else dim.static if dim.static is not None else str(dim) for dim in wanted]
             kind = given.type.tensor_type.elem_type
-            given.CopyFrom(helper.make_tensor_value_info(given.name, kind, sizes))
+            given.CopyFrom(helper.make_tensor_value_info(given.name, kind, written))
             found = True
     return found
+
+
+def _shapes_of_scores(facts: Facts, loss: Node) -> list[Shape]:
+    """Return what is known of the shape of a loss's scores: theirs, and what is declared for their logarithms."""
+    scores, logarithms = loss.input(0), loss.output(1)
+    own, declared = facts.shape(scores), None if logarithms is None else facts.declared_shape(logarithms)
+    shapes = [shape for shape in (own, declared) if shape is not None]
+    return [shape for shape in shapes if len(shape) == len(shapes[0])]

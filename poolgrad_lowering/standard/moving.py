@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
@@ -13,6 +14,7 @@ from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.model.ir import dims
 from poolgrad_lowering.model.ir.bodies import Tensor, joined, where, zeros
+from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Call, defines
 
@@ -79,58 +81,105 @@ def _addends(call: Call) -> tuple[Tensor, Tensor]:
     return zeros(call.tensor("shape"), kind if kind in _ADDED else TensorProto.FLOAT), dy
 
 
+_USUAL_INDICES = 1024
+"""The number of indices with which a symbolic one is compared."""
+
+
 @defines("GatherGrad", "rows of dY added onto zeros at the indices")
 def _gather_grad(call: Call) -> Tensor:
-    """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
-    rank, shape, indices = call.count("shape", 0), call.tensor("shape"), call.tensor("indices")
-    axis = call.axis(rank, 0)
-    base, rows = _addends(call)
-    known = call.facts.integers(call.operand("shape"))
-    sizes = [None] * rank if known is None else [dim.static for dim in known]
+    return _added_rows(call, call.tensor("indices"), call.shape("indices"))
+
+
+def _added_rows(call: Call, indices: Tensor, known: Shape) -> Tensor:
+    """Rows of dY added onto zeros at indices, of which the shape is known, with the axes of these as one."""
+    shape, rank = call.facts.integers(call.operand("shape")), call.count("shape", 0)
+    axis, (base, dy) = call.axis(rank, 0), _addends(call)
+    sizes = [None] * rank if shape is None else [dim.static for dim in shape]
     if 0 in sizes:
         return call.narrowed(base, "dY")
-    row = [1 if number == axis else size for number, size in enumerate(sizes)]
-    fixed = [size for size in row if size is not None]
-    is_fixed = len(fixed) == rank
-    if call.rank("indices") == 0:
-        rows = rows.unsqueeze([axis])
-    elif is_fixed and call.rank("indices") > 1:
-        rows = rows.reshape([*fixed[:axis], -1, *fixed[axis + 1 :]])
-    elif call.rank("indices") > 1:
-        # -1 stands for the number of indices, but another size may be 0, which leaves it open.
-        counts = call.node.scope.opset >= RESHAPE_TO_ZERO
-        before, after = shape.op("Slice", [0], [axis]), shape.op("Slice", [axis + 1], [rank])
-        count = indices.op("Size").reshape([1]) if counts else call.constant([-1])
-        rows_shape = joined([before, count, after], 0)
-        rows = rows.op("Reshape", rows_shape, **({"allowzero": 1} if counts else {}))
+    numbers = None if known else call.facts.integers(call.operand("indices"))
+    if numbers is not None and (place := numbers[0].static) is not None:
+        return _at_place(call, dy.unsqueeze([axis]), axis, place, sizes)
+    row = [1 if at == axis else size for at, size in enumerate(sizes)]
+    rows = _in_a_row(call, dy, indices, axis, row) if len(known) > 1 else dy if known else dy.unsqueeze([axis])
+    reduction: dict[str, Any] = {"reduction": "add"}
     if call.node.scope.opset < SCATTER_THAT_ADDS:
-        return call.narrowed(_by_one_hot(call, rows, rank, axis), "dY")
-    column = indices.reshape([1 if number != axis else -1 for number in range(rank)])
-    if is_fixed:
+        count, extent = dims.size(known).static, sizes[axis]
+        if extent is None or (count or _USUAL_INDICES) > extent:
+            call.require_few((count or 0) * (extent or 0))
+            return call.narrowed(_by_one_hot(call, indices, rows, rank, axis), "dY")
+        call.require_few((count or 0) ** 2)
+        rows, reduction = _with_equal_rows(call, indices, rows, rank, axis), {}
+    column = indices.reshape([-1 if at == axis else 1 for at in range(rank)])
+    fixed = [size for size in row if size is not None]
+    if len(fixed) == rank:
         positions = column.op("Expand", fixed)
     else:  # onnxruntime does not expand 1 to 0
-        positions = column + zeros(rows.op("Shape"), call.element_type("indices"))
-    return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, reduction="add"), "dY")
+        positions = column + zeros(_sizes_with(call, axis, call.constant([1])), call.element_type("indices"))
+    return call.narrowed(base.op("ScatterElements", positions, rows, axis=axis, **reduction), "dY")
 
 
-def _by_one_hot(call: Call, rows: Tensor, rank: int, axis: int) -> Tensor:
+def _in_a_row(call: Call, dy: Tensor, indices: Tensor, axis: int, row: Sequence[int | None]) -> Tensor:
+    """DY with the axes of the indices, several of them from an axis on, as one."""
+    fixed = [size for size in row if size is not None]
+    if len(fixed) == len(row):
+        return dy.reshape([*fixed[:axis], -1, *fixed[axis + 1 :]])
+    # -1 stands for the number of indices, but another size may be 0, which leaves it open.
+    if call.node.scope.opset < RESHAPE_TO_ZERO:
+        return dy.op("Reshape", _sizes_with(call, axis, call.constant([-1])))
+    return dy.op("Reshape", _sizes_with(call, axis, indices.op("Size").reshape([1])), allowzero=1)
+
+
+def _sizes_with(call: Call, axis: int, size: Tensor) -> Tensor:
+    """The operand `shape` with another size on an axis."""
+    shape, rank = call.tensor("shape"), call.count("shape", 0)
+    return joined([shape.op("Slice", [0], [axis]), size, shape.op("Slice", [axis + 1], [rank])], 0)
+
+
+def _at_place(call: Call, row: Tensor, axis: int, place: int, sizes: Sequence[int | None]) -> Tensor:
+    """A row of an axis with zeros around it."""
+    extent = sizes[axis]
+    if extent is None:
+        return _padded_to_shape(call, {axis: place}, row)
+    pads = [0] * (2 * len(sizes))
+    pads[axis], pads[len(sizes) + axis] = place % extent, extent - 1 - place % extent
+    return call.narrowed(row.op("Pad", pads), "dY")
+
+
+def _places(call: Call, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The indices from 0 on, as a row, and the extent of the axis, which is a vector."""
+    extent = call.tensor("shape").op("Slice", [axis], [axis + 1])
+    long = indices.reshape([1, -1]).cast(TensorProto.INT64)
+    return long.op("Less", 0).op("Where", long + extent, long), extent
+
+
+def _by_one_hot(call: Call, indices: Tensor, rows: Tensor, rank: int, axis: int) -> Tensor:
     """A product with a matrix that is 1 where a row has an index: (axis, number of indices) by the rows.
 
     An infinity or NaN in dY is also in the other rows of its column, since its product with 0 is NaN.
     """
-    shape, indices = call.facts.integers(call.operand("shape")), call.facts.shape(call.operand("indices"))
-    count = None if shape is None or indices is None else dims.size([shape[axis], *indices]).static
-    call.require_few(count or 0)
+    places, extent = _places(call, indices, axis)
+    upright = call.constant(0).op("Range", extent.reshape([]), np.array(1)).reshape([-1, 1])
+    return _summed(upright.op("Equal", places), extent, rows, rank, axis)
+
+
+def _with_equal_rows(call: Call, indices: Tensor, rows: Tensor, rank: int, axis: int) -> Tensor:
+    """For each row the sum of all rows of its index, by a product with a matrix that is 1 where two have the same one.
+
+    Scattered without a reduction, each of them writes the same. Infinities and NaN spread as in `_by_one_hot`.
+    """
+    places, _ = _places(call, indices, axis)
+    return _summed(
+        places.transpose([1, 0]).op("Equal", places), places.op("Shape").op("Slice", [1], [2]), rows, rank, axis
+    )
+
+
+def _summed(matrix: Tensor, count: Tensor, rows: Tensor, rank: int, axis: int) -> Tensor:
+    """A matrix of flags by the rows along an axis, of which there are `count` then, as a vector."""
     order = [axis, *(number for number in range(rank) if number != axis)]
-    extent = call.tensor("shape").op("Slice", [axis], [axis + 1])
-    extent_number = extent.reshape([])
-    upright = call.constant(0).op("Range", extent_number, np.array(1)).reshape([-1, 1])
-    long = call.tensor("indices").reshape([1, -1]).cast(TensorProto.INT64)
-    places = long.op("Less", 0).op("Where", long + extent_number, long)
-    matrix = upright.op("Equal", places).cast(rows.element_type)
     leading = rows.transpose(order)
-    sums = matrix @ leading.op("Flatten", axis=1)
-    whole_shape = joined([extent, leading.op("Shape").op("Slice", [1], [rank])], 0)
+    sums = matrix.cast(rows.element_type) @ leading.op("Flatten", axis=1)
+    whole_shape = joined([count, leading.op("Shape").op("Slice", [1], [rank])], 0)
     return sums.op("Reshape", whole_shape, allowzero=1).transpose(map(order.index, range(rank)))
 
 
@@ -144,27 +193,37 @@ def _gather_elements_grad(call: Call) -> Tensor:
 
 
 def _by_places(call: Call, dy: Tensor) -> Tensor | None:
-    """For each place on the axis, the sum of dY where the index is that place.
+    """For each place on the axis, the sum of dY where the index is that place, and zeros behind it on other axes.
 
-    None where the indices are not known to have the sizes of the result on all other axes.
+    None where it is not known how much smaller the indices are than the result on all other axes.
     """
     axis = call.axis(call.rank("indices"), 0)
     shape, indices = call.facts.integers(call.operand("shape")), call.shape("indices")
-    if shape is None or (*shape[:axis], *shape[axis + 1 :]) != (*indices[:axis], *indices[axis + 1 :]):
+    if shape is None:
         return None
+    pads = [0] * (2 * len(shape))
+    for at, (whole, part) in enumerate(zip(shape, indices, strict=True)):
+        if at != axis and whole != part:
+            if whole.static is None or part.static is None:
+                return None
+            pads[len(shape) + at] = whole.static - part.static
     call.require_few(dims.size([shape[axis], *indices]).static or 0)
     extent = call.tensor("shape").op("Slice", [axis], [axis + 1]).reshape([])
     places = call.constant(0).op("Range", extent, np.array(1)).reshape([-1] + [1] * (len(shape) - axis))
     long = call.tensor("indices").cast(TensorProto.INT64)
     inside = long.op("Less", 0).op("Where", long + extent, long).unsqueeze([axis])
     rows = dy.unsqueeze([axis])
-    return where(places.op("Equal", inside), rows, rows.constant(0.0)).reduced("ReduceSum", [axis + 1])
+    sums = where(places.op("Equal", inside), rows, rows.constant(0.0)).reduced("ReduceSum", [axis + 1])
+    return sums.op("Pad", pads) if any(pads) else sums
 
 
 @defines("GatherNDGrad", "slices of dY added onto zeros at the indices")
 def _gather_nd_grad(call: Call) -> Tensor:
     if call.attribute("batch_dims", 0):
         raise call.refuse("batch_dims")
+    *places, depth = call.shape("indices")
+    if depth.static == 1:
+        return _added_rows(call, call.tensor("indices").op("Squeeze", [-1]), tuple(places))
     base, dy = _addends(call)
     return call.narrowed(base.op("ScatterND", call.tensor("indices"), dy, reduction="add"), "dY")
 
@@ -182,7 +241,8 @@ def _slice_grad(call: Call) -> Tensor:
         raise call.refuse(f"axes {axes} of {len(sizes)}")
     is_known = found is not None and dims.is_static((*found, *(sizes[axis] for axis in axes)))
     if not is_known and set(steps) == {1}:
-        return _padded_to_shape(call, {axis % len(sizes): start for axis, start in zip(axes, starts, strict=True)})
+        [source] = call.widened("dY")
+        return _padded_to_shape(call, {axis % len(sizes): at for axis, at in zip(axes, starts, strict=True)}, source)
     ends = call.integers("ends") or []
     pads, scattered = [0] * (2 * len(sizes)), []
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
@@ -203,10 +263,9 @@ def _slice_grad(call: Call) -> Tensor:
     return call.narrowed(source.op("Pad", pads), "dY")
 
 
-def _padded_to_shape(call: Call, starts: Mapping[int, int]) -> Tensor:
-    """DY behind the rows before the starts, by axis, and before as many as are left of the shape."""
-    shape, [source] = call.tensor("shape"), call.widened("dY")
-    rows = []
+def _padded_to_shape(call: Call, starts: Mapping[int, int], source: Tensor) -> Tensor:
+    """Values behind the rows before the starts, by axis, and before as many as are left of the shape."""
+    shape, rows = call.tensor("shape"), []
     for axis in range(call.count("shape", 0)):
         start, size = starts.get(axis, 0), shape.op("Slice", [axis], [axis + 1])
         if start > 0:

@@ -16,7 +16,7 @@ from poolgrad_lowering.model.facts.known import Known, axis_in, need, require, s
 from poolgrad_lowering.model.facts.shape_rules import dims_taken
 from poolgrad_lowering.model.facts.slices import slice_ranges
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
-from poolgrad_lowering.model.ir.dims import Shape, size, static_dims
+from poolgrad_lowering.model.ir.dims import Dim, Shape, size, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
 
 _INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 2**63}
@@ -111,6 +111,29 @@ def _int_maximum(known: Known, node: Node) -> Shape:
     return tuple(max(dims, key=lambda dim: dim.coefficient) for dims in pairs)
 
 
+def _int_where(known: Known, node: Node) -> Shape:
+    """Return the elements that a comparison of vectors selects; where it is not decided, both must be the same.
+
+    Exporters write sizes of an Expand so, in which -1 stands for 1.
+    """
+    compared = need(need(node.input(0)).producer)
+    require(compared.is_a("Equal"))
+    vectors = [need(known.integers(operand)) for operand in (*compared.inputs, *node.inputs[1:])]
+    count = max(map(len, vectors))
+    require(all(len(vector) in (1, count) for vector in vectors))
+    rows = zip(*(vector if len(vector) == count else vector * count for vector in vectors), strict=True)
+    return tuple(_selected(*row) for row in rows)
+
+
+def _selected(left: Dim, right: Dim, where_equal: Dim, where_not: Dim) -> Dim:
+    """Return one of two elements, the first if left = right. A symbol is a size, which is not negative."""
+    if left == right or where_equal == where_not:
+        return where_equal
+    (low, high), numbers = sorted((left, right)), {left.static, right.static} - {None}
+    require(len(numbers) == 2 or (numbers and low.coefficient < 0 < high.coefficient))
+    return where_not
+
+
 def _int_product(known: Known, node: Node) -> Shape:
     kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
     require(len(node.inputs) == 1 and attribute(node, "axes") in (None, [0]) and not kept)
@@ -152,6 +175,7 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     "Size": lambda known, node: (size(need(known.shape(node.input(0)))),),
     "Slice": _int_slice,
     "Unsqueeze": _int_unsqueeze,
+    "Where": _int_where,
 }
 
 _CONCAT_TRAINING = ("com.microsoft", "ConcatTraining")

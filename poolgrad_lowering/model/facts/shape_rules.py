@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, static_integers
+from poolgrad_lowering.model.facts.known import Known, axis_in, need, opaque, require, sizes_in, static_integers
 from poolgrad_lowering.model.facts.slices import sliced
 from poolgrad_lowering.model.ir.attributes import attribute, boolean, integer, integers
-from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size
+from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, size, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import PoolAttributes, pooled_sizes
 
@@ -120,6 +120,10 @@ def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -
     return tuple(dims)
 
 
+def _expand(known: Known, node: Node, value: Value) -> Shape | None:
+    return common_shape(value, known.shape(node.input(0)), sizes_in(known, node.input(1), value))
+
+
 def _convolved(known: Known, node: Node, value: Value) -> Shape:
     source, weights = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
     window = need(known.pool(node))  # onnx infers the shape of one without kernel_shape
@@ -207,6 +211,24 @@ def _resize(known: Known, node: Node, value: Value) -> Shape:
     return tuple(map(scaled, range(len(source)), source, scales))
 
 
+def split(known: Known, node: Node, value: Value) -> Shape:
+    """Return the shape of a part of a Split: of a given size, or one of equal ones; the last may be smaller."""
+    source, outputs = need(known.shape(node.input(0))), list(node.proto.output)
+    number, axis = outputs.index(value.name), axis_in(node, len(source), 0)
+    given = integers(node, "split")
+    lengths, extent = static_dims(given) if given else known.integers(node.input(1)), source[axis]
+    if lengths is not None and number < len(lengths):
+        length: Dim | None = lengths[number]
+    elif node.input(1) is not None:
+        length = None
+    elif extent.static is not None:
+        most = -(-extent.static // len(outputs))
+        length = Dim(max(min(most, extent.static - number * most), 0))
+    else:
+        length = extent.divided_by(Dim(len(outputs)))
+    return (*source[:axis], opaque(value, axis) if length is None else length, *source[axis + 1 :])
+
+
 def _tile(known: Known, node: Node, _: Value) -> Shape:
     source, repeats = need(known.shape(node.input(0))), need(known.integers(node.input(1)))
     require(len(source) == len(repeats))
@@ -276,7 +298,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Conv": _convolved,
     "ConvTranspose": _transposed_convolution,
     "DepthToSpace": _blocks,
-    "Expand": lambda known, node, value: common_shape(value, known.shape(node.input(0)), known.integers(node.input(1))),
+    "Expand": _expand,
     "Flatten": _flatten,
     "Gather": gathered,
     "GatherElements": lambda known, node, _: known.shape(node.input(1)),
@@ -287,6 +309,7 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Shape": lambda known, node, _: (Dim(len(need(dims_taken(known, node)))),),
     "Slice": sliced,
     "SpaceToDepth": _blocks,
+    "Split": split,
     "Squeeze": _squeeze,
     "Tile": _tile,
     "TopK": _top_k,

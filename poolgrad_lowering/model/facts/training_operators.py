@@ -206,20 +206,6 @@ def _reduced(known: Known, node: Node, _: Value) -> Shape:
     return tuple(Dim(1) if axis in gone else dim for axis, dim in enumerate(x) if keep or axis not in gone)
 
 
-def _split(known: Known, node: Node, value: Value) -> Shape:
-    x, lengths = need(known.shape(node.input(0))), known.integers(node.input(1))
-    number, axis = node.outputs.index(value), axis_in(node, len(x), 0)
-    extent, count = x[axis].static, len(node.outputs)
-    if lengths is not None and number < len(lengths):
-        length = lengths[number]
-    elif node.input(1) is None and extent is not None:
-        chunk = -(-extent // count)
-        length = Dim(max(min(chunk, extent - number * chunk), 0))
-    else:
-        length = opaque(value, axis)
-    return (*x[:axis], length, *x[axis + 1 :])
-
-
 def _unpadded(known: Known, node: Node, _: Value) -> Shape:
     x, places = need(known.shape(node.input(0))), need(known.shape(node.input(1)))
     return (*places, *x[2:])
@@ -351,7 +337,7 @@ _OF_ONNXRUNTIME = {
     "SoftmaxCrossEntropyLossInternalGrad": _row(
         "dY log_prob label weight ignore_index bias", "dX", "log_prob", "log_prob"
     ),
-    "SplitTraining": _row("X split", "Y*", (_split,)),
+    "SplitTraining": _row("X split", "Y*", (shape_rules.split,)),
     "Trilu": _row("X k", "Y", "X"),
 }
 """Rows by the names of their operators."""

@@ -7,8 +7,8 @@ operator is then run alone on these operands, by onnxruntime's own kernel where 
 one: that is onnxruntime-training. Its kernel of `AveragePoolGrad` is wrong for dilations, `auto_pad` and three axes, so
 that operator runs in onnx's evaluator; that of `ConvGrad` ignores `auto_pad`, so the node gets pads. Operator and nodes
 are run once more alone, on other operands: smaller numbers, for which an epsilon counts, opposite flags, and labels of
-other classes. Where the results are 0 in the lowered model, they run alone both times, with random numbers for the
-operands that are 0.
+other classes. Where a result is 0 in the lowered model, they run alone both times, with random numbers for the elements
+of operands that are 0.
 """
 
 from __future__ import annotations
@@ -175,8 +175,9 @@ class _Comparison:
             random = np.random.default_rng(0)  # other numbers for each: a definition may take one operand for another
             for value in sorted(given.keys() - self._run.stored.keys()):
                 array = given[value]
-                if array.size > 1 and _is_dead(array):
-                    given[value] = random.standard_normal(array.shape).astype(array.dtype)
+                if array.size > 1 and array.dtype.kind not in "biu":
+                    drawn = random.standard_normal(array.shape).astype(array.dtype)
+                    given[value] = drawn if _is_dead(array) else np.where(array == 0, drawn, array)
             first = self._compare_alone(read, given)
         if first is None:
             what = f"'{next(iter(self._results))}' is 0 or not finite with the inputs drawn"

@@ -17,7 +17,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto,
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.protos import all_nodes, replace_entries, subgraphs
-from poolgrad_lowering.verification.graph.types import HALVES
+from poolgrad_lowering.verification.graph.types import HALVES, factors_of
 from poolgrad_lowering.verification.outside.fields import initializers_as_inputs, with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.running.compare import ERRORS, compare, relative_error
@@ -265,7 +265,9 @@ def _symbols(model: ModelProto) -> tuple[int, ...]:
 
 
 def _sizes(shape: Iterable[TensorShapeProto.Dimension], symbol: int) -> list[int]:
-    return [dim.dim_value if dim.HasField("dim_value") else symbol for dim in shape]
+    """Return the sizes of a shape in which each symbol is this number; one may be a product such as `16*N`."""
+    factors = [[dim.dim_value] if dim.HasField("dim_value") else factors_of(dim.dim_param) for dim in shape]
+    return [math.prod(of if isinstance(of, int) else symbol for of in each) for each in factors]
 
 
 def _feeds(model: ModelProto, symbol: int, seed: int) -> dict[str, AnyArray]:

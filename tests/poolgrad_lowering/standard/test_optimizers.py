@@ -103,7 +103,7 @@ def test_adamw_is_its_definition(mode: AdamW, step: int) -> None:
         ("N,1,5,6", "N,5,5", ["N", 5, 6]),
         ("2,1,8,8,4", "2,5,8,8", [2, 8, 8, 4]),
         ("N,1,H,W", "N,5,H", ["N", "H", "W"]),
-        ("N,1,H,W", "N,a,b", ["N", "a", "b"]),  # another name is no contradiction
+        ("N,1,H,W", "N,a,b", ["N", "H", "W"]),
         ("N,1,8,6", "N,8,6", ["N", 8, 6]),
         ("N,1,8,6", "N", ["N"]),  # of another rank: left to the runtime
     ],
@@ -119,3 +119,36 @@ def test_labels_of_a_segmentation(scores: str, declared: str, expected: list[int
     sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
     assert sizes == expected
     assert not correct_labels(ModelIndex(model))
+
+
+@pytest.mark.parametrize(
+    ("logarithms", "declared", "expected"),
+    [
+        ("2,5,8,6", "2,5,8", [2, 8, 6]),
+        ("n,5,8,6", "n,5,8", ["n", 8, 6]),
+        ("n,5,h,w", "n,5,h", ["n", "h", "w"]),
+        ("n,5,h,w", "n,h,w", ["n", "h", "w"]),
+        ("n,5,8", "n,5,8", ["n", 5, 8]),  # of another rank than the scores
+    ],
+)
+def test_labels_of_scores_of_computed_sizes(logarithms: str, declared: str, expected: list[int | str]) -> None:
+    """As in evaluation models, where only the logarithms of the scores' softmax have sizes."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[n,5,4,3] x, int64[{declared}] labels, float[4] by)
+        => (float loss) <float[{logarithms}] logs> {{
+        s = Resize (x, , by) loss, logs = SoftmaxCrossEntropyLoss (s, labels) }}"""
+    )
+    assert correct_labels(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
+    sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
+    assert sizes == expected
+
+
+@pytest.mark.parametrize(("rows", "expected"), [("6,4", 12), ("N,4", "2*N")])
+def test_labels_of_scores_in_rows(rows: str, expected: int | str) -> None:
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[{rows}] x, int64[scores_dim_0] labels) => (float loss)
+        <int64[2] shape = {{-1,2}}> {{ s = Reshape (x, shape) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
+    )
+    assert correct_labels(ModelIndex(model))
+    [size] = model.graph.input[1].type.tensor_type.shape.dim
+    assert (size.dim_param or size.dim_value) == expected

@@ -56,6 +56,15 @@ CASES = [
     ("Slice", "s = Shape(X) Y = Slice<starts = [1], ends = [3]>(s)", 9),
     ("Squeeze", "s = Shape<end = 1>(X) Y = Squeeze(s)", 16),
     ("Unsqueeze", "s = Size(X) a = Constant<value_ints = [0]>() Y = Unsqueeze(s, a)", 16),
+    (
+        "Where",
+        "n = Shape(X) a = Constant<value_ints = [0]>() u = Gather(n, a)"
+        " c = Constant<value_ints = [-1, 4]>() s = Concat<axis = 0>(u, c) m = Constant<value_ints = [-1, -1, -1]>()"
+        " o = Constant<value_ints = [1]>() e = Equal(s, m) Y = Where(e, o, s)",
+        16,
+    ),
+    ("Where", "s = Shape(X) e = Equal(s, s) c = Constant<value_int = 4>() Y = Where(e, c, s)", 16),
+    ("Where", "s = Shape(X) c = Constant<value_ints = [9]>() e = Equal(s, c) Y = Where(e, s, s)", 16),
 ]
 SPLITS = [
     ("s = Shape(X) Y, b = Split(s)", 16),
@@ -89,6 +98,8 @@ NOTHING = [
     ("s = Shape(X) Y, b = Split<axis = 1>(s)", 16),
     ("s = Shape(nobody) Y, b = Split(s)", 16),
     ("s = Shape(X) Y = Neg(s)", 16),
+    ("s = Shape(X) e = Greater(s, s) Y = Where(e, s, s)", 16),
+    ("s = Shape(X) c = Constant<value_ints = [2, 2]>() e = Equal(s, s) Y = Where(e, s, c)", 16),
     ("s = Shape(X) Y = other.Identity(s)", 16),
     ("c = Constant<value = int64[1, 2] {3, 4}>() Y = Identity(c)", 16),
     ("c = Constant<value_float = 3.0>() Y = Identity(c)", 16),
@@ -132,6 +143,19 @@ def test_the_larger_of_a_number_and_a_symbol_is_not_known() -> None:
     nodes = "s = Shape(X) c = Constant<value_ints = [1, 1, 1, 1]>() Y = Max(s, c)"
     assert known_integers(nodes, 16, "3,2,5,7") is not None
     assert known_integers(nodes, 16, "N,2,5,7") is None
+
+
+@pytest.mark.parametrize(
+    ("compared", "is_known"),
+    [("-1", True), ("0", False), ("3", False), ("-1 * N", False)],
+)
+def test_whether_a_size_is_another_number(compared: str, is_known: bool) -> None:
+    number, *symbol = compared.split(" * ")
+    factor = f"f = Constant<value_int = {number}>() n = Shape(X) c = Mul(f, n)"
+    given = factor if symbol else f"c = Constant<value_ints = [{number}]>()"
+    nodes = f"s = Shape(X) {given} o = Constant<value_int = 1>() e = Equal(s, c) Y = Where(e, o, s)"
+    assert known_integers(nodes, 16, "4,2,5,7") is not None
+    assert (known_integers(nodes, 16, "N,2,5,7") is not None) == is_known
 
 
 @pytest.mark.parametrize(("nodes", "opset"), SPLITS)

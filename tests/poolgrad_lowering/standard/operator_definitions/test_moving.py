@@ -21,6 +21,7 @@ from tests.poolgrad_lowering.standard.operator_definitions.cases import (
     integers,
     ints,
     normal,
+    one_node,
     prepared,
 )
 from tests.poolgrad_lowering.standard.standard_models import Array, assert_close
@@ -95,6 +96,22 @@ def test_gather_grad(  # noqa: PLR0917 - what is varied
     check("GatherGrad", feeds, expected, dtype=dtype, constants=["shape"] if known else [], axis=axis, opset=opset)
 
 
+@pytest.mark.parametrize("opset", [11, 18])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("place", [0, 2, -1, -3])
+def test_gather_grad_of_one_place(place: int, axis: int, known: bool, opset: int) -> None:
+    shape, at = (3, 4, 5), axis % 3
+    dy = normal(*shape[:at], *shape[at + 1 :])
+    feeds = {"shape": ints(*shape), "indices": np.array(place), "dY": dy}
+    expected = {"dX": oracle.gather_grad(shape, feeds["indices"], dy, at)}
+    names = ["shape", "indices"] if known else ["indices"]
+    check("GatherGrad", feeds, expected, constants=names, axis=axis, opset=opset)
+    model = one_node("GatherGrad", feeds, {"dX": np.zeros(shape, F32)}, axis=axis, constants=names)
+    written = {node.op_type for node in prepared(model).graph.node}
+    assert not written & {"MatMul", "ScatterElements"}
+
+
 def test_gather_grad_of_int32_indices() -> None:
     dy = normal(3, 4)
     feeds = {"shape": ints(5, 4), "indices": np.array([4, 0, 4], np.int32), "dY": dy}
@@ -107,15 +124,16 @@ def test_gather_grad_in_float16_adds_in_float32() -> None:
     check("GatherGrad", feeds, {"dX": np.array([4096, 0], F16)}, run=run_reference, axis=0)
 
 
-@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@pytest.mark.parametrize(("dtype", "opset"), [(F16, 18), (F32, 11), (F32, 15), (F32, 18), (F64, 18)])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_gather_elements_grad(axis: int, dtype: Any) -> None:
+def test_gather_elements_grad(axis: int, dtype: Any, opset: int) -> None:
     shape = (4, 5, 3)
     taken = tuple(7 if number == axis % 3 else size - 1 for number, size in enumerate(shape))
     dy, indices = normal(*taken, dtype=dtype), integers(-3, 3, *taken)
     feeds = {"dY": dy, "shape": ints(*shape), "indices": indices}
     expected = oracle.gather_elements_grad(dy, shape, indices, axis)
-    check("GatherElementsGrad", feeds, {"dX": expected}, dtype=dtype, axis=axis)
+    constants = ["shape"] if opset < 16 else []
+    check("GatherElementsGrad", feeds, {"dX": expected}, dtype=dtype, axis=axis, opset=opset, constants=constants)
 
 
 @pytest.mark.parametrize("opset", [11, 15])
@@ -153,6 +171,33 @@ def test_gather_nd_grad(depth: int, dtype: Any) -> None:
     dy = normal(5, 2, *shape[depth:], dtype=dtype)
     feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
     check("GatherNDGrad", feeds, {"dX": oracle.gather_nd_grad(shape, indices, dy)}, dtype=dtype)
+
+
+@pytest.mark.parametrize("places", [(2,), (3, 4)])  # fewer indices than rows, and more
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("opset", [11, 15])
+def test_gather_nd_grad_of_one_axis(opset: int, known: bool, places: tuple[int, ...]) -> None:
+    shape, indices = (5, 4, 2), integers(-5, 5, *places, 1)
+    dy = normal(*places, 4, 2)
+    feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
+    expected = {"dX": oracle.gather_nd_grad(shape, indices, dy)}
+    check("GatherNDGrad", feeds, expected, constants=["shape"] if known else [], opset=opset)
+
+
+@pytest.mark.parametrize("opset", [13, 15, 16])
+def test_gather_grad_of_a_large_embedding(opset: int) -> None:
+    """Below opset 16 no matrix has an element for each row and each index, whose number may be a symbol."""
+    model = parse(
+        """g (float[40000,3] w, int64[N,5] i, float[N,5,3] dY) => (float[40000,3] dX) {
+        s = Shape(w) dX = com.microsoft.GatherGrad <axis = 0> (s, i, dY) }""",
+        opset=opset,
+        imports='"com.microsoft": 1',
+    )
+    lowered = prepared(model)
+    assert "Range" not in [node.op_type for node in lowered.graph.node]
+    indices, dy = integers(-3, 3, 100, 5), normal(100, 5, 3)
+    found = run_ort(lowered, {"w": normal(40000, 3), "i": indices, "dY": dy})["dX"]
+    assert_close(found, oracle.gather_grad((40000, 3), indices, dy, 0), F32)
 
 
 LOWEST = -(2**63)
