@@ -49,7 +49,7 @@ def constant_value(facts: Facts, value: Value | None) -> Array | None:
 
 def _of_two(compute: Callable[[Array, Array], Array], known: Evaluation, node: Node) -> Array:
     """A binary operator on tensors of the same type, with broadcasting."""
-    left, right = need(known.value(node.input(0))), need(known.value(node.input(1)))
+    left, right = map(need, (known.value(node.input(0)), known.value(node.input(1))))
     require(left.dtype == right.dtype and left.dtype.kind in _NUMBERS)
     need(broadcast_shape(left.shape, right.shape))
     return compute(left, right)
@@ -85,7 +85,7 @@ def _cast(kinds: str, targets: Collection[int], known: Evaluation, node: Node) -
 
 def _range(known: Evaluation, node: Node) -> Array:
     """ONNX's Range of integers upwards, of constants alone: it is not elementwise."""
-    bounds = [need(constant_value(known.facts, node.input(position))) for position in range(3)]
+    bounds = [*map(need, [constant_value(known.facts, node.input(position)) for position in range(3)])]
     require(all(bound.dtype == np.int64 and bound.size == 1 for bound in bounds))
     start, end, step = map(int, bounds)
     require(step > 0 and is_affordable([len(range(start, end, step))]))
@@ -94,7 +94,7 @@ def _range(known: Evaluation, node: Node) -> Array:
 
 def _gather_elements(known: Evaluation, node: Node) -> Array:
     """ONNX's GatherElements from a constant; a gather from a computed tensor could change the order of its elements."""
-    data, positions = need(constant_value(known.facts, node.input(0))), need(known.value(node.input(1)))
+    data, positions = map(need, (constant_value(known.facts, node.input(0)), known.value(node.input(1))))
     axis = axis_in(node, data.ndim)
     require(positions.ndim == data.ndim and are_within(positions, data.shape[axis]))
     pairs = enumerate(zip(positions.shape, data.shape, strict=True))
@@ -103,8 +103,8 @@ def _gather_elements(known: Evaluation, node: Node) -> Array:
 
 
 def _expand(known: Evaluation, node: Node) -> Array:
-    data, target = need(known.value(node.input(0))), need(static_integers(known.facts, node, 1))
-    return np.broadcast_to(data, need(broadcast_shape(data.shape, tuple(target))))
+    target, data = static_integers(known.facts, node, 1), need(known.value(node.input(0)))
+    return np.broadcast_to(data, need(broadcast_shape(data.shape, tuple(need(target)))))
 
 
 _index_cast = partial(_cast, _NUMBERS, (TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64))
@@ -127,7 +127,7 @@ ARITHMETIC_RULES: dict[str, Rule] = {
 def _operands(known: Evaluation, node: Node, count: int | None = None) -> list[Array]:
     """All operands: one or more, or so many."""
     require(node.inputs and count in (None, len(node.inputs)))
-    return [need(known.value(operand)) for operand in node.inputs]
+    return [*map(need, [known.value(operand) for operand in node.inputs])]
 
 
 def _each(compute: Callable[..., Array], known: Evaluation, node: Node) -> Array:
@@ -163,7 +163,7 @@ def _concat(known: Evaluation, node: Node) -> Array:
 
 def gather(known: Evaluation, node: Node) -> Array:
     """ONNX's Gather by constant positions."""
-    data, positions = need(known.value(node.input(0))), need(constant_value(known.facts, node.input(1)))
+    data, positions = map(need, (known.value(node.input(0)), constant_value(known.facts, node.input(1))))
     axis = axis_in(node, data.ndim)
     require(positions.dtype.kind == "i")
     extent = data.shape[axis]

@@ -41,7 +41,7 @@ def _pad(known: Evaluation, node: Node) -> Array:
 
 
 def _gather_nd(known: Evaluation, node: Node) -> Array:
-    data, positions = need(known.value(node.input(0))), need(constant_value(known.facts, node.input(1)))
+    data, positions = map(need, (known.value(node.input(0)), constant_value(known.facts, node.input(1))))
     require(positions.ndim and not integer(node, "batch_dims"))
     coordinates = [positions[..., axis] for axis in range(positions.shape[-1])]
     depth = len(coordinates)
@@ -52,7 +52,7 @@ def _gather_nd(known: Evaluation, node: Node) -> Array:
 
 def _where(known: Evaluation, node: Node) -> Array:
     """ONNX's Where with a constant mask that selects the data or −inf."""
-    mask, data = need(constant_value(known.facts, node.input(0))), need(known.value(node.input(1)))
+    mask, data = map(need, (constant_value(known.facts, node.input(0)), known.value(node.input(1))))
     require(mask.dtype == np.bool_ and mask.ndim <= data.ndim)
     _require_minus_infinity(known, node, data.ndim)
     aligned = zip(mask.shape[::-1], data.shape[::-1], strict=False)
