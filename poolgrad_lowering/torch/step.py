@@ -149,7 +149,7 @@ def export_training_step(
         progress.part("tracing forward and backward pass")
         joint = trace_joint(module, decompositions(weight_gradient), sizes)
         groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
-        state = state_of(groups, optimizer, parameters) if groups else {}
+        state = state_of(groups, optimizer, parameters)
         rates = {group.rate: torch.tensor(0.0) for group in groups}
         examples = {name: joint.inputs[name] for name in joint.examples}
         kept = {name: value for name, value in joint.inputs.items() if name not in examples} | state
