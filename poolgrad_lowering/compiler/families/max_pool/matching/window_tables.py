@@ -21,7 +21,7 @@ from poolgrad_lowering.compiler.analysis.evaluation import Array, Evaluation, Ru
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.known import need, require, static_integers
+from poolgrad_lowering.model.facts.known import by_rule, need, require, static_integers
 from poolgrad_lowering.model.ir.attributes import integer, text
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, adaptive_bounds, factorisations
@@ -137,7 +137,7 @@ def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Val
     answers k, `recorded` holds the position of the k-th element read, at [plane, o] in row-major order.
     """
     read = _read(facts, maximum, x, rows)
-    reported = _reported(facts, maximum, recorded, read.shape[1], rows)
+    reported = by_rule(_reported, facts, maximum, recorded, read.shape[1], rows)
     if reported is None:
         raise Refuse(Code.WINDOW_TABLES, "'{}' does not follow from ArgMax '{}'", recorded.name, maximum.node.label)
     if (reported[read != NOWHERE] != read[read != NOWHERE]).any():
@@ -167,20 +167,16 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
     return np.asarray(local[0])
 
 
-def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array | None:
-    """The indices for each result of ArgMax, one column a result; None if they depend on anything else."""
-    answer = maximum.node.output(0)
-    shape = evaluation.static_shape(facts, answer)
-    if answer is None or shape is None:
-        return None
+def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array:
+    """The indices for each result of ArgMax, one column a result; a rule that applies if they depend on it alone."""
+    answer = need(maximum.node.output(0))
+    shape = need(evaluation.static_shape(facts, answer))
     columns = []
     for number in range(width):
         given = {answer: np.full(shape, number, np.int64)}
-        found = Evaluation(facts, ARITHMETIC_RULES, given).value(recorded)
-        if found is None or found.dtype.kind != "i" or found.size != given[answer].size or found.size % rows:
-            return None
+        found = need(Evaluation(facts, ARITHMETIC_RULES, given).value(recorded))
+        require(found.dtype.kind == "i" and found.size == given[answer].size and found.size % rows == 0)
         by_row = found.reshape(rows, -1)
-        if (by_row != by_row[0]).any():
-            return None
+        require((by_row == by_row[0]).all())
         columns.append(by_row[0])
     return np.stack(columns, axis=1)
