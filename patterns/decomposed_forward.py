@@ -32,7 +32,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.scatter import Scatte
 from poolgrad_lowering.compiler.families.shared.checks import known_element_type
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.known import by_rule, need, require, static_integers
 from poolgrad_lowering.model.ir.dims import static_dims
 from poolgrad_lowering.model.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
@@ -66,7 +66,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if gather is None:
         return None
     maximum = axis_maximum.FirstMaximum.read(facts, reducer)
-    gathered = _gathered(facts, gather)
+    gathered = by_rule(_gathered, facts, gather)
     if gathered is None or maximum.axis != len(maximum.shape) - 1:
         raise Refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
     windows = [_window(gathered, axis) for axis in range(len(gathered.sizes) - 2)]
@@ -93,23 +93,20 @@ def _computed_from(facts: Facts, recorded: Value) -> Node | None:
     return None
 
 
-def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
-    """The GatherND as a record, if it reads the planes of one tensor by a constant table of coordinates; else None."""
-    source, coordinates = gather.input(0), constant_value(facts, gather.input(1))
-    transpose = source.origin.producer if source is not None else None
-    canvas = transpose.input(0) if transpose is not None and transpose.is_a("Transpose") else None
-    made = canvas.origin.producer if canvas is not None else None
-    pad = made if made is not None and made.is_a("Pad") else None
-    x = pad.input(0) if pad is not None else canvas
-    if x is None or (sizes := static_shape(facts, x)) is None:
-        return None
-    if coordinates is None or len(sizes) not in axis_maximum.RANKS or 0 in sizes:
-        return None
-    pads = static_integers(facts, pad, 1) if pad is not None else [0] * 2 * len(sizes)
+def _gathered(facts: Facts, gather: Node) -> _Gathered:
+    """The GatherND as a record; a rule that applies if it reads planes of one tensor by a table of coordinates."""
+    coordinates, transpose = need(constant_value(facts, gather.input(1))), need(need(gather.input(0)).origin.producer)
+    require(transpose.is_a("Transpose"))
+    canvas = need(transpose.input(0))
+    pad = canvas.origin.producer
+    x = canvas if pad is None or not pad.is_a("Pad") else need(pad.input(0))
+    sizes = need(static_shape(facts, x))
+    require(len(sizes) in axis_maximum.RANKS and 0 not in sizes)
+    pads = [0] * 2 * len(sizes) if pad is None or x is canvas else need(static_integers(facts, pad, 1))
     spatial = len(sizes) - 2
-    if pads is None or len(pads) != 2 * len(sizes) or coordinates.ndim != 2 * spatial + 1 or not coordinates.size:
-        return None
-    return _Gathered(x, sizes, tuple(pads), coordinates) if coordinates.shape[-1] == spatial else None
+    require(len(pads) == 2 * len(sizes) and coordinates.size)
+    require(coordinates.ndim == 2 * spatial + 1 and coordinates.shape[-1] == spatial)
+    return _Gathered(x, sizes, tuple(pads), coordinates)
 
 
 def _window(gathered: _Gathered, axis: int) -> AxisWindow:

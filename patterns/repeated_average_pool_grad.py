@@ -22,6 +22,7 @@ from poolgrad_lowering.compiler.families.avg_pool.matching.planes import Scale, 
 from poolgrad_lowering.compiler.families.avg_pool.matching.spread import Spread, average, results, scaled, stages
 from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.known import by_rule, need, require
 from poolgrad_lowering.model.ir.attributes import attribute, text
 from poolgrad_lowering.model.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.model.ir.scopes import Node
@@ -49,7 +50,7 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     source, result = node.input(0), None if last is None else last.output(0)
     if last is None or source is None or result is None:
         return None
-    kernel = _resized(facts, node) if is_resized else _expanded(facts, node, facts.shape(result))
+    kernel = by_rule(_resized, facts, node) if is_resized else by_rule(_expanded, facts, node, facts.shape(result))
     if kernel is None:
         return None
     sizes = tuple(dim.coefficient for dim in (facts.shape(result) or ())[-len(kernel) :])
@@ -66,19 +67,18 @@ def _reshape(node: Node) -> Node | None:
     return reader if reader is not None and reader.is_a("Reshape") and reader.input(0) == result else None
 
 
-def _resized(facts: Facts, node: Node) -> tuple[int, ...] | None:
-    """How often a Resize repeats along each of the last axes, from the first one that it enlarges; None for another."""
-    shape, result = facts.shape(node.input(0)), facts.shape(node.output(0))
+def _resized(facts: Facts, node: Node) -> tuple[int, ...]:
+    """How often a Resize repeats along each of the last axes, from the first one that it enlarges, by a rule."""
+    shape, result = map(need, (facts.shape(node.input(0)), facts.shape(node.output(0))))
     is_plain = node.is_a("Upsample") or node.scope.opset < 11
     way = text(node, "coordinate_transformation_mode"), text(node, "nearest_mode")
-    most = 0 if is_plain else _EXACT.get((str(way[0]), str(way[1])))
+    most = 0 if is_plain else need(_EXACT.get((str(way[0]), str(way[1]))))
     is_cut = attribute(node, "axes") is not None or attribute(node, "keep_aspect_ratio_policy") not in (None, "stretch")
-    if text(node, "mode") != "nearest" or most is None or is_cut or shape is None or result is None:
-        return None
-    kernel = _ratios(shape, result)
-    scales = _scales(facts, node)
-    is_exact = kernel is not None and (scales is None or scales == [1.0] * (len(shape) - len(kernel)) + list(kernel))
-    return kernel if kernel is not None and is_exact and (not most or max(kernel) <= most) else None
+    require(text(node, "mode") == "nearest" and not is_cut)
+    scales, kernel = _scales(facts, node), _ratios(shape, result)
+    require(scales is None or scales == [1.0] * (len(shape) - len(kernel)) + list(kernel))
+    require(not most or max(kernel) <= most)
+    return kernel
 
 
 def _scales(facts: Facts, node: Node) -> list[float] | None:
@@ -93,27 +93,25 @@ def _scales(facts: Facts, node: Node) -> list[float] | None:
     return [0.0] if values is None else [float(value) for value in values.flat]
 
 
-def _ratios(shape: Shape, result: Shape) -> tuple[int, ...] | None:
-    """How often each element is repeated along the last axes, from the first one that grows; None if not at all."""
-    if len(shape) != len(result):
-        return None
+def _ratios(shape: Shape, result: Shape) -> tuple[int, ...]:
+    """How often each element is repeated along the last axes, from the first one that grows, by a rule."""
+    require(len(shape) == len(result))
     pairs = enumerate(zip(shape, result, strict=True))
     first = next((axis for axis, (one, other) in pairs if one != other), len(shape))
     before, behind = shape[first:], result[first:]
-    if not 0 < len(before) <= 3 or not is_static(before + behind) or 0 in [dim.coefficient for dim in before]:
-        return None
+    require(0 < len(before) <= 3 and is_static(before + behind) and 0 not in [dim.coefficient for dim in before])
     ratios = [divmod(each.coefficient, one.coefficient) for one, each in zip(before, behind, strict=True)]
-    return tuple(ratio for ratio, _ in ratios) if all(ratio and not rest for ratio, rest in ratios) else None
+    require(all(ratio and not rest for ratio, rest in ratios))
+    return tuple(ratio for ratio, _ in ratios)
 
 
-def _expanded(facts: Facts, node: Node, joined: Shape | None) -> tuple[int, ...] | None:
+def _expanded(facts: Facts, node: Node, joined: Shape | None) -> tuple[int, ...]:
     """How often an Expand or Tile repeats along each of the last axes of `joined`, to which a Reshape joins its result.
 
-    None if it repeats what is not one element, or not the last of the axes that are joined.
+    A rule that applies if it repeats single elements, and the last of the axes that are joined.
     """
-    shape, result = facts.shape(node.input(0)), facts.shape(node.output(0))
-    if shape is None or result is None or joined is None or len(shape) != len(result):
-        return None
+    shape, result, joined = map(need, (facts.shape(node.input(0)), facts.shape(node.output(0)), joined))
+    require(len(shape) == len(result))
     axes = [(dim, one != dim) for one, dim in zip(shape, result, strict=True) if dim != Dim(1)]
     kernel: list[int] = []
     for extent in reversed(joined):
@@ -124,9 +122,9 @@ def _expanded(facts: Facts, node: Node, joined: Shape | None) -> tuple[int, ...]
         while rest not in (None, Dim(1)):
             dim, is_repeated = axes.pop() if axes else (Dim(0), True)
             rest = None if is_repeated or rest is None else rest.divided_by(dim)
-        if rest is None or taps.static is None:
-            return None
-        kernel.insert(0, taps.static)
-    is_joined = 0 < len(kernel) <= 3 and is_static(joined[-len(kernel) :])
-    of_ones = all(one in (dim, Dim(1)) for one, dim in zip(shape, result, strict=True))
-    return tuple(kernel) if is_joined and of_ones and not any(is_repeated for _, is_repeated in axes) else None
+        need(rest)
+        kernel.insert(0, need(taps.static))
+    require(0 < len(kernel) <= 3 and is_static(joined[-len(kernel) :]))
+    require(all(one in (dim, Dim(1)) for one, dim in zip(shape, result, strict=True)))
+    require(not any(is_repeated for _, is_repeated in axes))
+    return tuple(kernel)

@@ -27,6 +27,7 @@ from poolgrad_lowering.compiler.families.max_pool.matching.backward_ops import b
 from poolgrad_lowering.compiler.families.shared.matching import Arranged, arranged, gradient_operator
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.known import by_rule, need, require
 from poolgrad_lowering.model.ir.attributes import attribute, integer
 from poolgrad_lowering.model.ir.dims import Dim, Shape, channels_to_last, size
 from poolgrad_lowering.model.ir.producers import TENSORFLOW_DOMAINS
@@ -109,7 +110,7 @@ def _is_argmax(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool) -
     if shape is None or len(shape) != _RANK:
         return False
     expected = {_POSITION: shape[1], _CHANNEL: Dim(1)} | ({_BATCH: size(shape[1:])} if counts_batch else {})
-    found = _coefficients(facts, argmax, pool, shape, _MAX_DEPTH)
+    found = by_rule(_coefficients, facts, argmax, pool, shape, _MAX_DEPTH)
     only = {name for name, count in ((_CHANNEL, shape[1]), (_BATCH, shape[0])) if count.static == 1}
     return found is not None and _without(found, only) == _without(expected, only)
 
@@ -118,56 +119,53 @@ def _without(coefficients: Coefficients, names: set[str]) -> Coefficients:
     return {name: coefficient for name, coefficient in coefficients.items() if name not in names}
 
 
-def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients | None:
-    """The terms whose sum `value` is; None if it is another value, or if the sum is deeper than converters write."""
+def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients:
+    """The terms whose sum `value` is; a rule that applies if it is one, and not deeper than converters write."""
     value = behind_casts(value)
     node = value.producer
     if node is None or not node.is_a("Add", "Mul"):
         return _counted(facts, value, pool, x_shape)
-    left, right = node.input(0), node.input(1)
-    if left is None or right is None or depth == 0:
-        return None
+    require(depth)
+    left, right = map(need, (node.input(0), node.input(1)))
     if node.is_a("Mul"):
         if facts.integers(right) is None:
             left, right = right, left
-        factor, part = facts.integers(right), _coefficients(facts, left, pool, x_shape, depth - 1)
-        if factor is None or len(factor) != 1 or part is None:
-            return None
+        factor = need(facts.integers(right))
+        require(len(factor) == 1)
+        part = _coefficients(facts, left, pool, x_shape, depth - 1)
         return {name: size((coefficient, *factor)) for name, coefficient in part.items()}
-    first = _coefficients(facts, left, pool, x_shape, depth - 1)
-    second = _coefficients(facts, right, pool, x_shape, depth - 1)
-    return None if first is None or second is None or first.keys() & second.keys() else first | second
+    first, second = (_coefficients(facts, each, pool, x_shape, depth - 1) for each in (left, right))
+    require(first.keys().isdisjoint(second))
+    return first | second
 
 
-def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> Coefficients | None:
+def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> Coefficients:
     """What a tensor that broadcasts over (N, H, W, C) counts."""
     constant = facts.constant(value)
     if constant is not None:
         return _tabulated(constant, x_shape)
-    node = value.origin.producer
-    if node is None or not node.is_a("Mod", "Unsqueeze"):
-        return None
-    source, second = node.input(0), node.input(1)
-    if source is None or second is None:
-        return None
+    node = need(value.origin.producer)
+    source, second = need(node.input(0)), facts.integers(node.input(1))
     if node.is_a("Mod"):
         behind = arranged(behind_casts(source), _RANK)
         recorded = Arranged(Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK)))
         in_order = Arranged(behind_casts(behind.value), behind.axes) == recorded
-        return {_POSITION: Dim(1)} if in_order and facts.integers(second) == (size(x_shape[2:]),) else None
-    along_batch = facts.integers(second) == (Dim(1), Dim(2), Dim(3))
-    return {_BATCH: Dim(1)} if along_batch and _is_range(facts, source, x_shape[0]) else None
+        require(in_order and second == (size(x_shape[2:]),))
+        return {_POSITION: Dim(1)}
+    along_batch = second == (Dim(1), Dim(2), Dim(3))
+    require(node.is_a("Unsqueeze") and along_batch and _is_range(facts, source, x_shape[0]))
+    return {_BATCH: Dim(1)}
 
 
-def _tabulated(table: np.ndarray[Any, Any], x_shape: Shape) -> Coefficients | None:
+def _tabulated(table: np.ndarray[Any, Any], x_shape: Shape) -> Coefficients:
     """What a constant counts: the channels, or the images in equal steps, where an optimiser has computed these."""
     images, channels = x_shape[0].static, x_shape[1].static
     if channels is not None and np.array_equal(table, np.arange(channels)):
         return {_CHANNEL: Dim(1)}
-    if images is None or images < 2 or table.shape != (images, 1, 1, 1):
-        return None
+    require(images is not None and images > 1 and table.shape == (images, 1, 1, 1))
     step = int(table[1, 0, 0, 0])
-    return {_BATCH: Dim(step)} if np.array_equal(table.ravel(), np.arange(images) * step) else None
+    require(np.array_equal(table.ravel(), np.arange(len(table)) * step))
+    return {_BATCH: Dim(step)}
 
 
 def _is_range(facts: Facts, value: Value, count: Dim) -> bool:

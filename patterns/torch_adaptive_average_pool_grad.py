@@ -33,7 +33,7 @@ from poolgrad_lowering.compiler.families.avg_pool.matching.spread import results
 from poolgrad_lowering.compiler.families.gradient import form
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.known import by_rule, need, require, static_integers
 from poolgrad_lowering.model.ir.attributes import integer, integers
 from poolgrad_lowering.model.ir.dims import is_static, static_dims
 from poolgrad_lowering.model.ir.scopes import Node, Value
@@ -58,7 +58,7 @@ class _Tables(NamedTuple):
 )
 def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     """The gradient that the sum computes; raises `Refuse` where it cannot be lowered. None for any other sum."""
-    tables = _tables(facts, node)
+    tables = by_rule(_tables, facts, node)
     if tables is None:
         return None
     sums = [value for value, _ in results(facts, node, None)]
@@ -79,28 +79,22 @@ def match(facts: Facts, node: Node) -> AveragePoolGradient | None:
     raise Refuse(Code.WINDOW_TABLES, what, node.label, *map(list, tried))
 
 
-def _tables(facts: Facts, node: Node) -> _Tables | None:
-    """The tables of a sum over gathered windows; None if the node sums anything else."""
-    kept = node.input(0)
-    choice = None if kept is None else kept.producer
-    if choice is None or not choice.is_a("Where") or integer(node, "keepdims") != 0:
-        return None
+def _tables(facts: Facts, node: Node) -> _Tables:
+    """The tables of a sum over gathered windows; a rule that does not apply if the node sums anything else."""
+    choice = need(need(node.input(0)).producer)
+    require(choice.is_a("Where") and integer(node, "keepdims") == 0)
     condition, gathered, nothing = (choice.input(position) for position in range(3))
-    gather = facts.behind_views(gathered, "Gather") if facts.is_zero(nothing) else None
-    if gather is None:
-        return None
-    means, numbers, mask = gather.input(0), constant_value(facts, gather.input(1)), constant_value(facts, condition)
-    rows, view = facts.shape(means), facts.shape(gathered)
-    if numbers is None or mask is None or means is None or not rows or view is None:
-        return None
-    is_last = integer(gather, "axis") in (-1, len(rows) - 1)
+    require(facts.is_zero(nothing))
+    gather = need(facts.behind_views(gathered, "Gather"))
+    means, numbers = need(gather.input(0)), need(constant_value(facts, gather.input(1)))
+    mask, view = need(constant_value(facts, condition)), need(facts.shape(gathered))
+    rows = need(facts.shape(means))
+    require(rows and integer(gather, "axis") in (-1, len(rows) - 1))
     axes = integers(node, "axes") if node.scope.opset < 13 else static_integers(facts, node, 1)
-    grid, windows = mask.shape[-2:], rows[-1].static
-    is_shared = len(grid) == 2 and mask.size == numbers.size == math.prod(grid) > 0  # by all planes
-    if windows is None or not is_last or not is_shared or view[-2:] != static_dims(grid):
-        return None
-    is_summed = axes in ([-1], [len(view) - 1])
-    return _Tables(means, windows, numbers.reshape(grid), mask.reshape(grid).astype(bool)) if is_summed else None
+    grid = mask.shape[-2:]
+    require(len(grid) == 2 and mask.size == numbers.size == math.prod(grid) > 0)  # shared by all planes
+    require(view[-2:] == static_dims(grid) and axes in ([-1], [len(view) - 1]))
+    return _Tables(means, need(rows[-1].static), numbers.reshape(grid), mask.reshape(grid).astype(bool))
 
 
 def _divided(facts: Facts, tables: _Tables) -> Iterator[tuple[Quotient, Sizes]]:

@@ -33,9 +33,6 @@ class Arguments:
     _leaves: tuple[Any, ...]
     _structure: Structure
 
-    def __deepcopy__(self, _copied: dict[int, Any]) -> Arguments:
-        return self  # nothing changes it
-
     def symbolic_sizes(self, shapes: DynamicShapes | None, *, dynamic_batch: bool) -> SymbolicSizes:
         """Return the symbolic sizes of the tensors. Raises `ValueError` and `TypeError` if they cannot be those."""
         return symbolic_sizes(self.tensors, self._named(shapes or {}), dynamic_batch=dynamic_batch)

@@ -15,16 +15,16 @@ from torch import Tensor, nn
 
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.torch import scopes
-from poolgrad_lowering.torch.arguments import Arguments, Examples, find_arguments
+from poolgrad_lowering.torch.arguments import Examples, find_arguments
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.dynamic_shapes import DynamicShapes
 from poolgrad_lowering.torch.explanations import explained
 from poolgrad_lowering.torch.exporter import finish, translated
 from poolgrad_lowering.torch.internals.graphs import run_annotated
-from poolgrad_lowering.torch.internals.modes import DataIsCopied, uncompiled
+from poolgrad_lowering.torch.internals.modes import DataIsCopied
 from poolgrad_lowering.torch.internals.tracing import trace
 from poolgrad_lowering.torch.internals.trees import flatten
-from poolgrad_lowering.torch.joint import module_of
+from poolgrad_lowering.torch.joint import WithLoss, module_of
 from poolgrad_lowering.torch.model_state import replace, restored
 from poolgrad_lowering.torch.operators.decompositions import decompositions
 from poolgrad_lowering.torch.operators.functions import Rewritten
@@ -76,10 +76,10 @@ def export_forward(
     model = module_of(model)
     arguments = find_arguments(model, example_inputs, has_target=False)
     sizes = arguments.symbolic_sizes(dynamic_shapes, dynamic_batch=dynamic_batch)
-    own = names.tensors(dict(model.named_parameters()), dict(model.named_buffers()))
-    values = {name: tensor.detach().contiguous() for name, tensor in own.items()}
+    module = WithLoss(model, lambda output, _: output, arguments)
+    values = {name: tensor.detach().contiguous() for name, tensor in names.tensors(*module.in_model()).items()}
     inputs = {**values, **{name: tensor.contiguous() for name, tensor in arguments.tensors.items()}}
-    forward = _Forward(model, arguments, count=len(values))
+    forward = _Forward(module)
     # A model may compute gradients in its forward pass. Its weights need none, so they cost nothing else.
     with explained("torch cannot trace the model"), restored(model), torch.enable_grad(), scopes.recorded(model):
         model.eval()
@@ -105,19 +105,16 @@ class _Forward:
     Its results are the tensors of what the model returns, named by `outputs`.
     """
 
-    def __init__(self, model: nn.Module, arguments: Arguments, *, count: int) -> None:
-        self._model, self._arguments, self._count = model, arguments, count
-        self._short = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    def __init__(self, module: WithLoss) -> None:
+        self._module = module
         self.outputs: list[str] = []
 
     def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
-        own = (*self._model.parameters(), *self._model.buffers())
-        replace(self._model, dict(zip(own, values, strict=False)))
+        own = names.tensors(*self._module.in_model()).values()
+        replace(self._module, dict(zip(own, values, strict=False)))
         known = {value: tensor for value, tensor in zip(values, own, strict=False) if not tensor.requires_grad}
-        positional, keywords, _ = self._arguments.rebuild(values[self._count :])
-        autocast = torch.autocast("cpu", self._short, enabled=self._short is not None)
-        with Rewritten(known), DataIsCopied(), uncompiled(), autocast:
-            result = self._model(*positional, **keywords)
+        with Rewritten(known), DataIsCopied():
+            result = self._module(*values[len(own) :])
         leaves, _ = flatten(_as_tree(result))
         found = {".".join(("output", *path)): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
         self.outputs = list(found)

@@ -112,13 +112,11 @@ def module_of(model: object) -> nn.Module:
         raise TypeError(f"model is the class {model.__name__}; it takes an object of it: {model.__name__}(…)")
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
-    if isinstance(model, torch.jit.ScriptModule):
-        raise TypeError("model is traced or scripted by TorchScript; it takes the torch.nn.Module that it was made of")
     for name, part in model.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
+            what = f"the model's part '{name}'" if name else "the model"
             raise TypeError(
-                f"the model's part '{name}' is traced or scripted by TorchScript: put the torch.nn.Module that it was "
-                "made of in its place"
+                f"{what} is traced or scripted by TorchScript: give the torch.nn.Module that it was made of"
             )
     inner = getattr(model, _WRAPPERS[type(model)]) if type(model) in _WRAPPERS else None
     return model if inner is None else module_of(inner)

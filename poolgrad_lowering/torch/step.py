@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -150,7 +149,7 @@ def export_training_step(
         progress.part("tracing forward and backward pass")
         joint = trace_joint(module, decompositions(weight_gradient), sizes)
         groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
-        state = state_of(groups, optimizer, parameters) if groups else {}
+        state = state_of(groups, optimizer, parameters)
         rates = {group.rate: torch.tensor(0.0) for group in groups}
         examples = {name: joint.inputs[name] for name in joint.examples}
         kept = {name: value for name, value in joint.inputs.items() if name not in examples} | state
@@ -210,10 +209,9 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
         **state,
         **{group.rate: torch.tensor(0.0) for group in groups},
     }
-
     outputs = list(map(names.new, update_names(groups)))
     model = empty(opset)
-    write_updates(model, groups, inputs, weights, outputs, partial(translated, opset=opset))
+    write_updates(model, groups, inputs, outputs)
     finish(model)
     return Update(model, {name: to_array(value) for name, value in state.items()})
 
@@ -274,9 +272,8 @@ def _exported(
     step = _with_transform(joint, transform, outputs)
     model = translated(step, joint.inputs, outputs, opset=opset, sizes=sizes)
     if groups:
-        weights = {name: joint.inputs[names.weight(name)] for name in joint.trained}
         results = [*(name for name in outputs if name not in gradients), *map(names.new, update_names(groups))]
-        write_updates(model, groups, inputs, weights, list(dict.fromkeys(results)), partial(translated, opset=opset))
+        write_updates(model, groups, inputs, list(dict.fromkeys(results)))
     return model
 
 

@@ -9,7 +9,7 @@ depends on no weight is written once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,12 +21,10 @@ from onnx_ir.tensor_adapters import from_torch_dtype
 from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
-from poolgrad_lowering.model.ir.graphs import fresh, names_of
+from poolgrad_lowering.model.ir.graphs import fresh, names_of, opset_of
 from poolgrad_lowering.model.joint_updates import side_by_side
+from poolgrad_lowering.torch.exporter import translated
 from poolgrad_lowering.torch.groups import Group, update, update_names
-
-Export = Callable[[Callable[..., Sequence[Tensor]], Mapping[str, Tensor], Sequence[str]], onnx.ModelProto]
-"""Returns the model of a function of named tensors, with named results."""
 
 _ONE = "one"
 """The parameter of a template."""
@@ -122,17 +120,12 @@ class _Updates:
 
 
 def write_updates(
-    model: onnx.ModelProto,
-    groups: Sequence[Group],
-    inputs: Mapping[str, Tensor],
-    gradients: Mapping[str, Tensor],
-    outputs: Sequence[str],
-    export: Export,
+    model: onnx.ModelProto, groups: Sequence[Group], inputs: Mapping[str, Tensor], outputs: Sequence[str]
 ) -> None:
     """Write the updates of groups into a model that computes gradients or takes them.
 
-    `inputs` and `outputs` are those that the model then has; `gradients` have the types of the gradients, by parameter.
-    A weight that the model changes itself is updated after that.
+    `inputs` and `outputs` are those that the model then has. A weight that the model changes itself is updated after
+    that.
     """
     graph = model.graph
     changed = _renamed(graph, {names.new(names.weight(name)) for group in groups for name in group.parameters})
@@ -146,10 +139,10 @@ def write_updates(
             shape = inputs[weight].shape
             sizes = {theirs: _SIZE if inputs[name].shape == shape else () for theirs, name in own.items()}
             examples = {theirs: inputs[name].new_zeros(sizes[theirs]) for theirs, name in own.items()}
-            examples[names.gradient(_ONE)] = gradients[parameter].new_zeros(_SIZE)
+            examples[names.gradient(_ONE)] = inputs[weight].new_zeros(_SIZE)
             key = group.optimizer, group.rate, tuple((example.dtype, example.shape) for example in examples.values())
             if key not in updates:
-                updates[key] = _Updates(_template(group, examples, export), may_join=all(sizes.values()))
+                updates[key] = _Updates(_template(group, examples, opset_of(model)), may_join=all(sizes.values()))
             bound = {names.new(theirs): names.new(name) for theirs, name in own.items()}
             bound[names.new(names.STEPS)] = names.new(names.STEPS)
             bound |= {**own, names.gradient(_ONE): names.gradient(parameter)}
@@ -171,7 +164,7 @@ def _renamed(graph: GraphProto, wanted: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _template(group: Group, examples: Mapping[str, Tensor], export: Export) -> _Template:
+def _template(group: Group, examples: Mapping[str, Tensor], opset: int) -> _Template:
     """Return the update of one weight of a group. The examples are weight, gradient and state."""
     scalars = {group.rate: torch.zeros(())}
     if group.optimizer.counts_steps:
@@ -185,7 +178,7 @@ def _template(group: Group, examples: Mapping[str, Tensor], export: Export) -> _
         found = update(one, given, {_ONE: given[names.gradient(_ONE)]})
         return [found[name] for name in outputs]
 
-    return _Template(export(run, inputs, list(map(names.new, outputs))).graph, list(scalars))
+    return _Template(translated(run, inputs, list(map(names.new, outputs)), opset=opset).graph, list(scalars))
 
 
 def _declare_ends(graph: GraphProto, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> None:

@@ -109,3 +109,23 @@ def test_what_is_no_model() -> None:
         export_forward(nn.functional.relu, (X,))  # type: ignore[arg-type]
     with pytest.raises(TorchExportError, match="fractional_max_pool2d"):
         export_forward(nn.FractionalMaxPool2d(2, output_size=4), (X,))
+
+
+class Rotated(nn.Module):
+    """Pairs of numbers, each turned by an angle that is a complex number in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("turns", torch.polar(torch.ones(2), torch.arange(2.0)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.view_as_real(torch.view_as_complex(self.layer(x).unflatten(1, (2, 2))) * self.turns).flatten(1)
+
+
+def test_complex_buffers_are_constants() -> None:
+    model, x = Rotated(), X[0, :, 0, :4]
+    forward = export_forward(model, (x,))
+    assert forward.inputs == ("weight.layer.weight", "weight.layer.bias", "x")
+    (found,) = run(forward.model, {**forward.values, "x": x.numpy()})
+    np.testing.assert_allclose(found, model(x).detach().numpy(), rtol=1e-5, atol=1e-6)

@@ -118,9 +118,9 @@ def test_adaptive_average_pools(counts: tuple[int, ...]) -> None:
     }[axes]
     x, dy = drawn(2, 3, *PLANES[axes]), drawn(2, 3, *counts)
     if counts != (9, 4):  # sizes that divide
-        assert_close(adaptive_average_pool(x, counts), forward(x, counts))
+        assert_close(adaptive_average_pool(axes, x, counts), forward(x, counts))
     else:
-        assert adaptive_average_pool(x, counts) is NotImplemented
+        assert adaptive_average_pool(axes, x, counts) is NotImplemented
     assert_close(adaptive_average_pool_backward(axes, dy, x), backward(dy, x))
 
 
@@ -135,7 +135,7 @@ def test_adaptive_max_pools(counts: tuple[int, ...], batch: tuple[int, ...]) -> 
     }[axes]
     x, dy = drawn(*batch, *PLANES[axes]).round(), drawn(*batch, *counts)
     y, indices = forward(x, counts)
-    found, taken = adaptive_max_pool(x, counts)
+    found, taken = adaptive_max_pool(axes, x, counts)
     assert_close(found, y, exactly=True)
     assert torch.equal(taken, indices)
     assert_close(max_pool_backward(axes, dy, x, indices), backward(dy, x, indices))

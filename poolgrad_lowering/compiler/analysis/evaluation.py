@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from poolgrad_lowering.model.facts.facts import Facts
+from poolgrad_lowering.model.facts.known import by_rule
 from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.model.ir.scopes import Node, Value
 
@@ -61,7 +62,7 @@ class Evaluation:
             return source.reshape(shape)
         rule = self._rules.get(node.op[1]) if node.is_a(node.op[1]) else None
         with np.errstate(all="ignore"):  # what numpy warns of is computed as by the runtimes, or refused by the rule
-            return None if rule is None else rule(self, node)
+            return None if rule is None else by_rule(rule, self, node)
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -304,7 +304,6 @@ COMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
     Tensor.renorm_: lambda x, *arguments, **named: x.copy_(renorm(x.clone(), *arguments, **named)),
     **dict.fromkeys((torch.cov, Tensor.cov), cov),
     **dict.fromkeys((torch.corrcoef, Tensor.corrcoef), corrcoef),
-    functional.pdist: pdist,
     torch.pdist: pdist,
     **dict.fromkeys((torch.index_reduce, Tensor.index_reduce), index_reduce),
     Tensor.index_reduce_: lambda x, *arguments, **named: x.copy_(index_reduce(x.clone(), *arguments, **named)),

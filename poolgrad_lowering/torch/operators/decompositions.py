@@ -244,10 +244,8 @@ _WITHOUT_TRANSLATION = (
     aten.ormqr.default,
 )
 _ALONG_AN_AXIS = (
-    *(aten.all.dim, aten.all.dims, aten.amax.default, aten.amin.default, aten.any.dim, aten.any.dims),
-    *(aten.flip.default, aten.gather.default, aten.kthvalue.default, aten.linalg_vector_norm.default),
-    *(aten.max.dim, aten.median.dim, aten.nanmedian.dim, aten.min.dim, aten.prod.dim_int),
-    *(aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two),
-    *(aten.sort.default, aten.sort.stable, aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims),
-    *(aten.std.correction, aten.topk.default, aten.var.correction, aten.var_mean.correction),
+    *(aten.amax.default, aten.amin.default, aten.any.dim, aten.any.dims, aten.flip.default, aten.kthvalue.default),
+    *(aten.linalg_vector_norm.default, aten.median.dim, aten.nanmedian.dim, aten.prod.dim_int, aten.scatter.src),
+    *(aten.scatter.value, aten.scatter_add.default, aten.topk.default, aten.var.correction, aten.var_mean.correction),
 )
+"""Others are right for scalars in torch's translation."""

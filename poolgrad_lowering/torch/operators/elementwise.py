@@ -132,15 +132,6 @@ def of_numbers(operator: Any, x: Tensor, dim: int = -1, option: bool = False) ->
     return values.to(torch.bool), positions
 
 
-def from_number(x: Tensor, number: Number, alpha: Number = 1) -> Tensor:
-    """Return a number less alpha · x, of one type: torch's exporter has no operator of a float and integers.
-
-    Returns `NotImplemented` if x has the type of the result.
-    """
-    dtype = torch.result_type(x, number)
-    return NotImplemented if x.dtype == dtype else aten.rsub(x.to(dtype), number, alpha)
-
-
 def number_first(operator: Any, x: Tensor | Number, y: Tensor, *others: Any, **named: Any) -> Tensor:
     """Return what an operator gives of a number and a tensor, of tensors of one type: torch's exporter takes no others.
 
@@ -252,7 +243,6 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     aten.nanmedian.default: lambda x: nanmedian(x.flatten())[0],
     aten.nanmedian.dim: nanmedian,
     aten.pow.Tensor_Tensor: power,
-    aten.rsub.Scalar: from_number,
     aten.sort.default: partial(of_numbers, aten.sort.default),
     aten.where.self: choice,
     aten.xlogy.Scalar_Self: partial(number_first, aten.xlogy.Tensor),

@@ -265,7 +265,6 @@ OF_VIEWS: dict[Any, Callable[..., Tensor]] = {
 
 INDEXING: dict[Any, Callable[..., Tensor]] = {
     aten.diagonal_scatter.default: diagonal_scatter,
-    aten._unsafe_index_put.default: index_put,  # noqa: SLF001 - the name of an operator
     aten.bucketize.Tensor: lambda x, boundaries, **options: searchsorted(boundaries, x, **options),
     aten.embedding_renorm_.default: embedding_renorm,
     aten.index.Tensor: index,

@@ -39,7 +39,7 @@ def _replication_pad(x: Tensor, pads: Sequence[int]) -> Tensor:
     if all(pad >= 0 for pad in pads):
         return NotImplemented
     cut, repeated = _cut_and_repeated(x, pads)
-    cropped = _pad(x, [-count for count in cut]) if any(cut) else x
+    cropped = _padded(x, [-count for count in cut])
     return functional.pad(cropped, repeated, mode="replicate") if any(repeated) else cropped
 
 
@@ -73,7 +73,7 @@ def _reflection_pad(x: Tensor, pads: Sequence[int]) -> Tensor:
     """Return the tensor padded with its mirror image. Returns `NotImplemented` if no pad is negative."""
     if all(pad >= 0 for pad in pads):
         return NotImplemented
-    return _pad(functional.pad(x, [max(pad, 0) for pad in pads], mode="reflect"), [min(pad, 0) for pad in pads])
+    return _padded(functional.pad(x, [max(pad, 0) for pad in pads], mode="reflect"), [min(pad, 0) for pad in pads])
 
 
 def _reflection_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -> Tensor:

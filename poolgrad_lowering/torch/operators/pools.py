@@ -8,7 +8,7 @@ Elements of 16 bits are computed in float32, since onnxruntime adds no others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from operator import mul
@@ -55,23 +55,23 @@ def max_pool(axes: int, x: Tensor, *windows: Any) -> tuple[Tensor, Tensor]:
     return y.squeeze(0), indices.squeeze(0)
 
 
-def adaptive_max_pool(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool(axes: int, x: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return the maxima of adaptive windows and their indices, by tables of the windows of a plane.
 
     Returns `NotImplemented` if the sizes divide: torch has decompositions of these. A window with NaN has a maximum
     that onnxruntime chooses. bfloat16 is pooled as float32, which holds the same values: the lowering reads the fill of
     the tables as numbers of numpy, which has no bfloat16.
     """
-    sizes = x.shape[-len(counts) :]
+    sizes = x.shape[-axes:]
     if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
         return NotImplemented
     if x.dtype == torch.bfloat16:
-        largest, indices = adaptive_max_pool(x.float(), counts)
+        largest, indices = adaptive_max_pool(axes, x.float(), counts)
         return largest.to(x.dtype), indices
     table, gathered, masked = _gathered(x, sizes, counts, -math.inf)
     largest = masked.argmax(-1, keepdim=True)
     positions = table + torch.zeros_like(gathered, dtype=table.dtype)  # a constant cannot expand to a symbolic size
-    shape = [*x.shape[: -len(counts)], *counts]
+    shape = [*x.shape[:-axes], *counts]
     return masked.amax(-1).reshape(shape), positions.gather(-1, largest).reshape(shape)
 
 
@@ -107,10 +107,10 @@ def average_pool(
     Windows that CANN has no average pool for are reduced if they lie side by side. Returns `NotImplemented` if it is
     one that torch's exporter knows.
     """
+    operator = {2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}[axes]
     if x.ndim == axes + 1:
         others = kernel, stride, padding, ceil_mode, count_include_pad, divisor
-        return {2: aten.avg_pool2d, 3: aten.avg_pool3d}[axes](x.unsqueeze(0), *others).squeeze(0)
-    operator = {2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}[axes]
+        return operator(x.unsqueeze(0), *others).squeeze(0)
     given = [list(kernel), list(stride), list(padding)]
     kernel, stride, padding = windows = _for_each_axis(axes, kernel, stride, padding)
     if _are_large(kernel) and _lie_side_by_side(windows, ceil=ceil_mode):
@@ -188,17 +188,17 @@ def average_pool_backward(
     return functional.pad(whole, cut).reshape(x.shape).to(dy.dtype)
 
 
-def adaptive_average_pool(x: Tensor, counts: Sequence[int]) -> Tensor:
+def adaptive_average_pool(axes: int, x: Tensor, counts: Sequence[int]) -> Tensor:
     """Return the averages of adaptive windows, as a product with a matrix along each axis.
 
     Returns `NotImplemented` if the sizes of a plane divide: torch has an average pool for them.
     """
-    sizes = x.shape[-len(counts) :]
+    sizes = x.shape[-axes:]
     if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
         kernel = [size // count for size, count in zip(sizes, counts, strict=True)]
         if _are_large(kernel):
             return _reduced(x, kernel, None)
-        if len(counts) < 3:
+        if axes < 3:
             return NotImplemented
     return along_axes(x, [_averages(*axis) for axis in zip(sizes, counts, strict=True)])
 
@@ -261,21 +261,19 @@ def _averages(size: int, count: int) -> np.ndarray:
     )
 
 
-POOLS: Mapping[Any, Callable[..., Any]] = {
-    aten.max_pool2d_with_indices.default: partial(max_pool, 2),
-    aten.max_pool3d_with_indices.default: partial(max_pool, 3),
-    aten.max_pool2d_with_indices_backward.default: partial(max_pool_backward, 2),
-    aten.max_pool3d_with_indices_backward.default: partial(max_pool_backward, 3),
-    aten.adaptive_max_pool2d.default: adaptive_max_pool,
-    aten.adaptive_max_pool3d.default: adaptive_max_pool,
-    aten.adaptive_max_pool2d_backward.default: partial(max_pool_backward, 2),
-    aten.adaptive_max_pool3d_backward.default: partial(max_pool_backward, 3),
-    aten.avg_pool2d.default: partial(average_pool, 2),
-    aten.avg_pool3d.default: partial(average_pool, 3),
-    aten.avg_pool2d_backward.default: partial(average_pool_backward, 2),
-    aten.avg_pool3d_backward.default: partial(average_pool_backward, 3),
-    aten._adaptive_avg_pool2d.default: adaptive_average_pool,  # noqa: SLF001 - the names of operators
-    aten._adaptive_avg_pool3d.default: adaptive_average_pool,  # noqa: SLF001
-    aten._adaptive_avg_pool2d_backward.default: partial(adaptive_average_pool_backward, 2),  # noqa: SLF001
-    aten._adaptive_avg_pool3d_backward.default: partial(adaptive_average_pool_backward, 3),  # noqa: SLF001
+_BY_AXES: dict[str, Callable[..., Any]] = {
+    "max_pool{}d_with_indices": max_pool,
+    "max_pool{}d_with_indices_backward": max_pool_backward,
+    "adaptive_max_pool{}d": adaptive_max_pool,
+    "adaptive_max_pool{}d_backward": max_pool_backward,
+    "avg_pool{}d": average_pool,
+    "avg_pool{}d_backward": average_pool_backward,
+    "_adaptive_avg_pool{}d": adaptive_average_pool,
+    "_adaptive_avg_pool{}d_backward": adaptive_average_pool_backward,
+}
+
+POOLS: dict[Any, Callable[..., Any]] = {
+    getattr(aten, name.format(axes)).default: partial(write, axes)
+    for name, write in _BY_AXES.items()
+    for axes in (2, 3)
 }

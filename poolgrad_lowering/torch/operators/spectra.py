@@ -77,10 +77,6 @@ class Complex:
     def __abs__(self) -> Tensor:
         return _abs(self)
 
-    def istft(self, *arguments: Any, **options: Any) -> Tensor:
-        """Return the signals that these spectra are of."""
-        return istft(self, *arguments, **options)
-
     __radd__, __rmul__ = __add__, __mul__
 
 
@@ -141,58 +137,6 @@ def _pad(x: Complex, pad: Any, mode: str = "constant", value: Any = None) -> Com
     """Return x padded; the numbers that it is padded with are real."""
     padded = (functional.pad(part, pad, mode, number) for part, number in ((x.real, value), (x.imag, value and 0)))
     return Complex(*padded)
-
-
-_OF_PARTS = frozenset(
-    """
-    __getitem__ cat chunk clone contiguous detach expand flatten flip index_select mean movedim narrow permute repeat
-    reshape roll squeeze stack sum swapaxes t transpose unflatten unsqueeze view zeros_like
-    """.split()  # noqa: SIM905 - as a list it has many lines
-)
-"""Functions of each part."""
-
-_OF_COMPLEX: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("abs", "absolute"), _abs),
-    "angle": lambda x: torch.atan2(x.imag, x.real),
-    **dict.fromkeys(("conj", "conj_physical"), lambda x: Complex(x.real, -x.imag)),
-    **dict.fromkeys(("resolve_conj", "resolve_neg"), lambda x: x),
-    "real": lambda x: x.real,
-    "imag": lambda x: x.imag,
-    "view_as_real": lambda x: torch.stack([x.real, x.imag], -1),
-    "is_complex": lambda _: True,
-    "to": _to,
-    "pad": _pad,
-    "size": lambda x, *axis: x.real.size(*axis),
-    "dim": lambda x: x.ndim,
-    **dict.fromkeys(("neg", "negative"), lambda x: -x),
-    "exp": lambda x: Complex(x.real.exp() * x.imag.cos(), x.real.exp() * x.imag.sin()),
-    "add": partial(_of_two, "add"),
-    **dict.fromkeys(("sub", "subtract"), partial(_of_two, "sub")),
-    **dict.fromkeys(("mul", "multiply"), partial(_of_two, "mul")),
-    **dict.fromkeys(("div", "divide", "true_divide"), partial(_of_two, "truediv")),
-    **dict.fromkeys(("matmul", "bmm"), partial(_bilinear, torch.matmul)),
-    "einsum": lambda equation, one, other: _bilinear(partial(torch.einsum, equation), one, other),
-}
-"""The functions of complex numbers by the name in torch."""
-
-
-def compute(name: str, *arguments: Any, **options: Any) -> Any:
-    """Return what a function of torch returns. Raises `TorchExportError` if there is none of complex numbers here."""
-    if name in _OF_COMPLEX:
-        return _OF_COMPLEX[name](*arguments, **options)
-    if name not in _OF_PARTS:
-        raise TorchExportError(
-            f"the model computes `{name}` of complex numbers, which no operator of ONNX takes: steps have their sums, "
-            "products, abs, angle, real, imag and Fourier transforms"
-        )
-    first, *others = arguments
-    each = first if isinstance(first, (list, tuple)) else [first]
-    halves = ([_parts(value)[half] for value in each] for half in (0, 1))
-    function = getattr(torch, name, None) or getattr(Tensor, name)
-    real, imag = (
-        function(half if isinstance(first, (list, tuple)) else half[0], *others, **options) for half in halves
-    )
-    return Complex(real, imag) if isinstance(real, Tensor) else tuple(map(Complex, real, imag))
 
 
 def _powers(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -341,6 +285,59 @@ def _whole_window(window: Tensor | None, n_fft: int, length: int, like: Tensor) 
     own = torch.ones(length, dtype=like.dtype) if window is None else window
     before = (n_fft - length) // 2
     return functional.pad(own, (before, n_fft - length - before))
+
+
+_OF_PARTS = frozenset(
+    """
+    __getitem__ cat chunk clone contiguous detach expand flatten flip index_select mean movedim narrow permute repeat
+    reshape roll squeeze stack sum swapaxes t transpose unflatten unsqueeze view zeros_like
+    """.split()  # noqa: SIM905 - as a list it has many lines
+)
+"""Functions of each part."""
+
+_OF_COMPLEX: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("abs", "absolute"), _abs),
+    "angle": lambda x: torch.atan2(x.imag, x.real),
+    **dict.fromkeys(("conj", "conj_physical"), lambda x: Complex(x.real, -x.imag)),
+    **dict.fromkeys(("resolve_conj", "resolve_neg"), lambda x: x),
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
+    "view_as_real": lambda x: torch.stack([x.real, x.imag], -1),
+    "is_complex": lambda _: True,
+    "to": _to,
+    "pad": _pad,
+    "size": lambda x, *axis: x.real.size(*axis),
+    "dim": lambda x: x.ndim,
+    **dict.fromkeys(("neg", "negative"), lambda x: -x),
+    "exp": lambda x: Complex(x.real.exp() * x.imag.cos(), x.real.exp() * x.imag.sin()),
+    "add": partial(_of_two, "add"),
+    **dict.fromkeys(("sub", "subtract"), partial(_of_two, "sub")),
+    **dict.fromkeys(("mul", "multiply"), partial(_of_two, "mul")),
+    **dict.fromkeys(("div", "divide", "true_divide"), partial(_of_two, "truediv")),
+    **dict.fromkeys(("matmul", "bmm"), partial(_bilinear, torch.matmul)),
+    "einsum": lambda equation, one, other: _bilinear(partial(torch.einsum, equation), one, other),
+    "istft": istft,
+}
+"""The functions of complex numbers by the name in torch."""
+
+
+def compute(name: str, *arguments: Any, **options: Any) -> Any:
+    """Return what a function of torch returns. Raises `TorchExportError` if there is none of complex numbers here."""
+    if name in _OF_COMPLEX:
+        return _OF_COMPLEX[name](*arguments, **options)
+    if name not in _OF_PARTS:
+        raise TorchExportError(
+            f"the model computes `{name}` of complex numbers, which no operator of ONNX takes: steps have their sums, "
+            "products, abs, angle, real, imag and Fourier transforms"
+        )
+    first, *others = arguments
+    each = first if isinstance(first, (list, tuple)) else [first]
+    halves = ([_parts(value)[half] for value in each] for half in (0, 1))
+    function = getattr(torch, name, None) or getattr(Tensor, name)
+    real, imag = (
+        function(half if isinstance(first, (list, tuple)) else half[0], *others, **options) for half in halves
+    )
+    return Complex(real, imag) if isinstance(real, Tensor) else tuple(map(Complex, real, imag))
 
 
 _half, _back = partial(transform, one_sided=True), partial(transform, is_inverse=True)

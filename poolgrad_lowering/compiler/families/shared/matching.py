@@ -17,7 +17,7 @@ from typing import NamedTuple
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.aten_pools import pool_windows
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.known import by_rule, need, require, static_integers
 from poolgrad_lowering.model.facts.shape_rules import permutation
 from poolgrad_lowering.model.ir.attributes import integers, text
 from poolgrad_lowering.model.ir.dims import channels_to_second
@@ -99,30 +99,24 @@ class GradientOperator(NamedTuple):
 def gradient_operator(facts: Facts, node: Node) -> GradientOperator:
     """The operator that a node is; raises `Refuse` where its attributes are none of TensorFlow's, or not constant."""
     channels_last = _CHANNELS_LAST.get(text(node, "data_format", "NHWC") or "")
-    windows = None if channels_last is None else _windows(facts, node, channels_last)
+    windows = None if channels_last is None else by_rule(_windows, facts, node, channels_last)
     if channels_last is None or windows is None:
         what = "{} '{}' has missing or malformed attributes"
         raise Refuse(Code.POOL_ATTRIBUTES, what, node.proto.op_type, node.label)
     return GradientOperator(node, channels_last, windows)
 
 
-def _windows(facts: Facts, node: Node, channels_last: bool) -> PoolAttributes | None:
-    """The windows over the spatial axes; None where they are not known, or where batch or channels have others."""
-    ksize, strides = _entries(facts, node, "ksize"), _entries(facts, node, "strides")
-    auto_pad = _AUTO_PADS.get(text(node, "padding") or "")
-    if ksize is None or strides is None or auto_pad is None:
-        return None
-    rank = len(ksize)
-    pads = integers(node, "explicit_paddings") if auto_pad == "NOTSET" else [0] * 2 * rank
-    if rank < 4 or len(strides) != rank or pads is None or len(pads) != 2 * rank:
-        return None
+def _windows(facts: Facts, node: Node, channels_last: bool) -> PoolAttributes:
+    """The windows over the spatial axes; a rule that applies if they are known, and batch and channels have none."""
+    ksize, strides = map(need, [_entries(facts, node, name) for name in _OPERANDS])
+    auto_pad, rank = need(_AUTO_PADS.get(text(node, "padding") or "")), len(ksize)
+    pads = need(integers(node, "explicit_paddings")) if auto_pad == "NOTSET" else [0] * 2 * rank
+    require(rank >= 4 and len(strides) == rank and len(pads) == 2 * rank)
     rows, outer = (ksize, strides, pads[0::2], pads[1::2]), (0, rank - 1 if channels_last else 1)
-    if [[row[axis] for axis in outer] for row in rows] != [[1, 1], [1, 1], [0, 0], [0, 0]]:
-        return None
+    require([[row[axis] for axis in outer] for row in rows] == [[1, 1], [1, 1], [0, 0], [0, 0]])
     spatial = [tuple(entry for axis, entry in enumerate(row) if axis not in outer) for row in rows]
     kernel, steps, begins, ends = spatial
-    if min(*kernel, *steps) < 1 or min(*begins, *ends) < 0:
-        return None
+    require(min(*kernel, *steps) >= 1 and min(*begins, *ends) >= 0)
     return PoolAttributes(kernel, steps, begins, ends, (1,) * len(kernel), False, auto_pad, 0)
 
 

@@ -19,7 +19,7 @@ from poolgrad_lowering.compiler.families.avg_pool.gradient import AveragePoolGra
 from poolgrad_lowering.compiler.families.avg_pool.matching import planes
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.known import by_rule, need, require, static_integers
 from poolgrad_lowering.model.facts.slices import slice_bounds
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers, text
@@ -148,7 +148,7 @@ def results(
 
 def changed(facts: Facts, node: Node, made: Spread) -> Spread | None:
     """What a node makes of the result, as `cropped` or `scaled`; None for any other node."""
-    return cropped(facts, node, made) or scaled(facts, node, made)
+    return by_rule(cropped, facts, node, made) or scaled(facts, node, made)
 
 
 def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
@@ -159,23 +159,20 @@ def scaled(facts: Facts, node: Node, made: Spread) -> Spread | None:
 
 
 def cropped(facts: Facts, node: Node, made: Spread) -> Spread | None:
-    """What a Slice or a Pad with zeros makes of planes; None for any other node."""
-    shape, axes = facts.shape(node.input(0)), len(made.kernel)
-    if shape is None or len(shape) < axes or shape[-axes:] != made.dims:
-        return None
+    """What a Slice or a Pad with zeros makes of planes; a rule that does not apply to any other node."""
+    shape, axes = need(facts.shape(node.input(0))), len(made.kernel)
+    require(len(shape) >= axes and shape[-axes:] == made.dims)
     if node.is_a("Slice"):
-        bounds = slice_bounds(facts, node, len(shape))
-        if bounds is None or not is_static(tuple(shape[axis] for axis in bounds)):
-            return None
+        bounds = need(slice_bounds(facts, node, len(shape)))
+        require(is_static(tuple(shape[axis] for axis in bounds)))
         return made.cut({axis - len(shape): each for axis, each in bounds.items()})
-    if not node.is_a("Pad") or text(node, "mode", "constant") != "constant" or node.input(3) is not None:
-        return None
-    pads = integers(node, "pads") if node.scope.opset < _PADS_AS_INPUT else static_integers(facts, node, 1)
+    require(node.is_a("Pad") and text(node, "mode", "constant") == "constant" and node.input(3) is None)
+    pads = need(integers(node, "pads") if node.scope.opset < _PADS_AS_INPUT else static_integers(facts, node, 1))
     fill, outer = node.input(2), len(shape) - axes
-    if pads is None or len(pads) != 2 * len(shape) or not (fill is None or facts.is_zero(fill)):
-        return None
+    require(len(pads) == 2 * len(shape) and (fill is None or facts.is_zero(fill)))
     before, after = pads[: len(shape)], pads[len(shape) :]
-    return None if any(before[:outer] + after[:outer]) else made.padded(before[outer:], after[outer:])
+    require(not any(before[:outer] + after[:outer]))
+    return made.padded(before[outer:], after[outer:])
 
 
 Stage = tuple[Spread, list[Value]]

@@ -21,7 +21,7 @@ from poolgrad_lowering.compiler.analysis.evaluation import Array, Evaluation, Ru
 from poolgrad_lowering.compiler.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.model.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.model.facts.facts import Facts
-from poolgrad_lowering.model.facts.known import static_integers
+from poolgrad_lowering.model.facts.known import by_rule, need, require, static_integers
 from poolgrad_lowering.model.ir.attributes import integer, text
 from poolgrad_lowering.model.ir.scopes import Node, Value
 from poolgrad_lowering.model.windows import AxisWindow, adaptive_bounds, factorisations
@@ -29,47 +29,41 @@ from poolgrad_lowering.model.windows import AxisWindow, adaptive_bounds, factori
 NOWHERE = -1
 
 
-def _pad(known: Evaluation, node: Node) -> Array | None:
+def _pad(known: Evaluation, node: Node) -> Array:
     """ONNX's Pad with −inf on all axes, with pads that are an input (opset 11 and later)."""
-    data, pads = known.value(node.input(0)), static_integers(known.facts, node, 1)
-    if data is None or not pads or node.input(3) is not None or text(node, "mode") != "constant":
-        return None
-    if len(pads) != 2 * data.ndim or min(pads) < 0 or not _is_minus_infinity(known, node, 1):
-        return None
+    data, pads = need(known.value(node.input(0))), need(static_integers(known.facts, node, 1))
+    require(node.input(3) is None and text(node, "mode") == "constant")
+    require(pads and len(pads) == 2 * data.ndim and min(pads) >= 0)
+    _require_minus_infinity(known, node, 1)
     margins = list(zip(pads[: data.ndim], pads[data.ndim :], strict=True))
-    affordable = evaluation.is_affordable(sum(margin, size) for margin, size in zip(margins, data.shape, strict=True))
-    return np.pad(data, margins, constant_values=NOWHERE) if affordable else None
+    require(evaluation.is_affordable(sum(margin, size) for margin, size in zip(margins, data.shape, strict=True)))
+    return np.pad(data, margins, constant_values=NOWHERE)
 
 
-def _gather_nd(known: Evaluation, node: Node) -> Array | None:
-    data, positions = known.value(node.input(0)), constant_value(known.facts, node.input(1))
-    if data is None or positions is None or not positions.ndim or integer(node, "batch_dims"):
-        return None
+def _gather_nd(known: Evaluation, node: Node) -> Array:
+    data, positions = map(need, (known.value(node.input(0)), constant_value(known.facts, node.input(1))))
+    require(positions.ndim and not integer(node, "batch_dims"))
     coordinates = [positions[..., axis] for axis in range(positions.shape[-1])]
     depth = len(coordinates)
-    if not 0 < depth <= data.ndim or not evaluation.is_affordable(positions.shape[:-1] + data.shape[depth:]):
-        return None
-    inside = all(evaluation.are_within(part, extent) for part, extent in zip(coordinates, data.shape, strict=False))
-    return data[tuple(coordinates)] if inside else None
+    require(0 < depth <= data.ndim and evaluation.is_affordable(positions.shape[:-1] + data.shape[depth:]))
+    require(all(evaluation.are_within(*each) for each in zip(coordinates, data.shape, strict=False)))
+    return data[tuple(coordinates)]
 
 
-def _where(known: Evaluation, node: Node) -> Array | None:
+def _where(known: Evaluation, node: Node) -> Array:
     """ONNX's Where with a constant mask that selects the data or −inf."""
-    mask, data = constant_value(known.facts, node.input(0)), known.value(node.input(1))
-    if mask is None or data is None or mask.dtype != np.bool_ or not _is_minus_infinity(known, node, data.ndim):
-        return None
-    fits = mask.ndim <= data.ndim and all(
-        extent in (1, size) for extent, size in zip(mask.shape[::-1], data.shape[::-1], strict=False)
-    )
-    return np.where(mask, data, NOWHERE) if fits else None
+    mask, data = map(need, (constant_value(known.facts, node.input(0)), known.value(node.input(1))))
+    require(mask.dtype == np.bool_ and mask.ndim <= data.ndim)
+    _require_minus_infinity(known, node, data.ndim)
+    aligned = zip(mask.shape[::-1], data.shape[::-1], strict=False)
+    require(all(extent in (1, size) for extent, size in aligned))
+    return np.where(mask, data, NOWHERE)
 
 
-def _is_minus_infinity(known: Evaluation, node: Node, rank: int) -> bool:
-    """Whether the third input is one −inf, of a rank that adds no axis to a tensor of this rank."""
-    fill = constant_value(known.facts, node.input(2))
-    if fill is None or fill.size != 1 or fill.ndim > rank:
-        return False
-    return fill.dtype.kind == "f" and bool(np.isneginf(fill).all())
+def _require_minus_infinity(known: Evaluation, node: Node, rank: int) -> None:
+    """Require that the third input is one −inf, of a rank that adds no axis to a tensor of this rank."""
+    fill = need(constant_value(known.facts, node.input(2)))
+    require(fill.size == 1 and fill.ndim <= rank and fill.dtype.kind == "f" and np.isneginf(fill).all())
 
 
 MOVEMENT_RULES: dict[str, Rule] = {
@@ -143,7 +137,7 @@ def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Val
     answers k, `recorded` holds the position of the k-th element read, at [plane, o] in row-major order.
     """
     read = _read(facts, maximum, x, rows)
-    reported = _reported(facts, maximum, recorded, read.shape[1], rows)
+    reported = by_rule(_reported, facts, maximum, recorded, read.shape[1], rows)
     if reported is None:
         raise Refuse(Code.WINDOW_TABLES, "'{}' does not follow from ArgMax '{}'", recorded.name, maximum.node.label)
     if (reported[read != NOWHERE] != read[read != NOWHERE]).any():
@@ -173,20 +167,16 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
     return np.asarray(local[0])
 
 
-def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array | None:
-    """The indices for each result of ArgMax, one column a result; None if they depend on anything else."""
-    answer = maximum.node.output(0)
-    shape = evaluation.static_shape(facts, answer)
-    if answer is None or shape is None:
-        return None
+def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array:
+    """The indices for each result of ArgMax, one column a result; a rule that applies if they depend on it alone."""
+    answer = need(maximum.node.output(0))
+    shape = need(evaluation.static_shape(facts, answer))
     columns = []
     for number in range(width):
         given = {answer: np.full(shape, number, np.int64)}
-        found = Evaluation(facts, ARITHMETIC_RULES, given).value(recorded)
-        if found is None or found.dtype.kind != "i" or found.size != given[answer].size or found.size % rows:
-            return None
+        found = need(Evaluation(facts, ARITHMETIC_RULES, given).value(recorded))
+        require(found.dtype.kind == "i" and found.size == given[answer].size and found.size % rows == 0)
         by_row = found.reshape(rows, -1)
-        if (by_row != by_row[0]).any():
-            return None
+        require((by_row == by_row[0]).all())
         columns.append(by_row[0])
     return np.stack(columns, axis=1)
