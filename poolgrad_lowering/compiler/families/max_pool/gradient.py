@@ -38,6 +38,11 @@ class Reduction(NamedTuple):
 class MaxPoolGradient(Gradient):
     """A proven gradient of a max pool: `dx = 0; dx[n, c].flat[index[n, c, o]] += grad[n, c, o]`.
 
+    * `grad`: the incoming gradient, of shape `pooled_shape`
+    * `dx`: what the lowered node computes, of shape `x_shape`
+    * `element_type`: the `TensorProto.DataType` of x, `grad` and `dx`
+    * `windows`: the MaxPool's attributes, or `AdaptiveWindows`
+    * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), with symbols
     * `x`: the pooled input, of shape `x_shape`
     * `argmax`: the recorded indices, int32 or int64, of shape `pooled_shape`; `numbering` says what they count (AXIS:
       positions along spatial axis `axis`). None if `pool` has no Indices output yet: the rewrite adds the output
