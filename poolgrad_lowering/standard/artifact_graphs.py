@@ -5,19 +5,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
-from poolgrad_lowering.model.ir.dims import Shape, differ
+from poolgrad_lowering.model.ir.dims import Dim, Shape, differ
 from poolgrad_lowering.model.ir.graphs import names_read, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.model.ir.scopes import Node
+from poolgrad_lowering.model.ir.scopes import Node, Scope
 from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer
 
 ACCUMULATOR = "InPlaceAccumulatorV2"
@@ -32,6 +33,8 @@ _ATTRIBUTES = {
     **dict.fromkeys(_CLIPS, _CLIP_ATTRIBUTES),
 }
 """The attributes of the operators of an optimizer model, with their types."""
+_OF_AN_OUTPUT = re.compile(r"(.+)_dim_(\d+)")
+"""How torch's exporter names the size of an output: its operator, its name, and the axis."""
 
 
 class Update(NamedTuple):
@@ -122,17 +125,47 @@ def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> 
     remove_entries(graph.initializer, lambda tensor: tensor.name not in needed)
 
 
-def correct_labels(index: ModelIndex) -> bool:
+def correct_targets(index: ModelIndex) -> bool:
+    """Declare the targets of losses with the sizes that they have; return if any had others.
+
+    The model is changed in place, and `index` is not valid afterwards if it was.
+    """
+    facts = Facts(index)
+    is_named = _name_sizes(facts, index.scopes[0])
+    return _correct_labels(facts, index.scopes[0]) or is_named
+
+
+def _name_sizes(facts: Facts, scope: Scope) -> bool:
+    """Replace sizes of inputs that have the name of an output's size, such as `Gemmscores_dim_0`, by what these are.
+
+    torch's exporter gives such names where its caller gives none, and `generate_artifacts` declares targets as scores.
+    """
+    operators = ((node.op_type.removesuffix("Training"), node.output) for node in scope.proto.node)
+    producers = {f"{operator}{name}": name for operator, outputs in operators for name in outputs}
+    found = False
+    for size in (size for value in scope.proto.input for size in value.type.tensor_type.shape.dim):
+        named = _OF_AN_OUTPUT.fullmatch(size.dim_param)
+        if named is None or (name := producers.get(named[1])) is None:
+            continue
+        shape, axis = facts.shape(scope.resolve(name)), int(named[2])
+        if shape is not None and axis < len(shape) and not is_opaque(shape[axis]):
+            declared = helper.make_tensor_type_proto(TensorProto.FLOAT, [_written(shape[axis])])
+            size.CopyFrom(declared.tensor_type.shape.dim[0])
+            found = True
+    return found
+
+
+def _correct_labels(facts: Facts, scope: Scope) -> bool:
     """Declare the labels of a cross entropy with the sizes of the scores without their classes; return if any were not.
 
     `generate_artifacts` declares those of a segmentation as the scores without the last size, and names sizes that
-    onnxruntime does not infer. The model is changed in place, and `index` is not valid afterwards if it was.
+    onnxruntime does not infer.
     """
-    facts, scope, found = Facts(index), index.scopes[0], False
+    found = False
     for position in scope.by_op.get(("", "SoftmaxCrossEntropyLoss"), ()):
         node = scope.node(position)
         labels, shapes = node.input(1), _shapes_of_scores(facts, node)
-        given = next((value for value in index.model.graph.input if labels and value.name == labels.name), None)
+        given = next((value for value in scope.proto.input if labels and value.name == labels.name), None)
         stated = None if labels is None else facts.declared_shape(labels)
         if given is None or stated is None or not shapes or len(stated) + 1 != len(shapes[0]):
             continue
@@ -142,11 +175,17 @@ def correct_labels(index: ModelIndex) -> bool:
         if not differ(stated, wanted) and all(stated != shape[:-1] or stated == wanted for shape in shapes):
             wanted = tuple(own if is_opaque(dim) else dim for own, dim in zip(stated, wanted, strict=True))
         if stated != wanted:
-            written = [None if is_opaque(dim) else dim.static if dim.static is not None else str(dim) for dim in wanted]
             kind = given.type.tensor_type.elem_type
-            given.CopyFrom(helper.make_tensor_value_info(given.name, kind, written))
+            given.CopyFrom(helper.make_tensor_value_info(given.name, kind, [*map(_written, wanted)]))
             found = True
     return found
+
+
+def _written(dim: Dim) -> int | str | None:
+    """Return a size as a model declares it, None if it has no name."""
+    if is_opaque(dim):
+        return None
+    return str(dim) if dim.static is None else dim.static
 
 
 def _shapes_of_scores(facts: Facts, loss: Node) -> list[Shape]:

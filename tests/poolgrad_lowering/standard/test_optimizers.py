@@ -17,7 +17,7 @@ from onnx import parser
 from models.artifact_runs import FOLDERS
 from poolgrad_lowering.model.ir.bodies import BodyNode, Tensor
 from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.standard.artifact_graphs import Update, correct_labels, read_update
+from poolgrad_lowering.standard.artifact_graphs import Update, correct_targets, read_update
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.optimizers import SGD, AdamW
 
@@ -115,10 +115,10 @@ def test_labels_of_a_segmentation(scores: str, declared: str, expected: list[int
         => (float loss) {{ s = Conv <kernel_shape = [{ones}]> (x, w) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
     )
     before = model.SerializeToString()
-    assert correct_labels(ModelIndex(model)) == (model.SerializeToString() != before)
+    assert correct_targets(ModelIndex(model)) == (model.SerializeToString() != before)
     sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
     assert sizes == expected
-    assert not correct_labels(ModelIndex(model))
+    assert not correct_targets(ModelIndex(model))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_labels_of_scores_of_computed_sizes(logarithms: str, declared: str, expe
         => (float loss) <float[{logarithms}] logs> {{
         s = Resize (x, , by) loss, logs = SoftmaxCrossEntropyLoss (s, labels) }}"""
     )
-    assert correct_labels(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
+    assert correct_targets(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
     sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
     assert sizes == expected
 
@@ -149,6 +149,29 @@ def test_labels_of_scores_in_rows(rows: str, expected: int | str) -> None:
         f"""<ir_version: 8, opset_import: ["": 17]> g (float[{rows}] x, int64[scores_dim_0] labels) => (float loss)
         <int64[2] shape = {{-1,2}}> {{ s = Reshape (x, shape) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
     )
-    assert correct_labels(ModelIndex(model))
+    assert correct_targets(ModelIndex(model))
     [size] = model.graph.input[1].type.tensor_type.shape.dim
     assert (size.dim_param or size.dim_value) == expected
+
+
+@pytest.mark.parametrize(
+    ("operator", "declared", "expected"),
+    [
+        ("Neg (x)", "Negscores_dim_0,3", ["n", 3]),
+        ("com.microsoft.ConcatTraining <axis = 0> (x, x)", "Concatscores_dim_0,3", ["2*n", 3]),
+        ("Transpose (x)", "3,Transposescores_dim_1", [3, "n"]),
+        ("Identity (fixed)", "Identityscores_dim_0,3", [4, 3]),
+        ("Neg (x)", "Negscores_dim_2,3", ["Negscores_dim_2", 3]),  # of an axis that it does not have
+        ("Neg (x)", "Negothers_dim_0,3", ["Negothers_dim_0", 3]),
+        ("Resize (x, , by)", "Resizescores_dim_0,3", ["Resizescores_dim_0", 3]),
+    ],
+)
+def test_targets_whose_sizes_are_named_after_outputs(operator: str, declared: str, expected: list[int | str]) -> None:
+    """As torch's exporter names the sizes of outputs that its caller does not name."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+        g (float[n,3] x, float[{declared}] target, float[4,3] fixed, float[2] by) => (float[?,?] loss)
+        {{ scores = {operator} loss = Sub (scores, target) }}"""
+    )
+    assert correct_targets(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
+    assert [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim] == expected
