@@ -68,6 +68,8 @@ LONG_VECTORS = {
     "flattened": """g (int64[2048,1024,1023] X) => (Y) <int64[1] s = {-1}> {
         A = Reshape(X, s) B = Add(A, A) C = Cast<to = 7>(B) Y = Relu(C) }""",
     "a shape": f"g (int64[{LONG}] X, float[1] F) => (Y) {{ A = ConstantOfShape(X) B = Expand(F, X) Y = Add(A, B) }}",
+    "a shape of training": f"""g (int64[{LONG}] X, float[1] F, int64[1] I) => (Y) {{
+        A = ConstantOfShape(X) B = com.microsoft.GatherGrad(X, I, F) Y = Add(A, B) }}""",
     "axes": f"g (int64[{LONG}] X, float[1] F) => (Y) {{ A = Unsqueeze(F, X) Y = Softplus(A) }}",
 }
 
