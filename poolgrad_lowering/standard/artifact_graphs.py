@@ -18,7 +18,7 @@ from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir.dims import Dim, Shape, differ
 from poolgrad_lowering.model.ir.graphs import names_read, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.model.ir.scopes import Node, Scope
+from poolgrad_lowering.model.ir.scopes import Node
 from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer
 
 ACCUMULATOR = "InPlaceAccumulatorV2"
@@ -33,7 +33,7 @@ _ATTRIBUTES = {
     **dict.fromkeys(_CLIPS, _CLIP_ATTRIBUTES),
 }
 """The attributes of the operators of an optimizer model, with their types."""
-_OF_AN_OUTPUT = re.compile(r"(.+)_dim_(\d+)")
+_OF_AN_OUTPUT = re.compile(r"(.+)_dim_(\d{1,2})")
 """How torch's exporter names the size of an output: its operator, its name, and the axis."""
 
 
@@ -131,23 +131,23 @@ def correct_targets(index: ModelIndex) -> bool:
     The model is changed in place, and `index` is not valid afterwards if it was.
     """
     facts = Facts(index)
-    is_named = _name_sizes(facts, index.scopes[0])
-    return _correct_labels(facts, index.scopes[0]) or is_named
+    is_named = _name_sizes(facts, index)
+    return _correct_labels(facts, index) or is_named
 
 
-def _name_sizes(facts: Facts, scope: Scope) -> bool:
+def _name_sizes(facts: Facts, index: ModelIndex) -> bool:
     """Replace sizes of inputs that have the name of an output's size, such as `Gemmscores_dim_0`, by what these are.
 
     torch's exporter gives such names where its caller gives none, and `generate_artifacts` declares targets as scores.
     """
-    operators = ((node.op_type.removesuffix("Training"), node.output) for node in scope.proto.node)
+    graph, found = index.model.graph, False
+    operators = ((node.op_type.removesuffix("Training"), node.output) for node in graph.node)
     producers = {f"{operator}{name}": name for operator, outputs in operators for name in outputs}
-    found = False
-    for size in (size for value in scope.proto.input for size in value.type.tensor_type.shape.dim):
+    for size in (size for value in graph.input for size in value.type.tensor_type.shape.dim):
         named = _OF_AN_OUTPUT.fullmatch(size.dim_param)
         if named is None or (name := producers.get(named[1])) is None:
             continue
-        shape, axis = facts.shape(scope.resolve(name)), int(named[2])
+        shape, axis = facts.shape(index.scopes[0].resolve(name)), int(named[2])
         if shape is not None and axis < len(shape) and not is_opaque(shape[axis]):
             declared = helper.make_tensor_type_proto(TensorProto.FLOAT, [_written(shape[axis])])
             size.CopyFrom(declared.tensor_type.shape.dim[0])
@@ -155,17 +155,17 @@ def _name_sizes(facts: Facts, scope: Scope) -> bool:
     return found
 
 
-def _correct_labels(facts: Facts, scope: Scope) -> bool:
+def _correct_labels(facts: Facts, index: ModelIndex) -> bool:
     """Declare the labels of a cross entropy with the sizes of the scores without their classes; return if any were not.
 
     `generate_artifacts` declares those of a segmentation as the scores without the last size, and names sizes that
     onnxruntime does not infer.
     """
-    found = False
+    scope, found = index.scopes[0], False
     for position in scope.by_op.get(("", "SoftmaxCrossEntropyLoss"), ()):
         node = scope.node(position)
         labels, shapes = node.input(1), _shapes_of_scores(facts, node)
-        given = next((value for value in scope.proto.input if labels and value.name == labels.name), None)
+        given = next((value for value in index.model.graph.input if labels and value.name == labels.name), None)
         stated = None if labels is None else facts.declared_shape(labels)
         if given is None or stated is None or not shapes or len(stated) + 1 != len(shapes[0]):
             continue
