@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorShapeProto
 
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
@@ -149,8 +149,7 @@ def _name_sizes(facts: Facts, index: ModelIndex) -> bool:
             continue
         shape, axis = facts.shape(index.scopes[0].resolve(name)), int(named[2])
         if shape is not None and axis < len(shape) and not is_opaque(shape[axis]):
-            declared = helper.make_tensor_type_proto(TensorProto.FLOAT, [_written(shape[axis])])
-            size.CopyFrom(declared.tensor_type.shape.dim[0])
+            _declare(size, shape[axis])
             found = True
     return found
 
@@ -172,20 +171,25 @@ def _correct_labels(facts: Facts, index: ModelIndex) -> bool:
         sizes = zip(*shapes, strict=True)
         batch, _, *places = (min(known, key=lambda dim: (dim.static is None, is_opaque(dim))) for known in sizes)
         wanted = (batch, *places)
-        if not differ(stated, wanted) and all(stated != shape[:-1] or stated == wanted for shape in shapes):
+        is_cut = stated != wanted and stated in [shape[:-1] for shape in shapes]
+        if not (is_cut or differ(stated, wanted)):
             wanted = tuple(own if is_opaque(dim) else dim for own, dim in zip(stated, wanted, strict=True))
         if stated != wanted:
-            kind = given.type.tensor_type.elem_type
-            given.CopyFrom(helper.make_tensor_value_info(given.name, kind, [*map(_written, wanted)]))
+            declared = given.type.tensor_type.shape
+            declared.Clear()
+            for dim in wanted:
+                _declare(declared.dim.add(), dim)
             found = True
     return found
 
 
-def _written(dim: Dim) -> int | str | None:
-    """Return a size as a model declares it, None if it has no name."""
-    if is_opaque(dim):
-        return None
-    return str(dim) if dim.static is None else dim.static
+def _declare(size: TensorShapeProto.Dimension, dim: Dim) -> None:
+    """Write a size where a model declares it; one without a name is not declared."""
+    size.Clear()
+    if dim.static is not None:
+        size.dim_value = dim.static
+    elif not is_opaque(dim):
+        size.dim_param = str(dim)
 
 
 def _shapes_of_scores(facts: Facts, loss: Node) -> list[Shape]:

@@ -82,7 +82,7 @@ def _addends(call: Call) -> tuple[Tensor, Tensor]:
 
 
 _USUAL_INDICES = 1024
-"""The number of indices with which a symbolic one is compared."""
+"""What a number of indices that is not known is taken for."""
 
 
 @defines("GatherGrad", "rows of dY added onto zeros at the indices")
@@ -97,11 +97,12 @@ def _added_rows(call: Call, indices: Tensor, known: Shape) -> Tensor:
     sizes = [None] * rank if shape is None else [dim.static for dim in shape]
     if 0 in sizes:
         return call.narrowed(base, "dY")
-    numbers = None if known else call.facts.integers(call.operand("indices"))
-    if numbers is not None and (place := numbers[0].static) is not None:
-        return _at_place(call, dy.unsqueeze([axis]), axis, place, sizes)
+    if not known:
+        dy, numbers = dy.unsqueeze([axis]), call.facts.integers(call.operand("indices"))
+        if numbers is not None and (place := numbers[0].static) is not None:
+            return _at_place(call, dy, axis, place, sizes)
     row = [1 if at == axis else size for at, size in enumerate(sizes)]
-    rows = _in_a_row(call, dy, indices, axis, row) if len(known) > 1 else dy if known else dy.unsqueeze([axis])
+    rows = _in_a_row(call, dy, indices, axis, row) if len(known) > 1 else dy
     reduction: dict[str, Any] = {"reduction": "add"}
     if call.node.scope.opset < SCATTER_THAT_ADDS:
         count, extent = dims.size(known).static, sizes[axis]
