@@ -98,11 +98,12 @@ def _gathered(facts: Facts, gather: Node) -> _Gathered:
     coordinates, transpose = need(constant_value(facts, gather.input(1))), need(need(gather.input(0)).origin.producer)
     require(transpose.is_a("Transpose"))
     canvas = need(transpose.input(0))
-    pad = canvas.origin.producer
-    x = canvas if pad is None or not pad.is_a("Pad") else need(pad.input(0))
+    made = canvas.origin.producer
+    pad = made if made is not None and made.is_a("Pad") else None
+    x = canvas if pad is None else need(pad.input(0))
     sizes = need(static_shape(facts, x))
     require(len(sizes) in axis_maximum.RANKS and 0 not in sizes)
-    pads = [0] * 2 * len(sizes) if pad is None or x is canvas else need(static_integers(facts, pad, 1))
+    pads = [0] * 2 * len(sizes) if pad is None else need(static_integers(facts, pad, 1))
     spatial = len(sizes) - 2
     require(len(pads) == 2 * len(sizes) and coordinates.size)
     require(coordinates.ndim == 2 * spatial + 1 and coordinates.shape[-1] == spatial)
