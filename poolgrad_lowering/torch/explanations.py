@@ -143,7 +143,7 @@ OF_TRANSFORMS = (
 
 _KNOWN = {
     r"Cannot call sizes\(\) on tensor with symbolic sizes": (
-        "torch cannot trace a symbolic size, in {place}. " + OF_TRANSFORMS
+        "an operator of PyTorch takes no symbolic size, in {place}. " + OF_TRANSFORMS
     ),
     r"SparseTensorImpl|SparseCsr|aten\._to_sparse|aten\._sparse": SPARSE,
     r"OpOverload\(op='([^']+)', overload='([^']+)'\)": "{untranslated}",

@@ -57,7 +57,7 @@ _DIFFERENTIATED: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.convolution_backward.default: differentiable_convolution_backward,
     torch.ops.aten.native_batch_norm_backward.default: differentiable_batch_norm_backward,
 }
-"""Operators whose gradients are those of functions that compute them: torch makes numbers of their symbolic sizes."""
+"""Operators as autograd sees them: the gradients of these functions are faster, or take symbolic sizes."""
 
 _WRAPPERS = {CompiledModule: "_orig_mod", nn.DataParallel: "module", nn.parallel.DistributedDataParallel: "module"}
 """Modules that run another one, which they have as this attribute. The tensors of a model have its names."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -99,7 +100,7 @@ def convolution_backward(
 
 
 class _Backward(torch.autograd.Function):
-    """aten.convolution_backward, whose own gradients are a convolution's and those of others of its kind."""
+    """aten.convolution_backward, of which each result is linear in two of dy, x and weight: so are its gradients."""
 
     @staticmethod
     def forward(ctx: Any, *operands: Any) -> tuple[Tensor | None, ...]:
@@ -122,7 +123,7 @@ class _Backward(torch.autograd.Function):
         if of_dw is not None:
             of_dy.append(aten.convolution(x, of_dw, None, *windows))
             of_x = _Backward.apply(dy, x, of_dw, bias_sizes, *windows, [True, False, False])[0]
-        return sum(of_dy[1:], of_dy[0]), of_x, of_weight, *[None] * (len(ctx.others) + 1)
+        return reduce(operator.add, of_dy), of_x, of_weight, *[None] * (len(ctx.others) + 1)
 
 
 def differentiable_convolution_backward(*operands: Any) -> Any:

@@ -248,4 +248,4 @@ _ALONG_AN_AXIS = (
     *(aten.linalg_vector_norm.default, aten.median.dim, aten.nanmedian.dim, aten.prod.dim_int, aten.scatter.src),
     *(aten.scatter.value, aten.scatter_add.default, aten.topk.default, aten.var.correction, aten.var_mean.correction),
 )
-"""Others are right for scalars in torch's translation."""
+"""Operators of which torch's translation is wrong along the axis of a scalar."""

@@ -25,8 +25,8 @@ def batch_norm(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    running_mean: Any,
-    running_var: Any,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
     training: bool,
     momentum: float,
     eps: float,
@@ -47,6 +47,8 @@ def batch_norm(
         _update(running_mean, mean, momentum)
         _update(running_var, variance, momentum, count / (count - 1))
     else:
+        if running_mean is None or running_var is None:
+            raise AssertionError("in eval mode a batch norm has running statistics")
         centred = x.to(wide) - running_mean.to(wide).reshape(shape)
         inverse = torch.rsqrt(running_var.to(wide) + eps)
         kept = x.new_zeros(0, dtype=wide), x.new_zeros(0, dtype=wide)
@@ -61,10 +63,10 @@ def batch_norm_backward(
     dy: Tensor,
     x: Tensor,
     weight: Tensor | None,
-    running_mean: Any,
-    running_var: Any,
-    mean: Any,
-    inverse: Any,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor | None,
+    inverse: Tensor | None,
     training: bool,
     eps: float,
     wanted: Sequence[bool],
@@ -76,8 +78,10 @@ def batch_norm_backward(
     are the sums of dy · c / √(variance + eps) and of dy. Computes in float32 or wider.
     """
     wide, axes, shape = wide_type(x), [0, *range(2, x.ndim)], [-1, *[1] * (x.ndim - 2)]
-    if not training:
+    if not training and running_mean is not None and running_var is not None:
         mean, inverse = running_mean.to(wide), torch.rsqrt(running_var.to(wide) + eps)
+    if mean is None or inverse is None:
+        raise AssertionError("a gradient of a batch norm reads the statistics of the batch, or running ones")
     given, centred = dy.to(wide), x.to(wide) - mean.reshape(shape)
     total, along = given.sum(axes), (given * centred).sum(axes)
     dx, scale = given, inverse if weight is None else inverse * weight
