@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from poolgrad_lowering.ge.shape_operands import zeros_like_input
+from poolgrad_lowering.ge.shape_operands import Zeros, zeros_like_input
 from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.known import require
@@ -202,7 +202,8 @@ def _starts(x: str, batch: int | str | None, sizes: Sequence[Any], writer: Write
     if isinstance(batch, int):
         starts = np.arange(batch * channels).reshape(batch, channels, 1, 1) * elements
         return writer.constant(f"{x}/starts", starts)
-    zeros = "" if writer.opset < _OLDEST_OPSET else zeros_like_input(str(batch), 0, 4, TensorProto.INT64, writer)
+    wanted = Zeros(str(batch), 0, 4, TensorProto.INT64)
+    zeros = "" if writer.opset < _OLDEST_OPSET else zeros_like_input(wanted, writer)
     if not zeros:
         return ""
     axis = writer.constant(f"{x}/axis", np.array(0))

@@ -4,13 +4,14 @@
 
 The graph may be cut between the nodes that compute a shape and the one that reads it. A size that is not known is −1 or
 0 for a Reshape, and 1 for an Expand of a value that has it already. A value that is expanded to another such size is
-x − 0, with zeros that have the size, made of an input of the graph that has it: r < r is false, and false is 0.
+x − 0, with zeros that have the size, made of an input of the graph that has it, or of the value whose shape it is:
+r < r is false, and false is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
@@ -23,6 +24,15 @@ from poolgrad_lowering.model.ir.dims import Dim
 
 Sizes = Sequence[int | str | None]
 """A number or a name for each axis; None for a size that has neither."""
+
+
+class Zeros(NamedTuple):
+    """Zeros, false for bool, with a size on one of their axes and 1 on the others; `element` is their type."""
+
+    size: str
+    axis: int
+    rank: int
+    element: int
 
 
 def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
@@ -108,9 +118,11 @@ def _fill(
     missing = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
-    can_be_made = all(own[axis] == 1 and _is_of_inputs(sizes[axis], writer) for axis in missing)
+    measured = None if is_split else _measured(node, shape, writer)
+    can_be_made = all(own[axis] == 1 and (measured or _is_of_inputs(sizes[axis], writer)) for axis in missing)
     require(can_be_made and element in _WITH_ZERO)
-    zeros = [zeros_like_input(str(sizes[axis]), axis, len(sizes), element, writer) for axis in missing]
+    wanted = [Zeros(str(sizes[axis]), axis, len(sizes), element) for axis in missing]
+    zeros = [zeros_like_input(each, writer, measured) for each in wanted]
     result, spread = node.output[0], list(own)
     if is_split and set(own) != {1}:
         value = writer.reshape(value, _as_numbers(own, -1), writer.name(f"{result}/axes"))
@@ -139,7 +151,8 @@ def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Size
     could not say the sizes: it computes one that is not known, and copies where it is told 0.
     """
     pairs = [*zip(own, shape, strict=True)]
-    factors = [[size] if size == theirs or _multiples(size, writer) else _factors(size) for theirs, size in pairs]
+    whole = [size == theirs or _multiples(size, writer) or not _is_of_inputs(size, writer) for theirs, size in pairs]
+    factors = [[size] if is_whole else _factors(size) for is_whole, (_, size) in zip(whole, pairs, strict=True)]
     split = [theirs for theirs, each in zip(own, factors, strict=True) if len(each) > 1]
     if split and (set(split) != {1} or 0 in shape or max(map(_count_unknown, (own, shape))) > 1):
         return own, shape
@@ -171,21 +184,34 @@ def _fill_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
 
 _WITH_ZERO = (*FLOAT_TYPES, TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64)
 """The element types that a value in the shape of an input may have; those of Sub, and bool."""
+_MEASURED = {*_WITH_ZERO} - {TensorProto.BOOL}
+"""The element types of values that zeros are made of."""
 
 
-def zeros_like_input(size: str, axis: int, rank: int, element: int, writer: Writer) -> str:
-    """Return zeros, false for bool, with a size on one of their axes and 1 on the others, from inputs of the graph.
+def _measured(node: NodeProto, shape: Sizes, writer: Writer) -> str | None:
+    """Return the value whose whole shape a node computes, if zeros can be made of it."""
+    made = writer.producers.get(node.input[SHAPE_OPERANDS[node.op_type]])
+    if made is None or made.op_type != "Shape" or any(each.name == "end" or each.i for each in made.attribute):
+        return None
+    value = made.input[0]
+    return value if writer.types.elements.get(value) in _MEASURED and writer.types.rank(value) == len(shape) else None
 
-    Returns "" if no input has this size or a multiple of it, nor inputs its factors.
+
+def zeros_like_input(wanted: Zeros, writer: Writer, measured: str | None = None) -> str:
+    """Return zeros from inputs of the graph.
+
+    If no input has their size or a multiple of it, nor inputs its factors, they are made of the value `measured`, which
+    has the size on the same axis; without such a value they are "".
     """
-    key = size, axis, rank, element
-    if key not in writer.zeros and element in _WITH_ZERO:
-        least = min(_multiples(size, writer), key=lambda each: each[0], default=None)  # the first one of the least
+    if wanted not in writer.zeros and wanted.element in _WITH_ZERO:
+        least = min(_multiples(wanted.size, writer), key=lambda each: each[0], default=None)  # the first of the least
         if least is not None:
-            writer.zeros[key] = _zeros_of(*least, key, writer)
-        else:
-            writer.zeros[key] = _zeros_of_product(key, writer) if _is_of_inputs(size, writer) else ""
-    return writer.zeros.get(key, "")
+            writer.zeros[wanted] = _zeros_of(*least, wanted, writer)
+        elif _is_of_inputs(wanted.size, writer):
+            writer.zeros[wanted] = _zeros_of_product(wanted, writer)
+        elif measured:
+            writer.zeros[wanted] = _zeros_of(1, measured, wanted.axis, wanted, writer)
+    return writer.zeros.get(wanted, "")
 
 
 def _is_of_inputs(size: int | str | None, writer: Writer) -> bool:
@@ -195,7 +221,7 @@ def _is_of_inputs(size: int | str | None, writer: Writer) -> bool:
     return all(isinstance(each, int) or _multiples(each, writer) for each in _factors(size))
 
 
-def _zeros_of_product(wanted: tuple[str, int, int, int], writer: Writer) -> str:
+def _zeros_of_product(wanted: Zeros, writer: Writer) -> str:
     """Return zeros of a size such as 2·N or N·M: those of each factor on an axis of its own, joined to one axis."""
     size, axis, rank, element = wanted
     factors = _factors(size)
@@ -203,7 +229,7 @@ def _zeros_of_product(wanted: tuple[str, int, int, int], writer: Writer) -> str:
     value = ""
     shape: list[int | str] = [1] * len(factors)
     for place, each in names:
-        zero = zeros_like_input(each, place, len(factors), element, writer)
+        zero = zeros_like_input(Zeros(each, place, len(factors), element), writer)
         shape = [*shape[:place], each, *shape[place + 1 :]]
         operator = "Or" if element == TensorProto.BOOL else "Sub"
         value = writer.add(operator, [value, zero], writer.name(f"{zero}/product")) if value else zero
@@ -232,7 +258,7 @@ def _multiples(size: int | str | None, writer: Writer) -> list[tuple[int, str, i
 
 def _inputs(writer: Writer) -> list[tuple[str, Sizes]]:
     """Return the inputs of the graph that are numbers, and their shapes, those with the fewest names of sizes first."""
-    known = [name for name in writer.inputs if writer.types.elements.get(name) in {*_WITH_ZERO} - {TensorProto.BOOL}]
+    known = [name for name in writer.inputs if writer.types.elements.get(name) in _MEASURED]
     shapes = [(name, writer.types.shapes.get(name, (0,))) for name in known]
     return sorted((each for each in shapes if 0 not in each[1]), key=lambda each: _count_unknown(each[1]))
 
@@ -241,7 +267,7 @@ def _count_unknown(sizes: Sizes) -> int:
     return sum(not isinstance(size, int) for size in sizes)
 
 
-def _zeros_of(multiple: int, value: str, held: int, wanted: tuple[str, int, int, int], writer: Writer) -> str:
+def _zeros_of(multiple: int, value: str, held: int, wanted: Zeros, writer: Writer) -> str:
     """Return zeros of the wanted size, axis, rank and element type from an axis with a multiple of the size."""
     size, axis, rank, element = wanted
     sizes, start = writer.types.shapes[value], value

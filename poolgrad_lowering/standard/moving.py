@@ -44,7 +44,14 @@ def _concat_training(call: Call) -> dict[str, Tensor]:
     "BroadcastGradientArgs", "for the shapes of two operands, the axes of their common shape on which each is broadcast"
 )
 def _broadcast_gradient_args(call: Call) -> dict[str, Tensor]:
-    """The axes of the common shape on which an operand is broadcast: those that it lacks, or has size 1 on."""
+    """The axes of the common shape on which an operand is broadcast: those that it lacks, or has size 1 on.
+
+    They are constants if the sizes tell them.
+    """
+    axes = [call.facts.integers(value) for value in call.node.outputs]
+    numbers = [np.array([dim.static for dim in found], np.int64) for found in axes if found is not None]
+    if len(numbers) == len(axes):
+        return dict(zip(call.outputs, map(call.constant, numbers), strict=True))
     ranks = {name: call.count(name, 0) for name in ("a", "b")}
     rank = max(ranks.values())
     sizes = {

@@ -52,7 +52,7 @@ class NodeRewrite:
     """Nodes in place of a node, and the constants that they read, by name.
 
     `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding. `reads`
-    are the inputs of the graph that they read beside those of the node.
+    are the values of the graph that they read beside those of the node.
     """
 
     nodes: list[NodeProto] = field(default_factory=list)
@@ -133,14 +133,14 @@ class NodeRewrite:
 class Context:
     """What a rewrite depends on: the opset, types, constants that no caller can override, and inputs of the graph.
 
-    `measured` are the types of the values whose shape a value is, and `planes` what values tell of positions in planes.
+    `measured` are the values whose shape a value is, and `planes` what values tell of positions in planes.
     """
 
     opset: int
     types: TensorTypes
     constants: Mapping[str, TensorProto]
     inputs: Sequence[str] = ()
-    measured: TensorTypes = field(default_factory=dict)
+    measured: Mapping[str, str] = field(default_factory=dict)
     planes: Mapping[str, Planes] = field(default_factory=dict)
 
     def element(self, value: str) -> int | None:
@@ -174,11 +174,20 @@ class Context:
                     found.append((multiple, value, axis, dims))
         return min(found, key=lambda each: (each[0], sum(not isinstance(of, int) for of in each[3])), default=None)
 
-    def inputs_with_factors(self, size: AxisSize) -> list[int | SizedInput] | None:
-        """Return the factors of a product of sizes, with inputs of the graph for those that have names."""
+    def sources(self, axis: int, size: AxisSize, measured: str | None) -> list[int | SizedInput]:
+        """Return an input of the graph with this size, or those for the factors of a product, which may be numbers.
+
+        Without such it is the value `measured`, which has the size on this axis; [] if there is none.
+        """
+        if (whole := self.input_with_size(size)) is not None:
+            return [whole]
         found = [each if isinstance(each, int) else self.input_with_size(each) for each in factors_of(size)]
         known = [each for each in found if each is not None]
-        return known if len(known) == len(found) > 1 else None
+        if len(known) == len(found) > 1:
+            return known
+        if measured is None or self.element(measured) not in NUMBERS:
+            return []
+        return [(1, measured, axis, self.dims(measured) or ())]
 
 
 def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:

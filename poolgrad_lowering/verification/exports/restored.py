@@ -31,7 +31,7 @@ from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
 from poolgrad_lowering.verification.graph import protos
 from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
-from poolgrad_lowering.verification.graph.types import TensorType, TensorTypes, tensor_types
+from poolgrad_lowering.verification.graph.types import TensorTypes, tensor_types
 
 _ROUNDED = ("BatchNormalization",)
 """Operators with rewrites whose results are rounded otherwise."""
@@ -116,11 +116,11 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     return found | {node.output[0]: tensor for node, tensor in tensors if tensor is not None}
 
 
-def _measured(graph: GraphProto, types: TensorTypes) -> dict[str, TensorType]:
-    """Return the types of the values whose whole shapes are computed, by the shapes."""
+def _measured(graph: GraphProto, types: TensorTypes) -> dict[str, str]:
+    """Return the values whose whole shapes are computed, by the shapes."""
     nodes = [node for node in graph.node if node.op_type == "Shape" and not node.domain and node.input]
     whole = [node for node in nodes if not any(each.name == "end" or each.i for each in node.attribute)]
-    return {node.output[0]: types[node.input[0]] for node in whole if node.input[0] in types}
+    return {node.output[0]: node.input[0] for node in whole if node.input[0] in types}
 
 
 def _without_rewrites(

@@ -17,7 +17,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
+from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite, SizedInput
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
 from poolgrad_lowering.verification.graph.types import AxisSize, factors_of, is_open, multiple_of
 from poolgrad_lowering.verification.operators.pool import same_pads
@@ -300,7 +300,7 @@ def _hard_swish(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[
 def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """A shape as numbers: that of the result, with −1, 0 or 1 for sizes that follow from the input."""
     position = 0 if node.op_type == "ConstantOfShape" else 1
-    result = context.measured.get(node.input[position], context.types.get(node.output[0]))
+    result = context.types.get(context.measured.get(node.input[position], node.output[0]))
     if result is None or result.dims is None or 0 in result.dims:
         return
     own = context.dims(node.input[0]) if position else ()
@@ -365,9 +365,10 @@ def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]
 def _filled(
     node: NodeProto, held: Mapping[str, Any], shape: Sequence[AxisSize], own: Sequence[AxisSize], context: Context
 ) -> Iterator[NodeRewrite]:
-    """A value minus zeros, which have sizes of the graph's inputs: nothing is less than itself, and false is 0.
+    """A value minus zeros, which have sizes of the graph's inputs, or of the value whose shape it is.
 
-    A product of sizes is an axis for each factor until the last node, or one axis, as the zeros are.
+    Nothing is less than itself, and false is 0. A product of sizes is an axis for each factor until the last node, or
+    one axis, as the zeros are.
     """
     own = [1] * (len(shape) - len(own)) + list(own)
     pairs = zip(shape, own, strict=True)
@@ -389,8 +390,9 @@ def _filled_along(
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
     own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
-    wanted = [axis for axis, size in enumerate(sizes) if isinstance(size, str) and size != own[axis]]
-    if None in sizes or any(own[axis] != 1 for axis in wanted):
+    measured = None if is_split else context.measured.get(node.input[node.op_type == "Expand"])
+    wanted = [axis for axis, size in enumerate(sizes) if not isinstance(size, int) and size != own[axis]]
+    if any(own[axis] != 1 for axis in wanted):
         return
     rewrite = NodeRewrite()
     value, element = node.input[0], context.element(node.input[0])
@@ -400,7 +402,7 @@ def _filled_along(
         element = TensorProto.FLOAT if stored is None else stored.data_type
     if not wanted or element not in (*NUMBERS, TensorProto.BOOL):
         return
-    zeros = [_zeros(rewrite, axis, sizes, element, context) for axis in wanted]
+    zeros = [_zeros(rewrite, axis, sizes, element, context.sources(axis, sizes[axis], measured)) for axis in wanted]
     if "" in zeros:
         return
     joins = "Or" if element == TensorProto.BOOL else "Sub"
@@ -418,12 +420,15 @@ def _filled_along(
     yield rewrite
 
 
-def _zeros(rewrite: NodeRewrite, axis: int, sizes: Sequence[AxisSize], element: int, context: Context) -> str:
-    """Add zeros of the size of an axis, from an input that has it or from one for each factor; "" without such."""
-    if (source := context.input_with_size(sizes[axis])) is not None:
-        return rewrite.zeros(axis, len(sizes), source, element)
-    product = context.inputs_with_factors(sizes[axis])
-    return "" if product is None else rewrite.zeros_of_product(axis, len(sizes), product, element)
+def _zeros(
+    rewrite: NodeRewrite, axis: int, sizes: Sequence[AxisSize], element: int, sources: Sequence[int | SizedInput]
+) -> str:
+    """Add zeros of the size of an axis, made of the one source of it or of those of its factors; "" without such."""
+    if not sources:
+        return ""
+    if len(sources) == 1 and not isinstance(sources[0], int):
+        return rewrite.zeros(axis, len(sizes), sources[0], element)
+    return rewrite.zeros_of_product(axis, len(sizes), sources, element)
 
 
 def _as_numbers(sizes: Sequence[AxisSize], unknown: int) -> list[int]:

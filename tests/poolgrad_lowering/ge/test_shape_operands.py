@@ -81,6 +81,14 @@ FORMS: dict[str, tuple[str, list[str]]] = {
         "A = Concat<axis = 0>(X, X) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
         [*ZERO, "Sub", "Expand", "Reshape", "Add"]),
     "a size that the value has": (f"{N} S = Concat<axis = 0>(two, N, three, two) Y = Expand(X, S)", ["Expand"]),
+    "a size of the value whose shape it is": (
+        "A = NonZero(X) S = Shape(A) B = Expand(c, S) Y = Mul(B, B)", ["NonZero", *ZERO, "Sub", "Expand", "Mul"]),
+    "sizes of windows, as in onnxruntime's gradient of a mean over them": (
+        "U = Reshape(Z, planes) A = MaxPool<kernel_shape = [1, 2], strides = [2, 3]>(U) S = Shape<start = 0>(A)"
+        " Q = ReduceMean(A, plane) Y = Expand(Q, S)",
+        ["Reshape", "MaxPool", "ReduceMean", *ZERO, "Sub"]),
+    "truth values along the value whose shape it is": (
+        "A = NonZero(X) S = Shape(A) Y = Expand(b, S)", ["NonZero", *FALSE, "Or", "Expand"]),
     "zeros that two values share": (
         f"{N} S = Concat<axis = 0>(N, one) T = ConstantOfShape(S) U = Expand(c, S) Y = Sub(T, U)",
         [*ZERO, "Sub", "Sub", "Sub"]),
@@ -105,7 +113,8 @@ def model_of(nodes: str) -> ModelProto:
     numbers = (
         "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1},"
         " int64[4] halves = {0, 0, 2, 2}, int64[3] repeats = {1, 2, 2}, int64[3] pairs = {0, 2, 4},"
-        " int64[1] zero = {0}, int64[1] far = {9223372036854775807}, int64[6] pads = {0, 0, 0, 0, 1, 0}"
+        " int64[1] zero = {0}, int64[1] far = {9223372036854775807}, int64[4] planes = {0, 1, -1, 4},"
+        " int64[2] plane = {2, 3}, int64[6] pads = {0, 0, 0, 0, 1, 0}"
     )
     values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)
@@ -143,7 +152,14 @@ def test_a_shape_of_numbers_has_the_results_of_the_computed_one(name: str) -> No
 
 
 OTHERS = {
-    "a size that no input has": "P = NonZero(X) S = Shape(P) Y = Expand(c, S)",
+    "a size that no input has": (
+        "P = NonZero(X) S = Shape(P) G = Gather(S, one) U = Concat<axis = 0>(three, G) Y = Expand(c, U)"
+    ),
+    "the first size of a value": (
+        "A = NonZero(X) B = Transpose<perm = [1, 0]>(A) T = Concat<axis = 1>(B, B) S = Shape<end = 1>(T)"
+        " Y = Expand(c, S)"
+    ),
+    "a size of truth values": "P = NonZero(X) B = Cast<to = 9>(P) S = Shape(B) Y = Expand(c, S)",
     "two sizes that follow": f"{N} {M} P = Mul(N, two) Q = Mul(M, two) S = Concat<axis = 0>(P, Q) Y = Reshape(Z, S)",
 }
 

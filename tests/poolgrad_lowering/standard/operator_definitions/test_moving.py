@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.oracles import training_operators as oracle
@@ -376,6 +377,27 @@ def test_reduce_sum_training_of_the_gradient_of_a_bias(opset: int) -> None:
     found = run_ort(lowered, {"dY": dy, "B": normal(3)})
     assert_close(found["dB"], dy.astype(F64).sum(0, keepdims=True), F32)
     assert_same_bits(found["dX"], dy)
+
+
+@pytest.mark.without_kernel
+def test_the_axes_of_broadcasts_are_constants_where_sizes_have_the_same_names() -> None:
+    """An error between images of any size, which onnxruntime's ReduceSum sums over no axis."""
+    model = parse(
+        """g (float[N,3,H] A, float[N,1,H] B) => (float[N,3,H] dA, float[N,1,H] dB) {
+            s = Shape (A) t = Shape (B) a, b = com.microsoft.BroadcastGradientArgs (s, t)
+            dA = ReduceSum <keepdims = 1, noop_with_empty_axes = 1> (A, a)
+            dB = ReduceSum <keepdims = 1, noop_with_empty_axes = 1> (A, b)
+        }""",
+        opset=18,
+        imports='"com.microsoft": 1',
+    )
+    lowered = prepared(model)
+    assert [list(numpy_helper.to_array(tensor)) for tensor in lowered.graph.initializer] == [[], [1]]
+    assert {node.op_type for node in lowered.graph.node} == {"Identity", "ReduceSum", "Shape"}
+    x = normal(2, 3, 5)
+    found = run_ort(lowered, {"A": x, "B": x[:, :1]})
+    assert_same_bits(found["dA"], x)
+    assert_close(found["dB"], x.astype(F64).sum(1, keepdims=True), F32)
 
 
 EMPTY_GATHERS = {
