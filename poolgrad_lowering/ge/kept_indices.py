@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from poolgrad_lowering.ge.shape_operands import Zeros, zeros_like_input
 from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.ge.zeros import Zeros, places
 from poolgrad_lowering.model.facts.known import require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 _OLDEST_OPSET = 11
-"""The first opset with GatherElements and CumSum."""
+"""The first opset with GatherElements."""
 _MOST_POSITIONS = 1 << 24
 """Of all windows together: more than any network needs, fewer than fill a memory."""
 _END = 1 << 63
@@ -202,16 +202,12 @@ def _starts(x: str, batch: int | str | None, sizes: Sequence[Any], writer: Write
     if isinstance(batch, int):
         starts = np.arange(batch * channels).reshape(batch, channels, 1, 1) * elements
         return writer.constant(f"{x}/starts", starts)
-    wanted = Zeros(str(batch), 0, 4, TensorProto.INT64)
-    zeros = "" if writer.opset < _OLDEST_OPSET else zeros_like_input(wanted, writer)
-    if not zeros:
+    number = places(Zeros(str(batch), 0, 4, TensorProto.INT64), writer)
+    if not number:
         return ""
-    axis = writer.constant(f"{x}/axis", np.array(0))
-    one = writer.add("Add", [zeros, writer.vector([1])], writer.name(f"{x}/one"))
-    number = writer.add("CumSum", [one, axis], writer.name(f"{x}/number"), exclusive=1)
     start = writer.add("Mul", [number, writer.vector([channels * elements])], writer.name(f"{x}/batch"))
     planes = writer.constant(f"{x}/planes", np.arange(channels).reshape(1, channels, 1, 1) * elements)
     starts_of = writer.add("Add", [start, planes], writer.name(f"{x}/starts"))
-    for value, count in ((one, 1), (number, 1), (start, 1), (starts_of, channels)):
+    for value, count in ((start, 1), (starts_of, channels)):
         writer.types.learn(value, TensorProto.INT64, (batch, count, 1, 1))
     return starts_of

@@ -11,7 +11,9 @@ from typing import Any, cast
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.ge.zeros import Zeros, places
 from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
@@ -20,6 +22,8 @@ _EQUAL_OF_FLOATS_OPSET = 11
 
 _LARGEST_MASK = 1 << 24
 """The most elements of a mask that an export stores."""
+_FAR = 1 << 62
+"""A diagonal that no matrix reaches."""
 
 PARTS = {
     "ReduceL1": ("Abs", "ReduceSum", 18),
@@ -181,21 +185,50 @@ def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> No
 
 
 def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
-    """As `is_nan`. Matrices of known sizes have a mask. onnxruntime's Where makes 0.0 of −0.0."""
+    """As `is_nan`. Matrices of known sizes have a mask; of others, the places of rows and columns are compared.
+
+    onnxruntime's Where makes 0.0 of −0.0.
+    """
     value, result, element = node.input[0], node.output[0], need(writer.types.elements.get(node.input[0]))
     first = need(writer.types.numbers(node.input[1]) if any(node.input[1:]) else [0])
-    matrix = need(writer.types.sizes(value, -2))
-    require(first and len(matrix) == 2 and math.prod(matrix) <= _LARGEST_MASK)
+    shape = need(writer.types.shapes.get(value))
+    require(first and len(shape) > 1)
     require(element in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
-    rows, columns = matrix
-    diagonal = min(max(first[0], -rows), columns)  # any integer is valid
-    kept = np.triu if attributes.get("upper", 1) else np.tril
-    mask = writer.constant(f"{result}/triangle", kept(np.ones(matrix, bool), diagonal))
+    matrix, upper = all_numbers(shape[-2:]), bool(attributes.get("upper", 1))
+    if matrix is None:
+        mask = _compared_places(value, shape, first[0], writer, upper=upper)
+    else:
+        require(math.prod(matrix) <= _LARGEST_MASK)
+        diagonal = min(max(first[0], -matrix[0]), matrix[1])  # any integer is valid
+        kept = np.triu if upper else np.tril
+        mask = writer.constant(f"{result}/triangle", kept(np.ones(matrix, bool), diagonal))
     if element == TensorProto.BOOL:
         writer.add("And", [mask, value], result)
     else:
         zero = writer.tensor(helper.make_tensor(f"{result}/zero", element, [1], [0]))
         writer.add("Where", [mask, value, zero], result)
+
+
+def _compared_places(value: str, shape: Sequence[int | str | None], first: int, writer: Writer, *, upper: bool) -> str:
+    """Return the triangle of a value's matrices: of row r and column c, r + first ≤ c, or r + first ≥ c."""
+    rank = len(shape)
+    measured = None if writer.types.elements.get(value) == TensorProto.BOOL else value
+
+    def numbers(axis: int) -> str:
+        name = shape[axis] or f"?{value}[{axis}]"
+        return need(places(Zeros(str(name), axis, rank, TensorProto.INT64), writer, measured) or None)
+
+    last = (rank - 2, rank - 1)
+    found = {axis: numbers(axis) for axis in last if not isinstance(shape[axis], int)}
+    known = {axis: np.arange(shape[axis]).reshape(-1, *[1] * (rank - 1 - axis)) for axis in last if axis not in found}
+    row, column = (found.get(axis) or writer.constant(f"{value}/places", known[axis]) for axis in last)
+    bound = min(max(first, -_FAR), _FAR) + (-1 if upper else 1)
+    moved = writer.add("Add", [row, writer.vector([bound])], writer.name(f"{value}/diagonal"))
+    operands = [moved, column] if upper else [column, moved]
+    mask = writer.add("Less", operands, writer.name(f"{value}/triangle"))
+    writer.types.learn(moved, TensorProto.INT64, (*[1] * (rank - 2), shape[-2], 1))
+    writer.types.learn(mask, TensorProto.BOOL, (*[1] * (rank - 2), *shape[-2:]))
+    return mask
 
 
 def like_an_input(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:

@@ -4,35 +4,33 @@
 
 The graph may be cut between the nodes that compute a shape and the one that reads it. A size that is not known is −1 or
 0 for a Reshape, and 1 for an Expand of a value that has it already. A value that is expanded to another such size is
-x − 0, with zeros that have the size, made of an input of the graph that has it, or of the value whose shape it is:
-r < r is false, and false is 0.
+x − 0, with zeros of that size (`zeros`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, all_numbers
-from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.model.facts.known import need, require
-from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
-from poolgrad_lowering.model.ir.dims import Dim
-
-Sizes = Sequence[int | str | None]
-"""A number or a name for each axis; None for a size that has neither."""
-
-
-class Zeros(NamedTuple):
-    """Zeros, false for bool, with a size on one of their axes and 1 on the others; `element` is their type."""
-
-    size: str
-    axis: int
-    rank: int
-    element: int
+from poolgrad_lowering.ge.writer import LAST, Writer
+from poolgrad_lowering.ge.zeros import (
+    NUMBERS,
+    WITH_ZERO,
+    Sizes,
+    Zeros,
+    count_unknown,
+    factors_of,
+    is_of_inputs,
+    multiples,
+    places,
+    zeros_like_input,
+)
+from poolgrad_lowering.model.facts.known import by_rule, need, require
 
 
 def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
@@ -45,7 +43,8 @@ def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
         sizes = shape if -1 not in shape else writer.types.shapes.get(node.output[0], ())
         numbers = _of_reshape(source, sizes)
         if numbers is None:
-            _write_aligned(node, need(source), sizes, writer)
+            if source is None or by_rule(_write_aligned, node, source, sizes, writer) is None:
+                _write_rows(node, source, sizes, writer)
             return
     else:
         numbers = _of_expand(source, shape)
@@ -72,7 +71,7 @@ def _of_reshape(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
     return [0 if axis in copied else size if isinstance(size, int) else -1 for axis, size in enumerate(shape)]
 
 
-def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer) -> None:
+def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer) -> str:
     """Add a Reshape beside axes of size 1, with which the last sizes are on the same axes before and after it.
 
     There is one of (2·N, M, 4) to (N, 2, M, 4) and back.
@@ -91,9 +90,38 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
     element, aligned = writer.types.elements.get(value, TensorProto.UNDEFINED), writer.name(f"{result}/aligned")
     writer.types.learn(aligned, element, before if is_unsqueezed else after)
     if is_unsqueezed:
-        writer.reshape(writer.along("Unsqueeze", value, axes, aligned), numbers, result)
-    else:
-        writer.along("Squeeze", writer.reshape(value, numbers, aligned), axes, result)
+        return writer.reshape(writer.along("Unsqueeze", value, axes, aligned), numbers, result)
+    return writer.along("Squeeze", writer.reshape(value, numbers, aligned), axes, result)
+
+
+def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Writer) -> None:
+    """Add a Gather of the rows i · M + j of (N·M, R) for a Reshape to (N, M, …), which can compute one size only.
+
+    R are the elements behind the sizes N and M, which are not known.
+    """
+    rest, result, measured = need(all_numbers(shape[2:])), node.output[0], _measured(node, shape, writer)
+    require(len(shape) > 1 and not any(isinstance(size, int) for size in shape[:2]))
+    names = [f"?{measured}[{axis}]" if measured else str(shape[axis]) for axis in (0, 1)]
+    wanted = [Zeros(name, axis, 2, TensorProto.INT64) for axis, name in enumerate(names)]
+    row, column = (need(places(each, writer, measured) or None) for each in wanted)
+    last = writer.slice(column, [-1], [LAST], [1], writer.name(f"{result}/last"))
+    count = writer.add("Add", [last, writer.vector([1])], writer.name(f"{result}/count"))
+    first = writer.add("Mul", [row, count], writer.name(f"{result}/first"))
+    index = writer.add("Add", [first, column], writer.name(f"{result}/rows"))
+    for value, sizes in ((last, (1, 1)), (count, (1, 1)), (first, (shape[0], 1)), (index, shape[:2])):
+        writer.types.learn(value, TensorProto.INT64, sizes)
+    value, element = node.input[0], writer.types.elements.get(node.input[0])
+    flat = [math.prod(rest)] if rest else []
+    is_flat = source is not None and tuple(source[1:]) == rest
+    if not is_flat:
+        value = writer.reshape(value, [-1, *flat], writer.name(f"{result}/flat"))
+        writer.types.learn(value, element, [None, *flat])
+    if is_flat or flat == list(rest):
+        writer.add("Gather", [value, index], result, axis=0)
+        return
+    value = writer.add("Gather", [value, index], writer.name(f"{result}/gathered"), axis=0)
+    writer.types.learn(value, element, [*shape[:2], *flat])
+    writer.reshape(value, [0, 0, *rest], result)
 
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
@@ -119,8 +147,8 @@ def _fill(
     value = node.input[0] if node.op_type == "Expand" else _fill_value(node, attributes, writer)
     element = writer.types.elements.get(value, TensorProto.UNDEFINED)
     measured = None if is_split else _measured(node, shape, writer)
-    can_be_made = all(own[axis] == 1 and (measured or _is_of_inputs(sizes[axis], writer)) for axis in missing)
-    require(can_be_made and element in _WITH_ZERO)
+    can_be_made = all(own[axis] == 1 and (measured or is_of_inputs(sizes[axis], writer)) for axis in missing)
+    require(can_be_made and element in WITH_ZERO)
     wanted = [Zeros(str(sizes[axis]), axis, len(sizes), element) for axis in missing]
     zeros = [zeros_like_input(each, writer, measured) for each in wanted]
     result, spread = node.output[0], list(own)
@@ -151,10 +179,10 @@ def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Size
     could not say the sizes: it computes one that is not known, and copies where it is told 0.
     """
     pairs = [*zip(own, shape, strict=True)]
-    whole = [size == theirs or _multiples(size, writer) or not _is_of_inputs(size, writer) for theirs, size in pairs]
-    factors = [[size] if is_whole else _factors(size) for is_whole, (_, size) in zip(whole, pairs, strict=True)]
+    whole = [size == theirs or multiples(size, writer) or not is_of_inputs(size, writer) for theirs, size in pairs]
+    factors = [[size] if is_whole else factors_of(size) for is_whole, (_, size) in zip(whole, pairs, strict=True)]
     split = [theirs for theirs, each in zip(own, factors, strict=True) if len(each) > 1]
-    if split and (set(split) != {1} or 0 in shape or max(map(_count_unknown, (own, shape))) > 1):
+    if split and (set(split) != {1} or 0 in shape or max(map(count_unknown, (own, shape))) > 1):
         return own, shape
     sizes = [size for each in factors for size in each]
     return [theirs for theirs, each in zip(own, factors, strict=True) for _ in each], sizes
@@ -163,14 +191,6 @@ def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Size
 def _as_numbers(sizes: Sizes, unknown: int) -> list[int]:
     """Return the sizes with a number in place of those that are not known."""
     return [size if isinstance(size, int) else unknown for size in sizes]
-
-
-def _factors(size: int | str | None) -> Sizes:
-    """Return a size as the product of a number and names, e.g. 4 and N; none of them is the number 1 but the last."""
-    if not isinstance(size, str):
-        return [size]
-    dim = Dim.parse(size)
-    return [*([dim.coefficient] if dim.coefficient != 1 else []), *dim.symbols] or [1]
 
 
 def _fill_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> str:
@@ -182,111 +202,10 @@ def _fill_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
     return writer.tensor(copied)
 
 
-_WITH_ZERO = (*FLOAT_TYPES, TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64)
-"""The element types that a value in the shape of an input may have; those of Sub, and bool."""
-_MEASURED = {*_WITH_ZERO} - {TensorProto.BOOL}
-"""The element types of values that zeros are made of."""
-
-
 def _measured(node: NodeProto, shape: Sizes, writer: Writer) -> str | None:
     """Return the value whose whole shape a node computes, if zeros can be made of it."""
     made = writer.producers.get(node.input[SHAPE_OPERANDS[node.op_type]])
     if made is None or made.op_type != "Shape" or any(each.name == "end" or each.i for each in made.attribute):
         return None
     value = made.input[0]
-    return value if writer.types.elements.get(value) in _MEASURED and writer.types.rank(value) == len(shape) else None
-
-
-def zeros_like_input(wanted: Zeros, writer: Writer, measured: str | None = None) -> str:
-    """Return zeros from inputs of the graph.
-
-    If no input has their size or a multiple of it, nor inputs its factors, they are made of the value `measured`, which
-    has the size on the same axis; without such a value they are "".
-    """
-    if wanted not in writer.zeros and wanted.element in _WITH_ZERO:
-        least = min(_multiples(wanted.size, writer), key=lambda each: each[0], default=None)  # the first of the least
-        if least is not None:
-            writer.zeros[wanted] = _zeros_of(*least, wanted, writer)
-        elif _is_of_inputs(wanted.size, writer):
-            writer.zeros[wanted] = _zeros_of_product(wanted, writer)
-        elif measured:
-            writer.zeros[wanted] = _zeros_of(1, measured, wanted.axis, wanted, writer)
-    return writer.zeros.get(wanted, "")
-
-
-def _is_of_inputs(size: int | str | None, writer: Writer) -> bool:
-    """Whether inputs of the graph have a named size, or each name in a product."""
-    if not isinstance(size, str) or _multiples(size, writer):
-        return isinstance(size, str)
-    return all(isinstance(each, int) or _multiples(each, writer) for each in _factors(size))
-
-
-def _zeros_of_product(wanted: Zeros, writer: Writer) -> str:
-    """Return zeros of a size such as 2·N or N·M: those of each factor on an axis of its own, joined to one axis."""
-    size, axis, rank, element = wanted
-    factors = _factors(size)
-    names = [(place, each) for place, each in enumerate(factors) if isinstance(each, str)]
-    value = ""
-    shape: list[int | str] = [1] * len(factors)
-    for place, each in names:
-        zero = zeros_like_input(Zeros(each, place, len(factors), element), writer)
-        shape = [*shape[:place], each, *shape[place + 1 :]]
-        operator = "Or" if element == TensorProto.BOOL else "Sub"
-        value = writer.add(operator, [value, zero], writer.name(f"{zero}/product")) if value else zero
-        writer.types.learn(value, element, shape)
-    if isinstance(factors[0], int):
-        numbers = writer.vector([factors[0]] + [1] * len(names))
-        value = writer.add("Expand", [value, numbers], writer.name(f"{value}/all"))
-        writer.types.learn(value, element, [factors[0], *shape[1:]])
-    joined = writer.reshape(value, [-1 if at == axis else 1 for at in range(rank)], writer.name(f"{value}/joined"))
-    writer.types.learn(joined, element, [size if at == axis else 1 for at in range(rank)])
-    return joined
-
-
-def _multiples(size: int | str | None, writer: Writer) -> list[tuple[int, str, int]]:
-    """Return the inputs of the graph and their axes that have a named size or a multiple of it, behind that number."""
-    if not isinstance(size, str):
-        return []
-    return [
-        (multiple.static, value, axis)
-        for value, sizes in _inputs(writer)
-        for axis, theirs in enumerate(sizes)
-        if isinstance(theirs, str) and (multiple := Dim.parse(theirs).divided_by(Dim.parse(size))) is not None
-        if multiple.static is not None
-    ]
-
-
-def _inputs(writer: Writer) -> list[tuple[str, Sizes]]:
-    """Return the inputs of the graph that are numbers, and their shapes, those with the fewest names of sizes first."""
-    known = [name for name in writer.inputs if writer.types.elements.get(name) in _MEASURED]
-    shapes = [(name, writer.types.shapes.get(name, (0,))) for name in known]
-    return sorted((each for each in shapes if 0 not in each[1]), key=lambda each: _count_unknown(each[1]))
-
-
-def _count_unknown(sizes: Sizes) -> int:
-    return sum(not isinstance(size, int) for size in sizes)
-
-
-def _zeros_of(multiple: int, value: str, held: int, wanted: Zeros, writer: Writer) -> str:
-    """Return zeros of the wanted size, axis, rank and element type from an axis with a multiple of the size."""
-    size, axis, rank, element = wanted
-    sizes, start = writer.types.shapes[value], value
-    cut = [other for other, size in enumerate(sizes) if other != held and size != 1]
-    if cut:
-        value = writer.slice(value, [0] * len(cut), [1] * len(cut), cut, writer.name(f"{start}/first"))
-        writer.types.elements[value] = writer.types.elements[start]
-    if multiple > 1:
-        parts = writer.reshape(value, [-1, multiple], writer.name(f"{start}/parts"))
-        writer.types.learn(parts, writer.types.elements[start], [size, multiple])
-        value = writer.slice(parts, [0], [1], [1], writer.name(f"{start}/every"))
-        writer.types.learn(value, writer.types.elements[start], [size, 1])
-    row = writer.reshape(value, [-1 if at == axis else 1 for at in range(rank)], writer.name(f"{start}/row"))
-    false = writer.add("Less", [row, row], writer.name(f"{start}/false"))
-    spread = [size if at == axis else 1 for at in range(rank)]
-    for name, kind in ((row, writer.types.elements[start]), (false, TensorProto.BOOL)):
-        writer.types.learn(name, kind, spread)
-    if element == TensorProto.BOOL:
-        return false
-    zeros = writer.add("Cast", [false], writer.name(f"{start}/zeros"), to=element)
-    writer.types.learn(zeros, element, spread)
-    return zeros
+    return value if writer.types.elements.get(value) in NUMBERS and writer.types.rank(value) == len(shape) else None

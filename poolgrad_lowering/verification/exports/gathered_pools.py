@@ -122,7 +122,5 @@ def _starts(rewrite: NodeRewrite, dims: Sequence[AxisSize], context: Context) ->
         return rewrite.value(plane_starts([batch, *sizes]).reshape(batch, sizes[0], 1, 1))
     if (source := context.input_with_size(batch)) is None:
         return None
-    ones = rewrite.add("Add", rewrite.zeros(0, 4, source, TensorProto.INT64), [1])
-    number = rewrite.add("CumSum", ones, np.array(0), exclusive=1)
-    start = rewrite.add("Mul", number, [math.prod(sizes)])
+    start = rewrite.add("Mul", rewrite.places(0, 4, [source]), [math.prod(sizes)])
     return rewrite.add("Add", start, plane_starts([1, *sizes]).reshape(1, sizes[0], 1, 1))

@@ -128,6 +128,18 @@ class NodeRewrite:
             value = self.add("Expand", value, numbers)
         return self.add("Reshape", value, [-1 if at == axis else 1 for at in range(rank)])
 
+    def places(self, axis: int, rank: int, sources: Sequence[int | SizedInput]) -> str:
+        """Add the numbers from 0 on along an axis, of the size that the sources have."""
+        ones = self.add("Add", self.zeros_of(axis, rank, sources, TensorProto.INT64), [1])
+        return self.add("CumSum", ones, np.array(axis), exclusive=1)
+
+    def zeros_of(self, axis: int, rank: int, sources: Sequence[int | SizedInput], element: int) -> str:
+        """Add zeros of the size of the one source, or of the product of those of several ones."""
+        [source, *others] = sources
+        if others or isinstance(source, int):
+            return self.zeros_of_product(axis, rank, sources, element)
+        return self.zeros(axis, rank, source, element)
+
 
 @dataclass(frozen=True)
 class Context:
@@ -174,7 +186,7 @@ class Context:
                     found.append((multiple, value, axis, dims))
         return min(found, key=lambda each: (each[0], sum(not isinstance(of, int) for of in each[3])), default=None)
 
-    def sources(self, axis: int, size: AxisSize, measured: str | None) -> list[int | SizedInput]:
+    def sources(self, axis: int, size: AxisSize, measured: str | None = None) -> list[int | SizedInput]:
         """Return an input of the graph with this size, or those for the factors of a product, which may be numbers.
 
         Without such it is the value `measured`, which has the size on this axis; [] if there is none.
@@ -185,9 +197,12 @@ class Context:
         known = [each for each in found if each is not None]
         if len(known) == len(found) > 1:
             return known
-        if measured is None or self.element(measured) not in NUMBERS:
-            return []
-        return [(1, measured, axis, self.dims(measured) or ())]
+        return [] if measured is None else [(1, measured, axis, self.dims(measured) or ())]
+
+    def measured_by(self, shape: str) -> str | None:
+        """Return the value whose shape a value is, if zeros can be made of it."""
+        value = self.measured.get(shape)
+        return value if value is not None and self.element(value) in NUMBERS else None
 
 
 def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:

@@ -17,12 +17,14 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite, SizedInput
+from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
 from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
-from poolgrad_lowering.verification.graph.types import AxisSize, factors_of, is_open, multiple_of
+from poolgrad_lowering.verification.graph.types import AxisSize, factors_of, is_open, known_sizes, multiple_of
 from poolgrad_lowering.verification.operators.pool import same_pads
 
 _FAR = 2**63 - 1
+_FARTHEST = 2**62
+"""A diagonal that no matrix reaches."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 _LARGEST_MASK = 1 << 24
@@ -119,19 +121,40 @@ def _trilu(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterat
 
     onnxruntime's Where makes 0.0 of −0.0, so it is `rounded`.
     """
-    element, (rows, columns) = context.element(node.input[0]), [None, None, *(context.dims(node.input[0]) or ())][-2:]
+    value, element, dims = node.input[0], context.element(node.input[0]), context.dims(node.input[0]) or ()
     k = context.integers(node.input[1]) if any(node.input[1:]) else [0]
-    if element is None or not k or not isinstance(rows, int) or not isinstance(columns, int):
+    if element is None or not k or len(dims) < 2:
         return
-    if rows * columns > _LARGEST_MASK:
+    rewrite = NodeRewrite(rounded=element != TensorProto.BOOL)
+    kept = _triangle(rewrite, value, k[0], context, upper=bool(held.get("upper", 1)))
+    if kept is None:
         return
-    distance = np.arange(columns) - np.arange(rows)[:, None]
-    kept = distance >= k[0] if held.get("upper", 1) else distance <= k[0]
     if element == TensorProto.BOOL:
-        yield NodeRewrite().into(node.output[0], "And", kept, node.input[0])
+        yield rewrite.into(node.output[0], "And", kept, value)
     else:
         zero = np.zeros(1, helper.tensor_dtype_to_np_dtype(element))
-        yield NodeRewrite(rounded=True).into(node.output[0], "Where", kept, node.input[0], zero)
+        yield rewrite.into(node.output[0], "Where", kept, value, zero)
+
+
+def _triangle(rewrite: NodeRewrite, value: str, k: int, context: Context, *, upper: bool) -> GivenOperand | None:
+    """Return what is true for c − r ≥ k, or c − r ≤ k: a constant for known sizes, or r + (k ∓ 1) beside c."""
+    dims = context.dims(value) or ()
+    matrix = known_sizes(dims[-2:])
+    if matrix is not None:
+        distance = np.arange(matrix[1]) - np.arange(matrix[0])[:, None] if math.prod(matrix) <= _LARGEST_MASK else None
+        return distance if distance is None else distance >= k if upper else distance <= k
+    numbers: list[GivenOperand] = []
+    for axis in range(len(dims))[-2:]:
+        size, measured = dims[axis], value if context.element(value) in NUMBERS else None
+        if isinstance(size, int):
+            numbers.append(np.arange(size).reshape(-1, *[1] * (len(dims) - 1 - axis)))
+        elif sources := context.sources(axis, size, measured):
+            numbers.append(rewrite.places(axis, len(dims), sources))
+        else:
+            return None
+    row, column = numbers
+    moved = rewrite.add("Add", row, [min(max(k, -_FARTHEST), _FARTHEST) + (-1 if upper else 1)])
+    return rewrite.add("Less", *((moved, column) if upper else (column, moved)))
 
 
 def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -316,6 +339,7 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         if sum(not isinstance(size, int) for size in shape) == 1:
             shape = list(_as_numbers(shape, -1))
         yield from _aligned(node, own or (), result.dims)
+        yield from _rows(node, own or (), result.dims, context)
     elif own is not None and len(own) <= len(shape):
         aligned = [*[None] * (len(shape) - len(own)), *own]
         if node.op_type == "Expand":
@@ -362,6 +386,29 @@ def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]
             yield rewrite
 
 
+def _rows(
+    node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize], context: Context
+) -> Iterator[NodeRewrite]:
+    """A Reshape to (N, M, …) is row i · M + j of (N·M, R) at i and j, with R the number of elements behind N and M."""
+    rest, measured = known_sizes(shape[2:]), context.measured_by(node.input[1])
+    if len(shape) < 2 or rest is None or any(isinstance(size, int) for size in shape[:2]):
+        return
+    sources = [context.sources(axis, None if measured else shape[axis], measured) for axis in (0, 1)]
+    if not all(sources):
+        return
+    rewrite = NodeRewrite()
+    row, column = (rewrite.places(axis, 2, found) for axis, found in enumerate(sources))
+    count = rewrite.add("Add", rewrite.add("Slice", column, [-1], [_FAR], [1]), [1])
+    index = rewrite.add("Add", rewrite.add("Mul", row, count), column)
+    flat, value, is_flat = [math.prod(rest)] if rest else [], node.input[0], bool(own) and list(own[1:]) == rest
+    if not is_flat:
+        value = rewrite.add("Reshape", value, [-1, *flat])
+    if is_flat or flat == rest:
+        yield rewrite.into(node.output[0], "Gather", value, index, axis=0)
+    else:
+        yield rewrite.into(node.output[0], "Reshape", rewrite.add("Gather", value, index, axis=0), [0, 0, *rest])
+
+
 def _filled(
     node: NodeProto, held: Mapping[str, Any], shape: Sequence[AxisSize], own: Sequence[AxisSize], context: Context
 ) -> Iterator[NodeRewrite]:
@@ -390,7 +437,7 @@ def _filled_along(
     sizes = [size for each in factors for size in each]
     is_split = len(sizes) > len(shape)
     own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
-    measured = None if is_split else context.measured.get(node.input[node.op_type == "Expand"])
+    measured = None if is_split else context.measured_by(node.input[node.op_type == "Expand"])
     wanted = [axis for axis, size in enumerate(sizes) if not isinstance(size, int) and size != own[axis]]
     if any(own[axis] != 1 for axis in wanted):
         return
@@ -402,9 +449,10 @@ def _filled_along(
         element = TensorProto.FLOAT if stored is None else stored.data_type
     if not wanted or element not in (*NUMBERS, TensorProto.BOOL):
         return
-    zeros = [_zeros(rewrite, axis, sizes, element, context.sources(axis, sizes[axis], measured)) for axis in wanted]
-    if "" in zeros:
+    sources = {axis: context.sources(axis, sizes[axis], measured) for axis in wanted}
+    if not all(sources.values()):
         return
+    zeros = [rewrite.zeros_of(axis, len(sizes), found, element) for axis, found in sources.items()]
     joins = "Or" if element == TensorProto.BOOL else "Sub"
     steps: list[tuple[str, GivenOperand]] = [(joins, zero) for zero in zeros]
     if is_split and set(own) != {1}:
@@ -418,17 +466,6 @@ def _filled_along(
         value = rewrite.add(op_type, value, operand)
     rewrite.nodes[-1].output[:] = node.output
     yield rewrite
-
-
-def _zeros(
-    rewrite: NodeRewrite, axis: int, sizes: Sequence[AxisSize], element: int, sources: Sequence[int | SizedInput]
-) -> str:
-    """Add zeros of the size of an axis, made of the one source of it or of those of its factors; "" without such."""
-    if not sources:
-        return ""
-    if len(sources) == 1 and not isinstance(sources[0], int):
-        return rewrite.zeros(axis, len(sizes), sources[0], element)
-    return rewrite.zeros_of_product(axis, len(sizes), sources, element)
 
 
 def _as_numbers(sizes: Sequence[AxisSize], unknown: int) -> list[int]:

@@ -210,13 +210,45 @@ def test_a_triangle_is_a_mask_in_graph_mode(typed: str, writes: str, upper: int,
     assert operators(export_atc(model).model)[-1] == "Trilu"
 
 
+SYMBOLIC_TRIANGLES = {
+    "rows": "g (float[N,4] X) => (Y) { Z = TYPE(X) Y = Trilu<upper = UPPER>(Z, k) }",
+    "columns of several matrices": (
+        "g (float[N,3,M] X) => (Y) { U = Cast<to = 1>(X) Z = TYPE(U) Y = Trilu<upper = UPPER>(Z, k) }"),
+    "a mask of a length": (
+        "g (float[3,T] X) => (Y) { T = Shape<start = 1>(X) S = Concat<axis = 0>(T, T)"
+        " M = ConstantOfShape<value = float[1] {-2.5}>(S) Z = TYPE(M) Y = Trilu<upper = UPPER>(Z, k) }"),
+    "sizes without a name": "g (float[N,6] X) => (Y) { P = NonZero(X) Z = TYPE(P) Y = Trilu<upper = UPPER>(Z, k) }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("diagonal", [-(2**63), -1, 0, 2, 2**63 - 1])
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize(
+    ("typed", "writes"), [("Identity", "Where"), ("Cast<to = 7>", "Where"), ("Cast<to = 9>", "And")]
+)
+@pytest.mark.parametrize("name", SYMBOLIC_TRIANGLES)
+def test_a_triangle_of_any_size_compares_places(name: str, typed: str, writes: str, upper: int, diagonal: int) -> None:
+    text = SYMBOLIC_TRIANGLES[name].replace("(Y) {", f"(Y) <int64 k = {{{diagonal}}}> {{")
+    model = parse(text.replace("TYPE", typed).replace("UPPER", str(upper)))
+    export = export_cann(model)
+    is_known = not (name == "sizes without a name" and writes == "And")
+    assert operators(export.model)[-1] == (writes if is_known else "Trilu")
+    shapes = {"X": [(2, 4), (5, 4)], "[3,T]": [(3, 1), (3, 5)], "[N,3,M]": [(2, 3, 1), (1, 3, 4)]}
+    for shape in next((sizes for key, sizes in reversed(shapes.items()) if key in text), []):
+        x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        if name == "sizes without a name":
+            x = np.pad(x, [(0, 0), (0, 2)])
+        for found, expected in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+            assert_same_bits(found, expected)
+    assert verify(model, export.model).differences == ()
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "g (float[N,4] X) => (Y) { Z = Neg(X) Y = Trilu(Z) }",
-        "g (float[4,N] X) => (Y) { Z = Neg(X) Y = Trilu(Z) }",
         "g (float[4,4] X) => (Y) { Z = Cast<to = 2>(X) Y = Trilu(Z) }",
         "g (float[4,4] X, int64 k) => (Y) { Z = Neg(X) Y = Trilu(Z, k) }",
+        "g (float[N,6] X) => (Y) { P = NonZero(X) Z = Cast<to = 9>(P) Y = Trilu(Z) }",
     ],
 )
 def test_a_triangle_of_unknown_size_or_of_a_type_without_a_choice_stays(text: str) -> None:

@@ -20,6 +20,7 @@ from tests.poolgrad_lowering.ge.test_rewrites import operators, run
 N, M = "N = Shape<start = 0, end = 1>(Z)", "M = Shape<start = 1, end = 2>(Z)"
 FALSE = ["Slice", "Reshape", "Less"]
 ZERO = [*FALSE, "Cast"]
+PLACES = [*ZERO, "Add", "CumSum"]
 
 FORMS: dict[str, tuple[str, list[str]]] = {
     "one size": (f"{N} S = Concat<axis = 0>(N, two, three) Y = Reshape(X, S)", ["Reshape"]),
@@ -89,6 +90,21 @@ FORMS: dict[str, tuple[str, list[str]]] = {
         ["Reshape", "MaxPool", "ReduceMean", *ZERO, "Sub"]),
     "truth values along the value whose shape it is": (
         "A = NonZero(X) S = Shape(A) Y = Expand(b, S)", ["NonZero", *FALSE, "Or", "Expand"]),
+    "rows of two sizes, as in onnxruntime's gradient of a reshape": (
+        "A = Reshape(Z, rows) B = Neg(A) S = Shape(Z) Y = Reshape(B, S)",
+        ["Reshape", "Neg", *PLACES, *PLACES, "Add", "Mul", "Add", "Gather"]),
+    "rows of two sizes, and parts of them": (
+        "A = Reshape(Z, rows) B = Neg(A) C = Reshape(Z, halves) S = Shape(C) Y = Reshape(B, S)",
+        ["Reshape", "Neg", "Reshape", *PLACES, *PLACES, "Add", "Mul", "Add", "Reshape", "Gather", "Reshape"]),
+    "rows of two sizes that nothing measures": (
+        f"A = Reshape(Z, rows) B = Neg(A) {N} {M} S = Concat<axis = 0>(N, M, two, two) Y = Reshape(B, S)",
+        ["Reshape", "Neg", *PLACES, *PLACES, "Add", "Mul", "Add", "Reshape", "Gather", "Reshape"]),
+    "elements of two sizes": (
+        "A = ReduceSum<keepdims = 0>(Z, two) B = Reshape(A, last) C = Neg(B) S = Shape(A) Y = Reshape(C, S)",
+        ["ReduceSum", "Reshape", "Neg", *PLACES, *PLACES, "Add", "Mul", "Add", "Gather"]),
+    "two sizes that follow": (
+        f"{N} {M} P = Mul(N, two) Q = Mul(M, two) S = Concat<axis = 0>(P, Q) Y = Reshape(Z, S)",
+        [*ZERO, "Expand", "Reshape", "Add", "CumSum"] * 2 + ["Add", "Mul", "Add", "Reshape", "Gather"]),
     "zeros that two values share": (
         f"{N} S = Concat<axis = 0>(N, one) T = ConstantOfShape(S) U = Expand(c, S) Y = Sub(T, U)",
         [*ZERO, "Sub", "Sub", "Sub"]),
@@ -99,6 +115,7 @@ DECLARED: dict[str, dict[str, list[str | int]]] = {
     "a size before a Pad that a Slice takes away": {"A": ["N", "M", 4]},
     "a size that a Slice takes whole": {"A": ["N", "M", 4]},
     "a product": {"Y": [2, "3*N"]},
+    "two sizes that follow": {"Y": ["2*N", "2*M"]},
     "a product of sizes beside another size": {"Y": ["3*N", "M"]},
     "a product of two sizes beside another size": {"Y": ["M*N", "M"]},
     "truth values beside a product": {"Y": ["3*N", "M"]},
@@ -114,7 +131,7 @@ def model_of(nodes: str) -> ModelProto:
         "int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1}, int64[2] column = {3, 1},"
         " int64[4] halves = {0, 0, 2, 2}, int64[3] repeats = {1, 2, 2}, int64[3] pairs = {0, 2, 4},"
         " int64[1] zero = {0}, int64[1] far = {9223372036854775807}, int64[4] planes = {0, 1, -1, 4},"
-        " int64[2] plane = {2, 3}, int64[6] pads = {0, 0, 0, 0, 1, 0}"
+        " int64[2] rows = {-1, 4}, int64[2] plane = {2, 3}, int64[6] pads = {0, 0, 0, 0, 1, 0}"
     )
     values = "float c = {-0.0}, bool[1] b = {1}, float[1,3] r = {1.0, -2.0, 0.5}"
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)
@@ -160,7 +177,7 @@ OTHERS = {
         " Y = Expand(c, S)"
     ),
     "a size of truth values": "P = NonZero(X) B = Cast<to = 9>(P) S = Shape(B) Y = Expand(c, S)",
-    "two sizes that follow": f"{N} {M} P = Mul(N, two) Q = Mul(M, two) S = Concat<axis = 0>(P, Q) Y = Reshape(Z, S)",
+    "two sizes behind a number": f"{N} {M} S = Concat<axis = 0>(two, N, M, two) Y = Reshape(Z, S)",
 }
 
 
