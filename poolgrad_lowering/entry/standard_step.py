@@ -56,7 +56,7 @@ def training_step(
     source = SourceFile(training, options.limits)
     model, gate = source.open()
     with errors_name(training):
-        if artifact_graphs.correct_targets(gate.index(model)):
+        if artifact_graphs.correct_sizes(gate.index(model)):
             source.data = gate.serialised(model)
         accumulators = artifact_graphs.read_accumulators(model.graph, training)
         report = lower_in_place(model, options, gate, standard=options.standard)
@@ -82,7 +82,7 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
     """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
     model, gate = SourceFile(path, options.limits).open()
     with errors_name(path):
-        artifact_graphs.correct_targets(gate.index(model))
+        artifact_graphs.correct_sizes(gate.index(model))
         lower_in_place(model, options, gate, standard=options.standard)
     renamed = {name: names.weight(name) for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = names.LOSS

@@ -83,11 +83,19 @@ class Inliner:
                 named(each, label) if is_wanted else "" for each, is_wanted in zip(node.outputs, wanted, strict=True)
             )
             written.append(_spelled(new, self._opset, self._integers))
-        for actual, tensor in results.items():
-            if (source := named(tensor)) != actual:
-                label = fresh(f"{prefix}/Identity", self._taken)
-                written.append(NodeProto(op_type="Identity", name=label, input=[source], output=[actual]))
-        return written
+        return written + [
+            self._same(prefix, actual, names[tensor] if tensor.source is None else tensor.source)
+            for actual, tensor in results.items()
+            if names.get(tensor) != actual
+        ]
+
+    def _same(self, prefix: str, actual: str, source: str | Array) -> NodeProto:
+        """Return the node that gives a value or a constant a name: onnx infers nothing from a constant's Identity."""
+        if isinstance(source, str):
+            label = fresh(f"{prefix}/Identity", self._taken)
+            return NodeProto(op_type="Identity", name=label, input=[source], output=[actual])
+        label = fresh(f"{prefix}/Constant", self._taken)
+        return helper.make_node("Constant", [], [actual], label, value=numpy_helper.from_array(source))
 
     def _constant(self, wanted: str, values: Array) -> str:
         """Return the initializer with these values, which is added under the wanted name if there is none."""

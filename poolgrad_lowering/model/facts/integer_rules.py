@@ -155,7 +155,7 @@ def _int_broadcast_axes(position: int, known: Known, node: Node) -> Shape:
     for axis, (one, another) in reversed([*enumerate(zip(own, other, strict=True))]):
         if one is None:
             axes.append(axis)
-        elif another is not None and one != another and another.static != 1:
+        elif another is not None and another.static != 1 and not (one.covers(another) or another.covers(one)):
             require(one.static is not None and (one.static != 1 or another.static is not None))
             axes += [axis] if one.static == 1 else []
     return static_dims(axes)

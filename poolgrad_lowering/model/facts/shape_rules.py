@@ -109,9 +109,9 @@ def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -
     pairs = zip(ones * (rank - len(left)) + left, ones * (rank - len(right)) + right, strict=True)
     dims: list[Dim] = []
     for axis, (a, b) in enumerate(pairs):
-        if a == b or b == Dim(1):
+        if b == Dim(1) or a.covers(b):
             dims.append(a)
-        elif a == Dim(1):
+        elif a == Dim(1) or b.covers(a):
             dims.append(b)
         elif value is None or (a.static is not None and b.static is not None):
             return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poolgrad_lowering.model.facts.known import Known, need, opaque, require, static_integers
+from poolgrad_lowering.model.facts.known import Known, is_opaque, need, opaque, require, static_integers
 from poolgrad_lowering.model.ir.attributes import integers
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Node, Value
@@ -45,7 +45,7 @@ def _is_reversed(taken: slice) -> bool:
 def _sizes_between(known: Known, node: Node, source: Shape, cut: Sequence[int]) -> dict[int, Dim]:
     """Return the sizes that a Slice leaves between computed bounds, multiples of what the size is one of: N to 2·N.
 
-    The end may be the last element.
+    The end may be the last element. Of a number of elements the first N are the smaller one of both.
     """
     starts, ends = known.integers(node.input(1)), known.integers(node.input(2))
     steps = set(static_integers(known, node, 4) or [1])
@@ -58,6 +58,8 @@ def _sizes_between(known: Known, node: Node, source: Shape, cut: Sequence[int]) 
         if len(factors) <= 1 and 0 <= start.coefficient <= end.coefficient <= source[axis].coefficient:
             count = end.coefficient - start.coefficient
             found[axis] = Dim(count, source[axis].symbols if count else ())
+        elif start.static == 0 and (source[axis].static or 0) > 1 and end.coefficient > 0 and not is_opaque(end):
+            found[axis] = end.at_most(source[axis].coefficient)
     return found
 
 

@@ -47,6 +47,17 @@ class Dim(NamedTuple):
             symbols.remove(symbol)
         return Dim(self.coefficient // other.coefficient, tuple(symbols))
 
+    def at_most(self, most: int) -> Dim:
+        """The smaller one of a size with symbols and a number larger than 1, a symbol of its own."""
+        return Dim(1, (f"min({self}, {most})",))
+
+    def covers(self, other: Dim) -> bool:
+        """Whether the other size is this one or `at_most` a number of it.
+
+        The two broadcast only if they are equal, because the number is larger than 1.
+        """
+        return other == self or (len(other.symbols) == 1 and str(other).startswith(f"min({self}, "))
+
     def __str__(self) -> str:
         factors = [str(self.coefficient)] if self.coefficient != 1 or not self.symbols else []
         return "*".join([*factors, *self.symbols])

@@ -209,6 +209,19 @@ def test_the_axes_on_which_operands_are_broadcast(
         assert (None if found is None else tuple(dim.static for dim in found)) == expected
 
 
+@pytest.mark.parametrize(("operands", "axes"), [("s, t", [0]), ("t, s", [])])
+def test_the_first_rows_of_a_table_are_not_broadcast(operands: str, axes: list[int]) -> None:
+    """As an embedding of positions for tokens of any number: the table has as many rows, or the model does not run."""
+    nodes = (
+        "z = Constant<value_ints = [0]>() e = Shape<start = 1, end = 2>(X) W = ConstantOfShape(w) P = Slice(W, z, e, z)"
+        " w = Constant<value_ints = [9, 5]>() s = Shape(P) t = Shape(X)"
+        f" Y, b = com.microsoft.BroadcastGradientArgs({operands})"
+    )
+    found = known_integers(nodes, 16, "N,T,5")
+    assert found is not None
+    assert [dim.static for dim in found] == axes
+
+
 def test_an_operator_of_the_models_own_has_no_rule() -> None:
     model = parse(
         f"g (float[N] X) => (Y) {{ {CONCAT_TRAINING.format('Y, lengths')} }}",

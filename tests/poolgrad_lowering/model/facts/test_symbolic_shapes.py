@@ -28,6 +28,11 @@ def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
     return None if found is None else [str(dim) for dim in found]
 
 
+FIRST_ROWS = (
+    "z = Constant<value_ints = [0]>() o = Constant<value_ints = [1]>() e = Shape<start = 2>(X) A = Slice(X, z, e, o)"
+)
+
+
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
@@ -78,6 +83,13 @@ def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
         ("A = Concat<axis = 0>(X, X) z = Constant<value_ints = [0]>() e = Shape<end = 1>(A) Y = Slice(X, z, e, z)",
          ["?main:Y[0]", "3", "L"]),
         ("z = Constant<value_ints = [0]>() e = Shape<start = 2>(X) Y = Slice(X, z, e, z)", ["?main:Y[0]", "3", "L"]),
+        # the first rows of a table, which broadcast beside as many others only if it has them
+        (f"{FIRST_ROWS} Y = Identity(A)", ["N", "min(L, 3)", "L"]),
+        (f"{FIRST_ROWS} B = Transpose<perm = [0, 2, 1]>(A) C = Slice(B, z, o, o) Y = Add(X, C)", ["N", "3", "L"]),
+        (f"{FIRST_ROWS} B = Transpose<perm = [0, 2, 1]>(A) C = Slice(B, z, o, o) Y = Add(C, X)", ["N", "3", "L"]),
+        (f"{FIRST_ROWS} B = Transpose<perm = [0, 2, 1]>(A) Y = Add(B, A)", ["N", "L", "L"]),
+        (f"{FIRST_ROWS} Y = Slice(X, o, e, o)", ["N", "?main:Y[1]", "L"]),
+        (f"{FIRST_ROWS} B = Slice(X, z, o, o) Y = Slice(B, z, e, o)", ["N", "?main:Y[1]", "L"]),
     ],
 )  # fmt: skip
 def test_sizes_without_a_number(nodes: str, expected: list[str] | None) -> None:
