@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import helper
+from onnx import TensorProto, helper
 
 from poolgrad_lowering.model import interpolation
+from poolgrad_lowering.model.convolution_gradients import LARGEST_STRIDE
 from poolgrad_lowering.model.ir.bodies import Tensor
+from poolgrad_lowering.model.ir.dims import is_static
 from poolgrad_lowering.standard.definition import Call, defines
 
 Positions = npt.NDArray[Any]
@@ -21,14 +24,20 @@ Positions = npt.NDArray[Any]
 
 @defines("ResizeGrad", "dY by the transposed matrix of the Resize, on each axis")
 def _gradient(call: Call) -> Tensor:
-    """A Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
+    """A Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed.
+
+    If it repeats each element of images of any size, its gradient is the sum over the results of each.
+    """
     for name, only in (("antialias", 0), ("axes", []), ("keep_aspect_ratio_policy", "stretch")):
         if (value := call.attribute(name, only)) != only:
             raise call.refuse(f"{name} {value}")
-    sizes, rank = call.sizes("X", 2), call.rank("X")
+    rank = call.rank("X")
     scales = call.numbers("scales") if call.has("scales") else []
     if scales is None:
         raise call.refuse("a ResizeGrad whose scales are no constant")
+    if not is_static(call.shape("X")[2:]) and len(scales) == rank and _repeats(call, scales):
+        return _sums(call, [int(by) for by in scales[2:]])
+    sizes = call.sizes("X", 2)
     if not scales:
         counts = call.sizes("dY", 2)
         scales = [1, 1, *(count / size for count, size in zip(counts, sizes, strict=True))]
@@ -42,6 +51,27 @@ def _gradient(call: Call) -> Tensor:
         weights = _weights(call, size, count, scale)
         result = result.along(axis, rank, weights.astype(helper.tensor_dtype_to_np_dtype(result.element_type)))
     return call.narrowed(result, "dY")
+
+
+_SAMPLE = 8
+"""Elements of an axis of which it is seen whether each is repeated."""
+
+
+def _repeats(call: Call, scales: Sequence[float]) -> bool:
+    """Whether each element is repeated as often as the scales say, on axes of any size, in a type that pools have."""
+    if call.element_type("dY") == TensorProto.DOUBLE or scales[:2] != [1, 1]:
+        return False
+    if not all(by.is_integer() and 1 <= by <= LARGEST_STRIDE for by in scales[2:]):
+        return False
+    matrices = ((_weights(call, _SAMPLE, _SAMPLE * int(by), by), int(by)) for by in scales[2:])
+    return all(np.array_equal(weights, np.eye(_SAMPLE).repeat(by, axis=0)) for weights, by in matrices)
+
+
+def _sums(call: Call, counts: Sequence[int]) -> Tensor:
+    """The sums over windows side by side, which are their means times the number of elements."""
+    [dy] = call.widened("dY")
+    means = dy.op("AveragePool", kernel_shape=counts, strides=counts)
+    return call.narrowed(means * math.prod(counts), "dY")
 
 
 def _weights(call: Call, size: int, count: int, scale: float) -> npt.NDArray[np.float64]:

@@ -33,6 +33,9 @@ POOL = """g (float[N,{c},{h}] X, float[N,{c},H] dY) => (float[N,{c},{h}] dX, flo
     {pool} [n] dX = AveragePoolGrad <kernel_shape = [2]> (dY) }}"""
 RESIZE = """g (float[N,2,6] dY, float[N,2,3] X{more}) => (float[N,2,3] dX) <float[3] s = {{1.0, 1.0, 2.0}}> {{
     [n] dX = com.microsoft.ResizeGrad <{at}> (dY, X, , {s}) }}"""
+RESIZE_OF_ANY = """g (float[N,2,K] dY, float[N,2,L] X) => (float[N,2,L] dX) <float[3] s = {{1.0, 1.0, {by}}}> {{
+    [n] dX = com.microsoft.ResizeGrad <{at}> (dY, X, , s) }}"""
+FLOOR = 'coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"'
 TENSORFLOW = """g (float[2,5,5,2] x, float[2,3,3,4] dY{more}) => (float[3,3,2,4] dW) <int32[4] s = {{3, 3, 2, 4}}> {{
     [n] dW = Conv2DBackpropFilter <{at}> (x, {s}, dY) }}"""
 ATEN = 'g (float[2,3] X) => (float[2,3] Y) {{ [n] Y = org.pytorch.aten.ATen <operator = "{}"> (X) }}'
@@ -143,6 +146,14 @@ ROWS = [
     left(
         "unknown-sizes", "a symbolic pool", 18, POOL.format(c=2, h="H", pool="Y = AveragePool <kernel_shape = [2]> (X)")
     ),
+    left("unknown-sizes", "a linear resize of any size", 18, RESIZE_OF_ANY.format(at='mode = "linear"', by=2.0)),
+    left("unknown-sizes", "a resize to a half of any size", 18, RESIZE_OF_ANY.format(at=FLOOR, by=0.5)),
+    left(
+        "unknown-sizes", "a resize of any size in float64", 18,
+        RESIZE_OF_ANY.format(at=FLOOR, by=2.0).replace("(float[", "(double[").replace(" float[N", " double[N")),
+    left(
+        "unknown-sizes", "a resize that rounds up", 18,
+        RESIZE_OF_ANY.format(at=FLOOR.replace("floor", "ceil"), by=2.0)),
     left(
         "unknown-sizes", "a slice in steps of a symbolic axis", 18,
         SLICE.format(given="unread", more="shape = Shape (Z)").replace("int64[2] unread", "float[N,H] Z")),

@@ -311,6 +311,22 @@ def test_resize_grad(sizes: tuple[int, ...], scales: tuple[float, ...], coordina
 
 
 @pytest.mark.without_kernel
+@pytest.mark.parametrize("dtype", [F16, F32])
+@pytest.mark.parametrize("scales", [(2.0,), (2.0, 3.0), (1.0, 4.0), (2.0, 1.0, 2.0)], ids=str)
+@pytest.mark.parametrize(("coordinates", "way"), [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")])
+def test_resize_grad_of_images_of_any_size(coordinates: str, way: str, scales: tuple[float, ...], dtype: Any) -> None:
+    sizes = (5, 3, 2)[: len(scales)]
+    counts = [int(size * scale) for size, scale in zip(sizes, scales, strict=True)]
+    dy, x = normal(2, 3, *counts, dtype=dtype), normal(2, 3, *sizes, dtype=dtype)
+    feeds = {"dY": dy, "X": x, "roi": None, "scales": np.array([1, 1, *scales], F32)}
+    options = {"mode": "nearest", "nearest_mode": way, "coordinate_transformation_mode": coordinates}
+    expected = {"dX": oracle.resize_grad(dy, sizes, scales, **options)}
+    names = [f"s{axis}" for axis in range(len(sizes))]
+    shapes = {"dY": ["N", 3, *(f"{name}_of_y" for name in names)], "X": ["N", 3, *names], "dX": ["N", 3, *names]}
+    check("ResizeGrad", feeds, expected, constants=["scales"], dtype=dtype, shapes=shapes, **options)
+
+
+@pytest.mark.without_kernel
 @pytest.mark.parametrize("dtype", [F16, F32, F64])
 def test_resize_grad_without_scales(dtype: Any) -> None:
     """A Resize with sizes has no scales; they are those of the sizes."""
