@@ -56,7 +56,7 @@ def training_step(
     source = SourceFile(training, options.limits)
     model, gate = source.open()
     with errors_name(training):
-        if artifact_graphs.correct_sizes(gate.index(model)):
+        if artifact_graphs.correct_targets(gate.index(model)):
             source.data = gate.serialised(model)
         accumulators = artifact_graphs.read_accumulators(model.graph, training)
         report = lower_in_place(model, options, gate, standard=options.standard)
@@ -72,6 +72,7 @@ def training_step(
         except Refuse as refused:
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
+        step.declare_sizes(gate.index(model))
         step.give_axes(gate.index(model))
     values = {**names.tensors(checkpoint.parameters, {}), **state}
     report = report._replace(bytes_before=len(source.data), bytes_after=len(lowered))
@@ -82,8 +83,9 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
     """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
     model, gate = SourceFile(path, options.limits).open()
     with errors_name(path):
-        artifact_graphs.correct_sizes(gate.index(model))
+        artifact_graphs.correct_targets(gate.index(model))
         lower_in_place(model, options, gate, standard=options.standard)
+        step.declare_sizes(gate.index(model))
     renamed = {name: names.weight(name) for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = names.LOSS
     step.rename(model.graph, renamed)

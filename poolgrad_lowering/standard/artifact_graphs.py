@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorShapeProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorShapeProto
 
 from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.facts.facts import Facts
@@ -125,14 +125,14 @@ def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> 
     remove_entries(graph.initializer, lambda tensor: tensor.name not in needed)
 
 
-def correct_sizes(index: ModelIndex) -> bool:
-    """Declare the sizes that targets of losses and values have; return if any were declared otherwise.
+def correct_targets(index: ModelIndex) -> bool:
+    """Declare the targets of losses with the sizes that they have; return if any had others.
 
     The model is changed in place, and `index` is not valid afterwards if it was.
     """
     facts = Facts(index)
-    found = [_name_sizes(facts, index), _correct_labels(facts, index), _correct_values(facts, index)]
-    return any(found)
+    is_named = _name_sizes(facts, index)
+    return _correct_labels(facts, index) or is_named
 
 
 def _name_sizes(facts: Facts, index: ModelIndex) -> bool:
@@ -149,7 +149,7 @@ def _name_sizes(facts: Facts, index: ModelIndex) -> bool:
             continue
         shape, axis = facts.shape(index.scopes[0].resolve(name)), int(named[2])
         if shape is not None and axis < len(shape) and not is_opaque(shape[axis]):
-            _declare(size, shape[axis])
+            declare(size, shape[axis])
             found = True
     return found
 
@@ -178,36 +178,12 @@ def _correct_labels(facts: Facts, index: ModelIndex) -> bool:
             declared = given.type.tensor_type.shape
             declared.Clear()
             for dim in wanted:
-                _declare(declared.dim.add(), dim)
+                declare(declared.dim.add(), dim)
             found = True
     return found
 
 
-def _correct_values(facts: Facts, index: ModelIndex) -> bool:
-    """Declare what is known of sizes that are declared without a number; return if any were declared otherwise.
-
-    onnx's inference makes up names, and sizes of outputs have the names that torch's exporter gave them. What a Shape
-    measures may have no declaration. `verify` believes one where it cannot infer the size itself.
-    """
-    graph, scope, found = index.model.graph, index.scopes[0], False
-    declared = {value.name for value in (*graph.input, *graph.output, *graph.value_info)}
-    measured = (scope.resolve(node.input[0]) for node in graph.node if node.op_type == "Shape")
-    for value in {each.name: each for each in measured if each is not None and each.name not in declared}.values():
-        shape, element = facts.shape(value), facts.element_type(value)
-        if shape is not None and element and value.producer is not None:
-            graph.value_info.append(helper.make_tensor_value_info(value.name, element, [None] * len(shape)))
-    for value in graph.value_info:
-        sizes = value.type.tensor_type.shape.dim
-        symbolic = [axis for axis, size in enumerate(sizes) if not size.HasField("dim_value")]
-        shape = facts.shape(scope.resolve(value.name)) if symbolic else None
-        for axis in symbolic if shape is not None and len(shape) == len(sizes) else ():
-            if not (is_opaque(shape[axis]) or str(shape[axis]) == sizes[axis].dim_param):
-                _declare(sizes[axis], shape[axis])
-                found = True
-    return found
-
-
-def _declare(size: TensorShapeProto.Dimension, dim: Dim) -> None:
+def declare(size: TensorShapeProto.Dimension, dim: Dim) -> None:
     """Write a size where a model declares it; one without a name is not declared."""
     size.Clear()
     if dim.static is not None:

@@ -13,7 +13,7 @@ import itertools
 import re
 from collections.abc import Collection, Mapping
 
-from onnx import GraphProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from poolgrad_lowering.model import scalar_axes
 from poolgrad_lowering.model.diagnostics.errors import FileError
@@ -21,15 +21,17 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size
-from poolgrad_lowering.model.ir.graphs import names_defined, opset_of
+from poolgrad_lowering.model.ir.graphs import names_defined, opset_of, remove_entries
 from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
-from poolgrad_lowering.model.ir.scopes import Value
-from poolgrad_lowering.standard.artifact_graphs import Update
+from poolgrad_lowering.model.ir.scopes import Scope, Value
+from poolgrad_lowering.standard.artifact_graphs import Update, declare
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.update_writer import Array, UpdateWriter, claim, tensors_of
 
 NEWEST_IR_VERSION = 10
 """The newest IR version that onnxruntime 1.18 loads, the first release that runs steps."""
+_SHAPED = ("ConstantOfShape", "Expand", "Reshape")
+"""The operators whose results have a shape that is an operand."""
 _GRADIENT = re.compile(r"(.+)_grad(?:_\d+)?")
 """The name of a value's gradient, or of one that is added to others."""
 
@@ -75,6 +77,38 @@ def join_step(
     writer = UpdateWriter(graph, inliner, update, reserved, accumulate=accumulate)
     writer.write(shapes, found)
     return writer.state
+
+
+def declare_sizes(index: ModelIndex) -> None:
+    """Declare sizes that follow from those of inputs, where onnx's inference does not tell them; `index` stays valid.
+
+    onnx makes up names for sizes, outputs have the names that torch's exporter gave their sizes, and what a shape is
+    computed for may have no declaration. `verify` believes one where it cannot infer a size itself.
+    """
+    facts, scope, graph = Facts(index), index.scopes[0], index.model.graph
+    values = (*graph.input, *graph.output, *graph.value_info)
+    declared = {value.name for value in values if value.type.tensor_type.HasField("shape")}
+    measured = [node.input[0] for node in graph.node if node.op_type == "Shape"]
+    computed = [node for node in graph.node if node.op_type in _SHAPED and not _is_constant(facts, scope, node)]
+    names = [*measured, *(node.output[0] for node in computed)]
+    found = {name: scope.resolve(name) for name in names if name not in declared}
+    types = {name: (facts.element_type(value), facts.shape(value)) for name, value in found.items()}
+    known = {name: (element, shape) for name, (element, shape) in types.items() if element and shape is not None}
+    remove_entries(graph.value_info, lambda entry: entry.name in known)
+    for name, (element, shape) in known.items():
+        graph.value_info.append(helper.make_tensor_value_info(name, element, [None] * len(shape)))
+    for entry in graph.value_info:
+        sizes = entry.type.tensor_type.shape.dim
+        symbolic = [axis for axis, size in enumerate(sizes) if not size.HasField("dim_value")]
+        shape = facts.shape(scope.resolve(entry.name)) if symbolic else None
+        for axis in symbolic if shape is not None and len(shape) == len(sizes) else ():
+            if not is_opaque(shape[axis]):
+                declare(sizes[axis], shape[axis])
+
+
+def _is_constant(facts: Facts, scope: Scope, node: NodeProto) -> bool:
+    """Whether the shape that a node gives its result, its last operand, is a constant."""
+    return facts.constant(scope.resolve(node.input[-1])) is not None
 
 
 def give_axes(index: ModelIndex) -> None:

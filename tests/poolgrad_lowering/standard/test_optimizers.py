@@ -17,9 +17,10 @@ from onnx import parser
 from models.artifact_runs import FOLDERS
 from poolgrad_lowering.model.ir.bodies import BodyNode, Tensor
 from poolgrad_lowering.model.ir.index import ModelIndex
-from poolgrad_lowering.standard.artifact_graphs import Update, correct_sizes, read_update
+from poolgrad_lowering.standard.artifact_graphs import Update, correct_targets, read_update
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.optimizers import SGD, AdamW
+from poolgrad_lowering.standard.step import declare_sizes
 
 Array = np.ndarray[Any, Any]
 
@@ -115,10 +116,10 @@ def test_labels_of_a_segmentation(scores: str, declared: str, expected: list[int
         => (float loss) {{ s = Conv <kernel_shape = [{ones}]> (x, w) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
     )
     before = model.SerializeToString()
-    assert correct_sizes(ModelIndex(model)) == (model.SerializeToString() != before)
+    assert correct_targets(ModelIndex(model)) == (model.SerializeToString() != before)
     sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
     assert sizes == expected
-    assert not correct_sizes(ModelIndex(model))
+    assert not correct_targets(ModelIndex(model))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_labels_of_scores_of_computed_sizes(logarithms: str, declared: str, expe
         => (float loss) <float[{logarithms}] logs> {{
         s = Resize (x, , by) loss, logs = SoftmaxCrossEntropyLoss (s, labels) }}"""
     )
-    assert correct_sizes(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
+    assert correct_targets(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
     sizes = [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
     assert sizes == expected
 
@@ -149,7 +150,7 @@ def test_labels_of_scores_in_rows(rows: str, expected: int | str) -> None:
         f"""<ir_version: 8, opset_import: ["": 17]> g (float[{rows}] x, int64[scores_dim_0] labels) => (float loss)
         <int64[2] shape = {{-1,2}}> {{ s = Reshape (x, shape) loss = SoftmaxCrossEntropyLoss (s, labels) }}"""
     )
-    assert correct_sizes(ModelIndex(model))
+    assert correct_targets(ModelIndex(model))
     [size] = model.graph.input[1].type.tensor_type.shape.dim
     assert (size.dim_param or size.dim_value) == expected
 
@@ -173,7 +174,7 @@ def test_targets_whose_sizes_are_named_after_outputs(operator: str, declared: st
         g (float[n,3] x, float[{declared}] target, float[4,3] fixed, float[2] by) => (float[?,?] loss)
         {{ scores = {operator} loss = Sub (scores, target) }}"""
     )
-    assert correct_sizes(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
+    assert correct_targets(ModelIndex(model)) == (declared.split(",") != [str(size) for size in expected])
     assert [dim.dim_param or dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim] == expected
 
 
@@ -184,14 +185,15 @@ def test_values_have_the_sizes_that_are_known() -> None:
         g (float[n,h] x, float[Negscores_dim_0,3] target) => (float[?,?] loss, int64[2] s)
         <float[Negscores_dim_0,unk__0] a, float[unk__1,7] other, int64[1] z = {0}, int64[1] o = {1}, float[9,3] table>
         { e = Shape <end = 1> (x) p = Slice (table, z, e, z) c = Slice (x, z, o, o) a = Add (c, p) b = Neg (a)
-          s = Shape (b) other = NonZero (x) scores = Neg (a) loss = Sub (scores, target) }"""
+          s = Shape (b) other = NonZero (x) scores = Neg (a) loss = Sub (scores, target)
+          q = Reshape (x, s) }"""
     )
     model.graph.initializer.add(name="table", data_type=1, dims=[9, 3], raw_data=bytes(9 * 3 * 4))
-    assert correct_sizes(ModelIndex(model))
+    assert correct_targets(ModelIndex(model))
+    declare_sizes(ModelIndex(model))
     declared = {
         value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
         for value in (*model.graph.input, *model.graph.value_info)
     }
-    assert declared["a"] == declared["b"] == declared["target"] == ["n", 3]
+    assert declared["a"] == declared["b"] == declared["q"] == declared["target"] == ["n", 3]
     assert declared["other"] == [2, 7]  # numbers stay
-    assert not correct_sizes(ModelIndex(model))
