@@ -18,7 +18,7 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.graphs import graphs
+from poolgrad_lowering.model.ir.graphs import graphs, is_standard
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Scope, Value
 
@@ -146,6 +146,10 @@ def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
             found.constants[tensor.name] = tensor
     for node in graph.node:
         held = constant_tensor(node) if node.op_type == "Constant" else None
+        if (
+            node.op_type == "Neg" and is_standard(node) and (numbers := found.numbers(node.input[0]))
+        ):  # onnxruntime's gradient of a Pad
+            held = numpy_helper.from_array(np.array([-number for number in numbers], np.int64))
         if held is not None:
             found.constants[node.output[0]] = held
             found.learn(node.output[0], held.data_type, tuple(held.dims))

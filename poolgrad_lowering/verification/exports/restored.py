@@ -19,6 +19,7 @@ from copy import deepcopy
 from operator import itemgetter
 from typing import NamedTuple
 
+import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
@@ -109,11 +110,16 @@ def _same(one: NodeProto, other: NodeProto) -> bool:
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:
-    """Return the initializers that no caller overrides, and the tensors of Constant nodes."""
+    """Return the initializers that no caller overrides, the tensors of Constant nodes, and vectors with other signs."""
     overridable = {value.name for value in graph.input}
     found = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
-    tensors = ((node, protos.constant_tensor(node)) for node in graph.node)
-    return found | {node.output[0]: tensor for node, tensor in tensors if tensor is not None}
+    for node in graph.node:
+        tensor = protos.constant_tensor(node)
+        if node.op_type == "Neg" and not node.domain and (numbers := protos.integers(found.get(node.input[0]))):
+            tensor = numpy_helper.from_array(-np.array(numbers))
+        if tensor is not None:
+            found[node.output[0]] = tensor
+    return found
 
 
 def _measured(graph: GraphProto, types: TensorTypes) -> dict[str, str]:

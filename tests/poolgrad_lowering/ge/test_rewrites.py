@@ -57,6 +57,8 @@ a dropout out of training: Identity
     g (float[4] X) => (Y) { Y = Dropout(X) }
 pads over axes, opset 18: Pad
     g (float[2,3,4] X) => (Y) <int64[4] P = {1, 0, 2, 1}, float v = {7.0}, int64[2] A = {-1, 0}> { Y = Pad(X, P, v, A) }
+pads of another sign, as in onnxruntime's gradient of a Pad: Neg Slice
+    g (float[2,5] X) => (Y) <int64[4] P = {0, 2, 0, 1}> { N = Neg(P) Y = Pad(X, N) }
 negative pads: Slice Pad
     g (float[2,5] X) => (Y) <int64[4] P = {1, -1, 0, 2}> { Y = Pad(X, P) }
 negative pads alone: Slice
