@@ -25,6 +25,10 @@ _AXES_INPUT_OPSETS = {"ReduceSum": 13, "Squeeze": 13, "Unsqueeze": 13}
 """The first opsets in which axes are an input; 18 for the other reductions."""
 
 
+def _is_to_int64(cast: NodeProto) -> bool:
+    return any(each.name == "to" and each.i == TensorProto.INT64 for each in cast.attribute)
+
+
 class Writer(GraphWriter):
     """Makes the nodes that replace a node of `graph`.
 
@@ -69,8 +73,11 @@ class Writer(GraphWriter):
 
     @cached_property
     def read_with_type(self) -> set[str]:
-        """The names of the graph's values whose element type matters: all that are read but by a Cast alone."""
-        nodes = (node for node in self._graph.node if node.op_type != "Cast" or node.domain)
+        """The names of the graph's values whose element type matters: all that are read but by a Cast alone.
+
+        onnxruntime removes a Cast of int64 to int64.
+        """
+        nodes = (node for node in self._graph.node if node.op_type != "Cast" or node.domain or _is_to_int64(node))
         return {*names_read(nodes), *(value.name for value in self._graph.output)}
 
     @cached_property

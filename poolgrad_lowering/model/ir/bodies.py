@@ -114,8 +114,12 @@ class Tensor:
         return self.op("Unsqueeze", axes) if axes else self
 
     def transpose(self, order: Iterable[int]) -> Tensor:
-        """Return the tensor with its axes in another order."""
-        return self.op("Transpose", perm=list(order))
+        """Return the tensor with its axes in another order, itself in the same one.
+
+        Releases of onnxruntime take any Transpose behind a Gemm for one of rows and columns.
+        """
+        axes = list(order)
+        return self if axes == sorted(axes) else self.op("Transpose", perm=axes)
 
     def split(self, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
         """Return parts of these sizes."""

@@ -78,6 +78,8 @@ a weighted loss of each element: ArgMax SoftmaxCrossEntropyLoss
     }
 the largest elements, opset 11: TopK Cast Cast
     g (float[4,6] X) => (V, I) <int64[1] K = {3}> { V, I = TopK<axis = 1>(X, K) }
+the largest elements, whose places are cast to the type that they have, opset 11: TopK Cast Cast Cast
+    g (float[4,6] X) => (V, J) <int64[1] K = {3}> { V, I = TopK<axis = 1>(X, K) J = Cast<to = 7>(I) }
 the largest elements of an old opset, opset 9: TopK Cast Cast
     g (float[4,6] X) => (V, I) { V, I = TopK<k = 3>(X) }
 the least element: ArgMin Cast Cast Add
