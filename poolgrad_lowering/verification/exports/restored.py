@@ -60,7 +60,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context, put_back)
     nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context, put_back)
-    nodes = _with_sources(original.graph, nodes, put_back)
+    nodes = _with_sources(original.graph, nodes)
     scalars = [name for node in lowered.graph.node if node.op_type == UNSQUEEZE_SCALARS for name in node.input]
     nodes = _in_order_of(original.graph, nodes, scalars)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
@@ -159,11 +159,11 @@ def _without_rewrites(
     return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
 
 
-def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], put_back: set[str]) -> list[NodeProto]:
-    """Return the nodes with those of the original, in its order, that a node that was put back needs and no rewrite."""
+def _with_sources(original: GraphProto, nodes: Sequence[NodeProto]) -> list[NodeProto]:
+    """Return the nodes with those of the original, in its order, that nodes which were put back need and no others."""
     made = {name for node in nodes for name in node.output}
     place = {name: at for at, node in enumerate(original.node) for name in node.output if name}
-    pending = [name for node in nodes if not put_back.isdisjoint(node.output) for name in node.input]
+    pending = [name for node in nodes for name in node.input]
     missing: set[int] = set()
     while pending:
         if (name := pending.pop()) in place and name not in made:
@@ -204,7 +204,7 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
         before = {name for each in other.node for name in each.output}
         put_back = set[str]()
         nodes = _without_rewrites(one, other, other.node, inner, put_back)
-        protos.replace_entries(other, "node", _with_sources(one, nodes, put_back))
+        protos.replace_entries(other, "node", _with_sources(one, nodes))
         _restore_declarations(one, other, before)
 
 
