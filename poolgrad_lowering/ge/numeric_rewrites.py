@@ -246,24 +246,53 @@ def like_an_input(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
     writer.add(f"{node.op_type.removesuffix('Like')}Like", [like], node.output[0], **kept)
 
 
-def without_effect(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
-    """The plugin refuses a Clip without bounds, and there is no open plugin of Dropout, which only changes in training.
-
-    A Dropout whose mask is read stays.
-    """
-    if node.op_type == "Clip":
-        changes = writer.opset < 11 or any(node.input[1:])
-    else:
-        changes = any(node.output[1:]) or not _is_inference(node, attributes, writer)
-    require(not changes)
+def clip(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
+    """The plugin refuses a Clip without bounds."""
+    require(writer.opset >= 11 and not any(node.input[1:]))
     writer.add("Identity", node.input[:1], node.output[0])
 
 
-def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+def dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
+    """There is no open prototype of the plugin's operator. Out of training, where no mask is read, x is the result.
+
+    In training, x · mask / (1 − ratio), with a mask where uniform numbers are below 1 − ratio.
+    """
+    is_inference = _is_inference(node, attributes, writer)
+    if is_inference:
+        require(not any(node.output[1:]))
+        writer.add("Identity", node.input[:1], node.output[0])
+        return
+    element, ratio = need(writer.types.elements.get(node.input[0])), need(_ratio(node, writer))
+    require(is_inference is False and element in FLOAT_TYPES and 0 <= ratio < 1)
+    x, result, kept = node.input[0], node.output[0], np.float32(1) - np.float32(ratio)
+    mask = next(filter(None, node.output[1:]), "") or writer.name(f"{result}/mask")
+    seed = {"seed": float(attributes["seed"])} if "seed" in attributes else {}
+    drawn = writer.add("RandomUniformLike", [x], writer.name(f"{result}/drawn"), dtype=TensorProto.FLOAT, **seed)
+    writer.add("Less", [drawn, writer.constant(f"{result}/kept", np.array(kept))], mask)
+    factors = writer.add("Cast", [mask], writer.name(f"{result}/factors"), to=element)
+    scale = writer.tensor(helper.make_tensor(f"{result}/scale", element, [], [np.float32(1) / kept]))
+    masked = writer.add("Mul", [x, factors], writer.name(f"{result}/masked"))
+    writer.add("Mul", [masked, scale], result)
+    for name, kind in ((drawn, TensorProto.FLOAT), (mask, TensorProto.BOOL), (factors, element), (masked, element)):
+        writer.types.learn_as(name, kind, x)
+
+
+def _ratio(node: NodeProto, writer: Writer) -> float | None:
+    """Return the ratio of a Dropout, None if it is no number."""
+    if not any(node.input[1:2]):
+        return 0.5
+    tensor = writer.types.constants.get(node.input[1])
+    if tensor is None or tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) != 1:
+        return None
+    return float(numpy_helper.to_array(tensor).item())
+
+
+def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool | None:
+    """Whether a Dropout changes nothing; None if that is not known."""
     if writer.opset < 12:
-        return bool(attributes.get("is_test", 1))
+        return bool(attributes.get("is_test", 1)) or None
     mode = node.input[2] if len(node.input) > 2 else ""
     tensor = writer.types.constants.get(mode)
-    if not mode or tensor is None or tensor.data_location == TensorProto.EXTERNAL:
-        return not mode
-    return not numpy_helper.to_array(tensor).any()
+    if mode and (tensor is None or tensor.data_location == TensorProto.EXTERNAL):
+        return None
+    return tensor is None or not numpy_helper.to_array(tensor).any()

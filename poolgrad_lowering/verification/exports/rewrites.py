@@ -172,17 +172,35 @@ def _random(node: NodeProto, held: Mapping[str, Any], context: Context) -> Itera
     yield rewrite.into(node.output[0], f"{node.op_type.removesuffix('Like')}Like", like, **kept)
 
 
-def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    """A Clip without bounds, and a Dropout that is not in training, return their input."""
-    if node.op_type == "Clip":
-        changes = context.opset < 11 or any(node.input[1:])
-    elif context.opset < 12:
-        changes = held.get("is_test", 1) == 0
-    else:
-        mode = node.input[2] if len(node.input) > 2 else ""
-        changes = bool(mode) and context.integers(mode) != [0]
-    if not changes:
+def _clip(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+    """A Clip without bounds returns its input."""
+    if context.opset >= 11 and not any(node.input[1:]):
         yield NodeRewrite().into(node.output[0], "Identity", node.input[0])
+
+
+def _dropout(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+    """A Dropout returns its input, in training x · mask / (1 − ratio) with a mask of random numbers."""
+    ratio, mode = [*node.input[1:3], "", ""][:2]
+    training = context.integers(mode) if mode else [0]
+    if context.opset < 12:
+        training = [0] if held.get("is_test", 1) else None
+    if training == [0]:
+        yield NodeRewrite().into(node.output[0], "Identity", node.input[0])
+    element, number = context.element(node.input[0]), np.float32(0.5)
+    if ratio:
+        tensor = context.constants.get(ratio)
+        if tensor is None or math.prod(tensor.dims) != 1:
+            return
+        number = np.float32(numpy_helper.to_array(tensor).item())
+    if training != [1] or element not in _FLOATS:
+        return
+    kept, rewrite = np.float32(1) - number, NodeRewrite()
+    drawn = {"dtype": TensorProto.FLOAT} | ({"seed": float(held["seed"])} if "seed" in held else {})
+    mask = rewrite.value(next(filter(None, node.output[1:]), None))
+    rewrite.into(mask, "Less", rewrite.add("RandomUniformLike", node.input[0], **drawn), np.array(kept))
+    masked = rewrite.add("Mul", node.input[0], rewrite.add("Cast", mask, to=element))
+    scale = np.array(np.float32(1) / kept).astype(helper.tensor_dtype_to_np_dtype(element))
+    yield rewrite.into(node.output[0], "Mul", masked, scale)
 
 
 def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -478,9 +496,10 @@ _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterat
     **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose"), _windows),
     "BatchNormalization": _batch_normalization,
     "CastLike": _cast_like,
-    **dict.fromkeys(("Clip", "Dropout"), _identity),
+    "Clip": _clip,
     "Constant": _constant,
     **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), _to_numbers),
+    "Dropout": _dropout,
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
     "HardSwish": _hard_swish,

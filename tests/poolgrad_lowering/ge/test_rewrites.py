@@ -448,3 +448,59 @@ def test_shapes_that_the_graph_computes_become_numbers_for_graph_mode_alone() ->
     assert {node.op_type for node in export.graph.node} == {"Constant", "Reshape", "Expand"}
     assert verify(model, export).differences == ()
     assert export_atc(model).report.edits.rewritten == 0
+
+
+DROPOUT = "g (KIND[N,4096] X) => (Y, M) <float R = {RATIO}, bool T = {1}> { Z = Neg(X) Y, M = Dropout(Z, READ, T) }"
+
+
+@pytest.mark.parametrize("opset", [12, 13, 18])
+@pytest.mark.parametrize(("ratio", "read"), [(0.25, "R"), (0.0, "R"), (0.5, "")])
+@pytest.mark.parametrize("kind", ["float", "float16"])
+def test_a_dropout_in_training_draws_its_mask(kind: str, ratio: float, read: str, opset: int) -> None:
+    text = DROPOUT.replace("KIND", kind).replace("RATIO", str(ratio)).replace("READ", read)
+    model = parse(text, opset=opset)
+    x = np.linspace(-1, 1, 3 * 4096, dtype=np.float32 if kind == "float" else np.float16).reshape(3, 4096)
+    for export in (export_cann(model), export_atc(model)):
+        assert operators(export.model) == ["Neg", "RandomUniformLike", "Less", "Cast", "Mul", "Mul"]
+        assert export.report.obstacles == ()
+        y, mask = run(export.model, {"X": x})
+        assert_same_bits(y, -x * mask.astype(x.dtype) * x.dtype.type(1 / (1 - ratio)))
+        assert abs(mask.mean() - (1 - ratio)) < 0.02  # 12,288 numbers: 4 standard deviations
+        assert verify(model, export.model).differences == ()
+    assert export_cann(export_cann(model).model).model == export_cann(model).model
+
+
+def test_a_dropout_with_a_seed_keeps_it() -> None:
+    model = parse(
+        DROPOUT.replace("KIND", "float")
+        .replace("RATIO", "0.5")
+        .replace("READ", "R")
+        .replace("Dropout", "Dropout<seed = 7>"),
+        opset=18,
+    )
+    export = export_cann(model)
+    [drawn] = [node for node in export.model.graph.node if node.op_type == "RandomUniformLike"]
+    assert {each.name: each.f for each in drawn.attribute if each.name == "seed"} == {"seed": 7.0}
+    assert verify(model, export.model).differences == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[4] X, bool T) => (Y) <float R = {0.5}> { Y = Dropout(X, R, T) }",
+        "g (float[4] X, float R) => (Y) <bool T = {1}> { Y = Dropout(X, R, T) }",
+        "g (float[4] X) => (Y) <float R = {1.5}, bool T = {1}> { Y = Dropout(X, R, T) }",
+        "g (float[4] X) => (Y) <float[2] R = {0.5, 0.5}, bool T = {1}> { Y = Dropout(X, R, T) }",
+        "g (float[4] X) => (Y, M) { Y, M = Dropout(X) }",
+    ],
+)
+def test_a_dropout_that_may_do_either_stays(text: str) -> None:
+    export = export_cann(parse(text, opset=18))
+    assert operators(export.model)[-1] == "Dropout"
+    assert [found.code for found in export.report.obstacles] == ["no-open-prototype"]
+
+
+def test_verify_sees_another_ratio() -> None:
+    text = DROPOUT.replace("KIND", "float").replace("READ", "R")
+    export = export_cann(parse(text.replace("RATIO", "0.25"), opset=18))
+    assert not verify(parse(text.replace("RATIO", "0.5"), opset=18), export.model).proven
