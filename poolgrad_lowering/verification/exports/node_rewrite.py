@@ -51,8 +51,8 @@ SizedInput = tuple[int, str, int, Sequence[AxisSize]]
 class NodeRewrite:
     """Nodes in place of a node, and the constants that they read, by name.
 
-    `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding. `reads`
-    are the values of the graph that they read beside those of the node.
+    `rounded`: runtimes compute the node with sums in another order, or draw other numbers, so results may differ.
+    `reads` are the values of the graph that they read beside those of the node.
     """
 
     nodes: list[NodeProto] = field(default_factory=list)

@@ -34,8 +34,8 @@ from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
 from poolgrad_lowering.verification.graph.types import TensorTypes, tensor_types
 
-_ROUNDED = ("BatchNormalization",)
-"""Operators with rewrites whose results are rounded otherwise."""
+_ROUNDED = ("BatchNormalization", "Dropout")
+"""Operators with rewrites whose results are rounded otherwise, or have other random numbers."""
 
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
@@ -82,19 +82,43 @@ def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelPro
     if not rounded:
         return original
     context = Context(protos.default_opset(original), tensor_types(original), _constants(original.graph))
+    producers = {name: node for node in lowered.graph.node for name in node.output if name}
     changed = deepcopy(original)
     changed.graph.ClearField("node")
     for number, node in enumerate(original.graph.node):
         spelled = next((one for one in rewrites_of(node, context) if one.rounded), None) if node in rounded else None
-        changed.graph.node.extend([node] if spelled is None else _spelled_out(spelled, f"rounded_{number}", changed))
+        if spelled is not None:
+            name = _drawn_for(node, producers)
+            drawn = {each.output[0]: name for each in spelled.nodes if name and _draws(each)}
+            changed.graph.node.extend(_spelled_out(spelled, f"rounded_{number}", changed, drawn))
+        else:
+            changed.graph.node.append(node)
     return changed
 
 
-def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
-    """Yield the nodes of a rewrite with names of their own, and add its constants to the model."""
+def _draws(node: NodeProto) -> bool:
+    return node.op_type == "RandomUniformLike"
+
+
+def _drawn_for(node: NodeProto, producers: Mapping[str, NodeProto]) -> str:
+    """Return the random numbers that the lowered model computes the result of a node from, "" if from none.
+
+    Numbers of one name are the same ones.
+    """
+    names = [*node.output[:1]]
+    for name in names:
+        found = producers.get(name)
+        if found is not None and _draws(found):
+            return name
+        names += [] if found is None or name in node.input else [each for each in found.input if each not in names]
+    return ""
+
+
+def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto, names: Mapping[str, str]) -> Iterator[NodeProto]:
+    """Yield the nodes of a rewrite with these names or others of their own, and add its constants to the model."""
 
     def name_of(value: str) -> str:
-        return f"{prefix}/{value.removeprefix(INNER)}" if value.startswith(INNER) else value
+        return names.get(value, f"{prefix}/{value.removeprefix(INNER)}" if value.startswith(INNER) else value)
 
     for name, array in rewrite.constants.items():
         model.graph.initializer.append(numpy_helper.from_array(array, name_of(name)))

@@ -194,7 +194,7 @@ def _dropout(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         number = np.float32(numpy_helper.to_array(tensor).item())
     if training != [1] or element not in _FLOATS:
         return
-    kept, rewrite = np.float32(1) - number, NodeRewrite()
+    kept, rewrite = np.float32(1) - number, NodeRewrite(rounded=True)
     drawn = {"dtype": TensorProto.FLOAT} | ({"seed": float(held["seed"])} if "seed" in held else {})
     mask = rewrite.value(next(filter(None, node.output[1:]), None))
     rewrite.into(mask, "Less", rewrite.add("RandomUniformLike", node.input[0], **drawn), np.array(kept))
