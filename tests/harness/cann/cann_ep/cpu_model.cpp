@@ -13,6 +13,8 @@ namespace stand_in {
 namespace {
 
 constexpr int kErrorsOnly = 3;
+constexpr int kInt32 = 6;  // of ONNX's TensorProto
+constexpr int kInt64 = 7;
 constexpr int kNoOptimization = 0;
 
 const poolgrad::ort::OrtApi& Api() {
@@ -141,9 +143,14 @@ TensorType CpuModel::input_type(size_t index) const {
 }
 
 std::vector<TensorType> CpuModel::OutputTypes(const std::vector<TensorType>& inputs) const {
-  std::vector<std::vector<std::byte>> zeros;
+  std::vector<std::vector<std::byte>> values;
   std::vector<void*> data;
-  for (const TensorType& input : inputs) data.push_back(zeros.emplace_back(ByteSize(input) + 1).data());
+  for (const TensorType& input : inputs) {
+    std::vector<std::byte>& value = values.emplace_back(ByteSize(input) + 1);
+    const bool is_integer = input.element_type == kInt32 || input.element_type == kInt64;
+    if (is_integer && ByteSize(input) == ElementSize(input.element_type)) value.front() = std::byte{1};
+    data.push_back(value.data());
+  }
   std::vector<TensorType> types;
   for (const OrtValue* value : RunOn(inputs, data)) types.push_back(TypeOf(value));
   return types;

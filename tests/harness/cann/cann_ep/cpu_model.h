@@ -33,7 +33,8 @@ class CpuModel {
   // The declared type of an input, whose sizes must be numbers.
   TensorType input_type(size_t index) const;
 
-  // The outputs' types for inputs of these types, determined by a run on zeros.
+  // The outputs' types for inputs of these types, determined by a run on zeros, and on 1 for a single integer,
+  // which may be a divisor.
   std::vector<TensorType> OutputTypes(const std::vector<TensorType>& inputs) const;
 
   // Writes the outputs. Throws if their types are not `output_types`.
