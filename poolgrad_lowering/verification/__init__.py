@@ -5,5 +5,3 @@
 Shares with the compiler only the dialect's table and the reading of files and external data: it has its own graph
 representation, finds the sites by comparing the models, and evaluates the original with its own operators.
 """
-
-from __future__ import annotations
