@@ -5,8 +5,6 @@
 Written in numpy from the operators' documentation, independent of the dialect and the compiler.
 """
 
-from __future__ import annotations
-
 from poolgrad_lowering.verification.operators import aten, moving, pooling
 
 OPERATORS = (*moving.OPERATORS, *pooling.OPERATORS, *aten.OPERATORS)
