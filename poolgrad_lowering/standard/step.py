@@ -21,8 +21,8 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size
-from poolgrad_lowering.model.ir.graphs import names_defined, opset_of
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.model.ir.graphs import names_defined, opset_of, subgraphs
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
 from poolgrad_lowering.standard.artifact_graphs import Update
 from poolgrad_lowering.standard.inline import Inliner

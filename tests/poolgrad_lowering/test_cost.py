@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto
 
 from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower
-from poolgrad_lowering.model.ir.index import subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs
 
 CALLS_PER_NODE = 14
 """At most, for a node that no site is near. Reading protobuf's fields is no call; a walk with one a node adds two."""

@@ -20,7 +20,8 @@ from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.facts.known import Known, opaque
 from poolgrad_lowering.model.ir.attributes import ONNX_DOMAINS
 from poolgrad_lowering.model.ir.dims import Dim, Shape, size
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs, with_inner
+from poolgrad_lowering.model.ir.graphs import subgraphs, with_inner
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import LOCAL, Node, Value, canonical_domain
 
 _MOST_FUNCTIONS = 1 << 11

@@ -17,7 +17,8 @@ from poolgrad_lowering.model.gate import flaws
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.ir import tensors
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, link_flaw
-from poolgrad_lowering.model.ir.index import ModelIndex, Visitor, subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs
+from poolgrad_lowering.model.ir.index import ModelIndex, Visitor
 from poolgrad_lowering.model.ir.scopes import Scope
 
 _MODEL = "the model"

@@ -9,8 +9,6 @@ from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from poolgrad_lowering.model.ir.index import subgraphs
-
 HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 """ONNX's own operators with subgraphs. Most nodes are of another one, and reading a node's attributes takes time."""
 
@@ -18,6 +16,23 @@ HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 def is_standard(node: NodeProto) -> bool:
     """Whether the node's operator is one of ONNX's own."""
     return node.domain in ("", "ai.onnx")
+
+
+def subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
+    """Yield the name and graph of each graph that an attribute of type GRAPH or GRAPHS holds."""
+    if attribute.type == AttributeProto.GRAPH:
+        yield attribute.name, attribute.g
+    for number, graph in enumerate(attribute.graphs):
+        yield f"{attribute.name}[{number}]", graph
+
+
+def with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Yield the nodes, and those in their subgraphs."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for _, graph in subgraphs(attribute):
+                yield from with_inner(graph.node)
 
 
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:

@@ -24,6 +24,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
+from poolgrad_lowering.model.ir.graphs import with_inner
 from poolgrad_lowering.verification.exports.gathered_pools import find_planes
 from poolgrad_lowering.verification.exports.node_rewrite import INNER, Context, NodeRewrite
 from poolgrad_lowering.verification.exports.rewrites import rewrites_of
@@ -181,7 +182,7 @@ def _in_order_of(original: GraphProto, nodes: Sequence[NodeProto], scalars: Coll
     reached = set(scalars)
     parts: tuple[list[tuple[int, NodeProto]], ...] = ([], [])
     for node in nodes:
-        needs = any(name in reached for each in protos.nested_nodes([node]) for name in each.input)
+        needs = any(name in reached for each in with_inner([node]) for name in each.input)
         reached.update(node.output if needs else ())
         part, places = parts[needs], [place[name] for name in node.output if name in place]
         behind = part[-1][0] if part else -1  # where a node is that the original has not
@@ -325,7 +326,7 @@ def _restore_interface(original: ModelProto, changed: ModelProto) -> None:
 
 def _restore_initializers(original: GraphProto, lowered: GraphProto, results: Collection[str] = ()) -> None:
     """Put back the initializers that nodes or results read, in their order, and drop those that nothing reads now."""
-    read = {name for node in protos.nested_nodes(lowered.node) for name in node.input}.union(results)
+    read = {name for node in with_inner(lowered.node) for name in node.input}.union(results)
     theirs, own = ({tensor.name: tensor for tensor in graph.initializer} for graph in (original, lowered))
     stored = [own.get(name, tensor) for name, tensor in theirs.items() if name in own or name in read]
     stored += [tensor for name, tensor in own.items() if name not in theirs and name in read]

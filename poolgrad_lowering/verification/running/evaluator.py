@@ -15,10 +15,11 @@ from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.io.onnxruntime import quoted
+from poolgrad_lowering.model.ir.graphs import with_inner
 from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
-from poolgrad_lowering.verification.graph.protos import nested_nodes, subgraphs
+from poolgrad_lowering.verification.graph.protos import subgraphs
 from poolgrad_lowering.verification.graph.types import TensorTypes, value_info
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
@@ -172,7 +173,7 @@ def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProt
     found: list[FunctionProto] = []
 
     def visit(called: Iterable[NodeProto]) -> None:
-        for node in nested_nodes(called):
+        for node in with_inner(called):
             if (function := known.pop((node.domain, node.op_type, node.overload), None)) is not None:
                 visit(function.node)
                 found.append(function)

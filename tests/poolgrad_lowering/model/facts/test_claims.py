@@ -15,7 +15,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.external import ModelFolder
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
 from tests.external_models import DATA, external
 from tests.pool_graphs import parse
