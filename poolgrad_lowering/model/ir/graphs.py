@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -106,11 +107,14 @@ def fresh(name: str, taken: set[str]) -> str:
     return chosen
 
 
+def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of the main graph, the functions and all subgraphs."""
+    return with_inner(chain(model.graph.node, *(function.node for function in model.functions)))
+
+
 def domains_used(model: ModelProto) -> set[str]:
     """Return the domains of a model's functions, and of the nodes in its graphs and functions."""
-    nodes = {node.domain for graph in graphs(model.graph) for node in graph.node}
-    inner = {node.domain for function in model.functions for node in function.node}
-    return nodes | inner | {function.domain for function in model.functions}
+    return {node.domain for node in all_nodes(model)} | {function.domain for function in model.functions}
 
 
 def remove_entries(entries: Any, is_gone: Callable[[Any], bool]) -> None:

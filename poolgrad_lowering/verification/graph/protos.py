@@ -143,8 +143,3 @@ def scopes_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
     for scope in scopes:
         yield scope
         yield from graphs_below(scope.node)
-
-
-def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Yield the nodes of the main graph, the functions and all subgraphs."""
-    return (node for scope in scopes_of(model) for node in scope.node)
