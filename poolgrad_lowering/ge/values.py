@@ -83,17 +83,12 @@ class ValueTypes:
         array = numpy_helper.to_array(tensor)
         return [int(number) for number in array.flat] if np.issubdtype(array.dtype, np.integer) else None
 
-    def learn(self, name: str, element: int | None, shape: Sequence[int | str | None]) -> None:
-        """Add a value that a rewrite makes."""
+    def learn(self, name: str, element: int | None, shape: Sequence[int | str | None] | None) -> None:
+        """Add what is known of a value that a rewrite makes."""
         if element is not None:
             self.elements[name] = element
-        self.shapes[name] = tuple(shape)
-
-    def learn_as(self, name: str, element: int, like: str) -> None:
-        """Add a value that a rewrite makes, of the shape of another one."""
-        self.elements[name] = element
-        if like in self.shapes:
-            self.shapes[name] = self.shapes[like]
+        if shape is not None:
+            self.shapes[name] = tuple(shape)
 
 
 def all_numbers(sizes: Sequence[int | str | None]) -> tuple[int, ...] | None:
