@@ -43,7 +43,7 @@ def position_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -
     pool, rewrite = context.planes.get(node.output[0]), NodeRewrite()
     if pool is not None and (windows := _windows(rewrite, pool, context)) is not None:
         rewrite.reads.append(pool.input[0])
-        _, position, counts = windows
+        position, counts = windows[1:]
         yield rewrite.into(node.output[0], "Reshape", position, counts)
 
 
