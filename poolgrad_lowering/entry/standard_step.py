@@ -27,6 +27,7 @@ from poolgrad_lowering.model.io.checkpoint import (
 )
 from poolgrad_lowering.model.io.model_file import errors_name
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.model.ir.graphs import rename
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.standard import artifact_graphs, step
 
@@ -86,7 +87,7 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
         lower_in_place(model, options, gate, standard=options.standard)
     renamed = {name: names.weight(name) for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = names.LOSS
-    step.rename(model.graph, renamed)
+    rename(model.graph, renamed)
     return model, gate
 
 

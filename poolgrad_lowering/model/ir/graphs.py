@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -85,6 +85,25 @@ def names_of(graph: GraphProto) -> set[str]:
             found.update(node.input)
             found.update(node.output)
     return found
+
+
+def rename(graph: GraphProto, renamed: Mapping[str, str]) -> None:
+    """Rename values of a graph, also where its subgraphs read them."""
+    for entries in (graph.input, graph.output, graph.value_info, graph.initializer):
+        for entry in entries:
+            entry.name = renamed.get(entry.name, entry.name)
+    rename_in(graph.node, renamed)
+
+
+def rename_in(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> None:
+    """Rename values that nodes make, and that they or their subgraphs read."""
+    for node in nodes:
+        for listed in (node.input, node.output):
+            if any(name in renamed for name in listed):
+                listed[:] = [renamed.get(name, name) for name in listed]
+        for inner in inner_graphs(node):
+            own = names_defined(inner)
+            rename(inner, {name: new for name, new in renamed.items() if name not in own})
 
 
 def opset_of(model: ModelProto) -> int:
