@@ -13,8 +13,8 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.known import need, require
-from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 
 _EQUAL_OF_FLOATS_OPSET = 11
 

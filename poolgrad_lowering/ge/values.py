@@ -16,11 +16,11 @@ from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
-from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Scope, Value
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 
 SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """The operand that is the shape of the result. GE has to know its numbers when it builds a graph."""
@@ -140,7 +140,7 @@ def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
         if tensor.name not in overridable:
             found.constants[tensor.name] = tensor
     for node in graph.node:
-        held = constant_tensor(node) if node.op_type == "Constant" else None
+        held = constant_tensor(node)
         if held is not None:
             found.constants[node.output[0]] = held
             found.learn(node.output[0], held.data_type, tuple(held.dims))

@@ -209,12 +209,11 @@ class Hiding:
                 node.input[1:] = [""] * (len(node.input) - 1)
             elif not refers(node) and self._is_miscounted(node, {}):
                 node.op_type = _UNKNOWN
-            for attribute in node.attribute:
-                for _, graph in subgraphs(attribute):
-                    del graph.value_info[:]
-                    for tensor in (each for value in (*graph.input, *graph.output) for each in _tensors(value.type)):
-                        tensor.ClearField("shape")
-                    self.hide(graph.node)
+            for _, graph in subgraphs(node.attribute):
+                del graph.value_info[:]
+                for tensor in (each for value in (*graph.input, *graph.output) for each in _tensors(value.type)):
+                    tensor.ClearField("shape")
+                self.hide(graph.node)
 
     def _is_miscounted(self, node: NodeProto, given: Mapping[str, AttributeProto]) -> bool:
         """Whether a node, or one that it calls, may be miscounted in a function with the attributes `given`.

@@ -95,7 +95,7 @@ class Gate(Visitor):
             stored = b"" if attribute.type in _HOLDER_TYPES else attribute.SerializeToString()
             if (name := self._valid_attributes.get(stored)) is None:
                 name = self._check_attribute(scope, position, attribute, stored)
-                graphs.extend(subgraphs(attribute))
+                graphs.extend(subgraphs([attribute]))
             given.add(name)
         if len(given) < len(attributes):
             names = [attribute.name for attribute in attributes]

@@ -19,21 +19,21 @@ def is_standard(node: NodeProto) -> bool:
     return node.domain in ("", "ai.onnx")
 
 
-def subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
-    """Yield the name and graph of each graph that an attribute of type GRAPH or GRAPHS holds."""
-    if attribute.type == AttributeProto.GRAPH:
-        yield attribute.name, attribute.g
-    for number, graph in enumerate(attribute.graphs):
-        yield f"{attribute.name}[{number}]", graph
+def subgraphs(attributes: Iterable[AttributeProto]) -> Iterator[tuple[str, GraphProto]]:
+    """Yield the name and graph of each graph that attributes of type GRAPH or GRAPHS hold."""
+    for attribute in attributes:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.name, attribute.g
+        for number, graph in enumerate(attribute.graphs):
+            yield f"{attribute.name}[{number}]", graph
 
 
 def with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     """Yield the nodes, and those in their subgraphs."""
     for node in nodes:
         yield node
-        for attribute in node.attribute:
-            for _, graph in subgraphs(attribute):
-                yield from with_inner(graph.node)
+        for _, graph in subgraphs(node.attribute):
+            yield from with_inner(graph.node)
 
 
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -46,11 +46,8 @@ def graphs(graph: GraphProto) -> Iterator[GraphProto]:
 
 def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the subgraphs of a node, without those inside them."""
-    if node.op_type not in HOLDERS and not node.domain:
-        return
-    for attribute in node.attribute:
-        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-            yield from (graph for _, graph in subgraphs(attribute))
+    if node.op_type in HOLDERS or node.domain:
+        yield from (graph for _, graph in subgraphs(node.attribute))
 
 
 def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:

@@ -79,9 +79,8 @@ class Visitor:
         attributes: Collection[AttributeProto],
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
         """The name and graph of each subgraph in the attributes of a node (position −1: of a function itself)."""
-        for attribute in attributes:
-            if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-                yield from subgraphs(attribute)
+        held = (each for each in attributes if each.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS))
+        return subgraphs(held)
 
     def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> None:
         """Called if the node at `position` defines a value that its scope already defines."""

@@ -24,7 +24,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
-from poolgrad_lowering.model.ir.graphs import with_inner
+from poolgrad_lowering.model.ir.graphs import subgraphs, with_inner
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 from poolgrad_lowering.verification.exports.gathered_pools import find_planes
 from poolgrad_lowering.verification.exports.node_rewrite import INNER, Context, NodeRewrite
 from poolgrad_lowering.verification.exports.rewrites import rewrites_of
@@ -43,7 +44,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
 
     A model that stores what the original computes is no export.
     """
-    computed = {name for node in original.graph.node if protos.constant_tensor(node) is None for name in node.output}
+    computed = {name for node in original.graph.node if constant_tensor(node) is None for name in node.output}
     before = set(map(protos.node_bytes, original.graph.node))
     made = [name for node in lowered.graph.node for name in node.output if name]
     is_lowered = all(protos.node_bytes(node) in before or node.domain == DOMAIN for node in lowered.graph.node)
@@ -113,7 +114,7 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     """Return the initializers that no caller overrides, and the tensors of Constant nodes."""
     overridable = {value.name for value in graph.input}
     found = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
-    tensors = ((node, protos.constant_tensor(node)) for node in graph.node)
+    tensors = ((node, constant_tensor(node)) for node in graph.node)
     return found | {node.output[0]: tensor for node, tensor in tensors if tensor is not None}
 
 
@@ -194,7 +195,7 @@ def _in_order_of(original: GraphProto, nodes: Sequence[NodeProto], scalars: Coll
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:
     """Put the original's nodes back in the subgraphs of a node that both have."""
-    for (_, one), (_, other) in zip(protos.subgraphs(node), protos.subgraphs(found), strict=False):
+    for (_, one), (_, other) in zip(subgraphs(node.attribute), subgraphs(found.attribute), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
         before = {name for each in other.node for name in each.output}
         put_back = set[str]()

@@ -23,7 +23,8 @@ from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 from poolgrad_lowering.model.ir.graphs import with_inner
-from poolgrad_lowering.verification.graph.protos import constant_tensor, integers, node_bytes
+from poolgrad_lowering.model.ir.tensors import constant_tensor
+from poolgrad_lowering.verification.graph.protos import integers, node_bytes
 from poolgrad_lowering.verification.graph.types import TensorTypes, rank_of
 
 _BROADCASTING = frozenset(

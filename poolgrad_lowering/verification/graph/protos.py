@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads attributes, subgraphs, constants and operators of ONNX's messages, and replaces the entries of lists."""
+"""Reads attributes, subgraphs, tensors and operators of ONNX's messages, and replaces the entries of lists."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
-import numpy as np
 import onnx
 from google.protobuf.message import Message
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+from poolgrad_lowering.model.ir.graphs import subgraphs
 from poolgrad_lowering.model.ir.order import topological_order
 from poolgrad_lowering.verification.arrays import AnyArray
 
@@ -26,19 +26,10 @@ def default_opset(scope: ModelProto | FunctionProto) -> int:
     return next((entry.version for entry in scope.opset_import if entry.domain in ("", "ai.onnx")), 1)
 
 
-def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
-    """Yield the subgraphs of a node, with the names of their attributes."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.name, attribute.g
-        for number, graph in enumerate(attribute.graphs):
-            yield f"{attribute.name}[{number}]", graph
-
-
 def graphs_below(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
     """Yield the subgraphs of nodes, each before those in its own nodes."""
     for node in nodes:
-        for _, graph in subgraphs(node):
+        for _, graph in subgraphs(node.attribute):
             yield graph
             yield from graphs_below(graph.node)
 
@@ -62,19 +53,6 @@ def attribute_values(node: NodeProto) -> dict[str, Any]:
     return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
 
 
-_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-
-
-def constant_tensor(node: NodeProto) -> TensorProto | None:
-    """Return the tensor of a Constant node; None for another node, and for a sparse tensor or text."""
-    for name, value in attribute_values(node).items() if node.op_type == "Constant" else ():
-        if name == "value":
-            return value  # type: ignore[no-any-return]
-        if name in _NUMBERS:
-            return onnx.numpy_helper.from_array(np.array(value, _NUMBERS[name]))
-    return None
-
-
 def integers(tensor: TensorProto | None) -> list[int] | None:
     """Return the elements of a tensor of integers or flags, which is in the model; None for any other."""
     if tensor is None or tensor.data_location == TensorProto.EXTERNAL or tensor.data_type not in _INTEGERS:
@@ -96,7 +74,7 @@ def same_operator(one: NodeProto, other: NodeProto) -> bool:
 
 
 def _operator(node: NodeProto) -> tuple[object, ...]:
-    inner = {name for name, _ in subgraphs(node)}
+    inner = {name for name, _ in subgraphs(node.attribute)}
     held = sorted((a.name, b"" if a.name in inner else a.SerializeToString(deterministic=True)) for a in node.attribute)
     return node.domain, node.op_type, node.overload, len(node.input), len(node.output), held
 
